@@ -1,7 +1,7 @@
 //! The compose lab, end to end: Fairway between an FRR and a BIRD router, each in its container.
 //!
 //! The lab is a project of its own with its own subnets, made from a copy of `examples/compose`, so that it runs
-//! beside a lab that somebody has up. Engine, images and containers are the business of `scripts/compose.sh`.
+//! beside a lab that is already up. Engine, images and containers are the business of `scripts/compose.sh`.
 #![allow(clippy::disallowed_methods, reason = "this test measures real time")]
 #![allow(clippy::indexing_slicing, reason = "all of this program is a test")]
 
@@ -45,12 +45,12 @@ fn run_suite(options: Options) -> Result<bool> {
     Ok(chosen.run()?.all_passed())
 }
 
-/// Up, looked at, and down again, whatever was seen.
+/// Up, checked, and down again, whatever the result.
 fn play() -> Result<()> {
     Lab::new(Instant::now()).and_then(|lab| {
         let outcome = lab.up().and_then(|()| lab.check());
         if outcome.is_err() {
-            lab.say("failed; what the containers said:");
+            lab.say("failed; the logs of the containers:");
             if let Err(error) = run(lab.script("compose.sh", &["logs"]), 30) {
                 lab.say(&format!("no logs: {error:#}"));
             }
@@ -91,7 +91,7 @@ impl Router {
     }
 }
 
-/// What becomes of the routes of a Service.
+/// What happens to the routes of a Service.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Gone,
@@ -141,7 +141,7 @@ impl Lab {
         self.with_frr_as_speaker()
     }
 
-    /// The second Fairway, whose routes FRR announces: beside the first one, the same ones.
+    /// The second Fairway, with FRR as its speaker: beside the first one, the same ones.
     fn with_frr_as_speaker(&self) -> Result<()> {
         run(self.script("compose.sh", &["frr"]), 600)?;
         self.until("FRR as a speaker: all routes", || self.spoken_by_frr(&[WEB, DNS]))?;
@@ -158,7 +158,7 @@ impl Lab {
         fs::rename(&aside, &web)?;
         self.until("FRR as a speaker: it is back", || self.spoken_by_frr(&[WEB, DNS]))?;
 
-        // watchfrr starts it anew, and Fairway tells it all again.
+        // watchfrr restarts it, and Fairway configures it again.
         self.exec("frr-speaker", &["bash", "-c", "kill -9 $(cat /run/frr/bgpd.pid)"])?;
         self.until("bgpd of FRR is missed", || {
             let config = self.json("fairway-frr", &["fairway", "show", "config", "--json"])?;
@@ -400,7 +400,7 @@ impl Watch {
     }
 }
 
-/// Labs whose test was killed before it could tear them down.
+/// Labs of a test that was killed before it could tear them down.
 fn remove_leftovers() -> Result<()> {
     let networks = output(docker(&["network", "ls", "--format", "{{.Name}}"]), 20)?;
     for network in networks.lines() {
@@ -443,8 +443,8 @@ fn root() -> PathBuf {
 fn script(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new(root().join("scripts").join(name));
     command.args(args).current_dir(root());
-    // Cargo tells tests about their package, and what its build script told the compiler. To a build
-    // in there that would be news, and half of the dependencies would be compiled anew.
+    // Cargo passes variables about its package to tests. A build in there must not see them: it would
+    // compile half of the dependencies again.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         let is_of_package = ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| text.starts_with(it));
@@ -478,7 +478,7 @@ fn within(command: Command, seconds: u64) -> Command {
     timed
 }
 
-/// Runs a command that says itself what it does.
+/// Runs a command that prints its own output.
 fn run(command: Command, seconds: u64) -> Result<()> {
     let name = format!("{:?}", command.get_program());
     let status = within(command, seconds).stdin(Stdio::null()).status().context(name.clone())?;
@@ -486,7 +486,7 @@ fn run(command: Command, seconds: u64) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints; an error holds all that it said.
+/// The output of a command; an error holds all that it printed.
 fn output(command: Command, seconds: u64) -> Result<String> {
     let name = format!("{:?}", command.get_args().collect::<Vec<_>>());
     let out = within(command, seconds).stdin(Stdio::null()).output().context(name.clone())?;

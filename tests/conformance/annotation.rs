@@ -1,5 +1,5 @@
 //! From annotations to rows: one requirement, its level, and the tests that show it. Every fault
-//! is told with file and line. Called by main; knows no page.
+//! is reported with file and line. Called by main; knows no page.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -122,7 +122,7 @@ pub(crate) fn parse(line: &str) -> Result<(Requirement, Option<Level>), String> 
     let (head, text) = rest.and_then(|it| it.split_once(": ")).ok_or(form)?;
     let (rfc, place) = head.strip_prefix("RFC ").and_then(|it| it.split_once(" §")).ok_or(form)?;
     let rfc: u32 = rfc.parse().map_err(|_| form)?;
-    // MUST would end MUST NOT, too, were the longer one not looked for first.
+    // MUST would end MUST NOT, too, if the longer one were not looked for first.
     let mut levels = Level::ALL;
     levels.sort_by_key(|level| std::cmp::Reverse(level.name().len()));
     let named = levels.into_iter().find_map(|level| {

@@ -1,6 +1,6 @@
 //! Which requirement of which RFC is shown by which test? Reads the annotations of all tests and
 //! keeps `docs/conformance.md` true to them: `cargo test --test conformance`, or `make docs` to
-//! write it anew.
+//! write it again.
 //!
 //! An annotation is a comment line above a test, in it, or above a row of a table that it runs:
 //!
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use annotation::Row;
 use source::{RUN_ELSEWHERE, SourceFile};
 
-/// Where tests are. This test is left out: its texts speak about annotations.
+/// Where tests are. This test is left out: its texts are about annotations.
 const FOLDERS: &[&str] = &["crates", "tests"];
 const LEFT_OUT: &str = "tests/conformance";
 const PAGE: &str = "docs/conformance.md";

@@ -18,7 +18,7 @@ use crate::trial::{Trial, announce, was_announced};
 use lab::wait::{PATIENCE, wait_until};
 
 const BIRD: &str = "/usr/sbin/bird";
-/// The version whose answers the entries list.
+/// The version that the answers in the entries are of.
 const VERSION: &str = "2.0.12";
 const NETWORK_NOT_FOUND: &str = "8001";
 /// BIRD's words for what it answers with a NOTIFICATION of this code and subcode, where the
@@ -61,7 +61,7 @@ pub(crate) fn compare(trial: &Trial<'_>, folder: &Path) -> Result<()> {
     match surprise {
         None => Ok(()),
         Some(surprise) if is_listed_version()? => bail!(surprise),
-        // The entries speak of one version; another may answer as it likes.
+        // The entries are about one version; another may answer differently.
         Some(surprise) => {
             println!("{}: {surprise}, which is about BIRD {VERSION}", trial.name());
             Ok(())
@@ -69,7 +69,7 @@ pub(crate) fn compare(trial: &Trial<'_>, folder: &Path) -> Result<()> {
     }
 }
 
-/// Whether this BIRD is the one that the entries speak of.
+/// Whether this BIRD is the version of the entries.
 fn is_listed_version() -> Result<bool> {
     let output = Command::new(BIRD).arg("--version").output().context("bird --version")?;
     // It goes to stderr.
@@ -109,7 +109,7 @@ fn play(trial: &Trial<'_>, scene: &Scene, bird: &Bird) -> Result<Verdict> {
         Moment::InsteadOfKeepalive => peer.send_in(manner, &bytes)?,
         _ => peer.send_in(Manner::Whole, &keepalive())?,
     }
-    // Whoever has ended the session already takes no more; listening will tell.
+    // A side that has ended the session takes no more; reading will show it.
     let _ = announce(scene, &mut peer);
     if moment == Moment::Established {
         bird.wait_for(KEPT)?;
@@ -182,9 +182,9 @@ impl Bird {
         Ok(Self { child, socket, log })
     }
 
-    /// What BIRD said where nothing was heard. It closes with bytes of ours unread, so the kernel
-    /// resets the connection, and a NOTIFICATION that waits for the acknowledgement of an earlier
-    /// message (BIRD leaves Nagle's algorithm on) is dropped. Its log has it.
+    /// BIRD's log where nothing was received. It closes with bytes of ours unread, so the kernel resets the
+    /// connection, and a NOTIFICATION that waits for the acknowledgement of an earlier message (BIRD leaves
+    /// Nagle's algorithm on) is dropped. Its log has it.
     fn meant(&self) -> Result<Option<Verdict>> {
         let log = fs::read(&self.log).context("reading BIRD's log")?;
         // It repeats what neighbours sent, which need not be text.
@@ -196,7 +196,7 @@ impl Bird {
         }))
     }
 
-    /// Dials from the peer's address, until BIRD says OPEN.
+    /// Dials from the peer's address, until BIRD sends OPEN.
     fn dial(&self, scene: &Scene) -> Result<Speaker> {
         wait_until("BIRD says OPEN", PATIENCE, || {
             let mut peer = Speaker::over(dialled(scene)?)?;

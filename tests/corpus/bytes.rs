@@ -23,7 +23,7 @@ pub(crate) const SET: u8 = 1;
 pub(crate) const SEQUENCE: u8 = 2;
 pub(crate) const CONFED_SEQUENCE: u8 = 3;
 
-/// What says that a four-octet AS number does not fit (RFC 6793 §9).
+/// The AS number that stands for one of four octets (RFC 6793 §9).
 pub(crate) const AS_TRANS: u32 = 23456;
 
 pub(crate) const HEADER_LENGTH_BYTES: usize = 19;
@@ -38,12 +38,12 @@ fn two_octets(length: usize) -> [u8; 2] {
 
 // --- Messages ------------------------------------------------------------------------------------
 
-/// A header that says whatever it is told to.
+/// A header with these values, right or wrong.
 pub(crate) fn header(length: u16, kind: u8) -> Vec<u8> {
     [&[0xFF; 16][..], &length.to_be_bytes(), &[kind]].concat()
 }
 
-/// A message whose header tells the truth.
+/// A message with a correct header.
 pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let [high, low] = two_octets(HEADER_LENGTH_BYTES + body.len());
     [&header(u16::from_be_bytes([high, low]), kind), body].concat()
@@ -86,7 +86,7 @@ impl Open {
         self.parameters(&[parameter(2, &capabilities.concat())])
     }
 
-    /// Parameters behind a length that tells the truth.
+    /// Parameters behind a correct length.
     pub(crate) fn parameters(self, parameters: &[Vec<u8>]) -> Self {
         let parameters = parameters.concat();
         self.raw(&[&[octet(parameters.len())], parameters.as_slice()].concat())
@@ -98,7 +98,7 @@ impl Open {
         self.raw(&[&[255, 255][..], &two_octets(parameters.len()), &parameters].concat())
     }
 
-    /// What follows the BGP identifier, lies and all.
+    /// What follows the BGP identifier, as it is.
     pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
         self.parameters = bytes.to_vec();
         self
@@ -152,7 +152,7 @@ pub(crate) fn refreshes() -> Vec<u8> {
 
 // --- Path attributes -----------------------------------------------------------------------------
 
-/// An attribute with a header that tells the truth.
+/// An attribute with a correct header.
 pub(crate) fn attribute(flags: u8, code: u8, value: &[u8]) -> Vec<u8> {
     let length = two_octets(value.len());
     let extended = flags & EXTENDED != 0;

@@ -101,19 +101,19 @@ impl Daemon {
 
     /// SIGTERM.
     pub(crate) fn terminate(&mut self) -> Result<()> {
-        ensure!(self.child.try_wait()?.is_none(), "fairway has ended before it was told to");
+        ensure!(self.child.try_wait()?.is_none(), "fairway has ended before SIGTERM");
         let process = Pid::from_raw(i32::try_from(self.child.id()).context("a process id")?);
         kill(process, Signal::SIGTERM).context("SIGTERM")
     }
 
-    /// Its end, which SIGTERM has brought, and a log without any word of a fault of its own.
+    /// Its end, which SIGTERM has caused, and a log without an internal error.
     pub(crate) fn ended(mut self) -> Result<()> {
         let status = wait_until("fairway ends after SIGTERM", PATIENCE, || {
             self.child.try_wait()?.context("it still runs")
         })?;
         ensure!(status.success(), "exit status 0 after SIGTERM; got {status}");
         let log = self.log();
-        for word in ["panicked", "a fault of ours", "cannot be shown"] {
+        for word in ["panicked", "internal error", "cannot be shown"] {
             ensure!(!log.contains(word), "no word of {word:?} in the log");
         }
         Ok(())

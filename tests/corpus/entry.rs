@@ -10,7 +10,7 @@ use crate::bytes::{
 pub(crate) const OUR_AS: u16 = 64500;
 /// The AS of an external peer.
 pub(crate) const PEER_AS: u16 = 64501;
-/// The AS of the second peer, who is told what was learned.
+/// The AS of the second peer, which receives what was learned.
 pub(crate) const OBSERVER_AS: u16 = 64502;
 /// Behind the peer: the origin of the good routes, and of the ones in the bytes.
 pub(crate) const FIRST_ORIGIN: u16 = 64510;
@@ -19,7 +19,7 @@ pub(crate) const SECOND_ORIGIN: u16 = 64520;
 /// Announced before the bytes, and by them: what becomes of it is the answer.
 pub(crate) const SUBJECT: &str = "10.1.1.0/24";
 pub(crate) const SUBJECT_NLRI: &[u8] = &[24, 10, 1, 1];
-/// Announced before the bytes: stays, whatever they say, unless the session ends.
+/// Announced before the bytes: stays, whatever they are, unless the session ends.
 pub(crate) const KEPT: &str = "10.1.2.0/24";
 pub(crate) const KEPT_NLRI: &[u8] = &[24, 10, 1, 2];
 /// Announced after the bytes: the session has lived through them.
@@ -91,7 +91,7 @@ impl Offer {
     }
 }
 
-/// Who talks to whom.
+/// The ends of the sessions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene {
     pub(crate) kind: Kind,
@@ -154,15 +154,15 @@ pub(crate) enum Data {
 pub(crate) enum Action {
     /// The session ends with this NOTIFICATION.
     Notification(u8, u8, Data),
-    /// The connection ends, and nothing is said.
+    /// The connection ends without a NOTIFICATION.
     Silence,
     /// Treat-as-withdraw (RFC 7606 §2): what the bytes announce is gone, the session stays.
     Withdraw,
-    /// It was read, and cannot be used: as above for all who look.
+    /// It was parsed, and cannot be used: as above for all observers.
     Exclude,
-    /// Attribute discard: the routes are as the bytes say, without these attributes.
+    /// Attribute discard: the routes are as in the bytes, without these attributes.
     Discard(&'static [u8]),
-    /// The routes are as the bytes say.
+    /// The routes are as in the bytes.
     Accept,
     /// Nothing changes.
     Ignore,
@@ -174,7 +174,7 @@ impl Action {
         !matches!(self, Self::Notification(..) | Self::Silence)
     }
 
-    /// For people.
+    /// As text.
     pub(crate) fn words(self) -> String {
         match self {
             Self::Notification(code, subcode, Data::Bytes([])) => {
@@ -288,7 +288,7 @@ pub(crate) fn entry(
     }
 }
 
-/// One whose bytes come when the session is up.
+/// An entry with bytes that are sent when the session is up.
 pub(crate) fn established(
     name: &'static str,
     source: &'static str,

@@ -5,8 +5,8 @@ use anyhow::{Context, Result, ensure};
 use crate::daemon::Daemon;
 use crate::entry::KEPT;
 
-/// Runs every `fairway show`; each must succeed, print nothing that a terminal would obey, and
-/// JSON where JSON was asked for.
+/// Runs every `fairway show`; each must succeed, print nothing that a terminal would obey, and print JSON
+/// where JSON was requested.
 pub(crate) fn show_everything(daemon: &Daemon, peer: &str, about: &[&str]) -> Result<()> {
     let neighbour = ["bgp", "neighbors", peer];
     let advertised = [&neighbour[..], &["advertised-routes"]].concat();

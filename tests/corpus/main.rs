@@ -38,7 +38,7 @@ const THREADS: usize = 2;
 
 /// Malformed and malicious input, entry by entry.
 ///
-/// Words: the entries whose name, or whose source, has each of them.
+/// Words: the entries with each of them in their name or source.
 #[derive(Parser)]
 struct Options {
     #[command(flatten)]
@@ -46,7 +46,7 @@ struct Options {
     /// Send the bytes to BIRD instead, and compare
     #[arg(long)]
     bird: bool,
-    /// Write docs/corpus.md anew
+    /// Write docs/corpus.md again
     #[arg(long)]
     document: bool,
 }

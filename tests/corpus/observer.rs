@@ -1,5 +1,5 @@
-//! What does the second peer hear? It keeps what it is told, and looks at every attribute: what it
-//! gets has to be sane, whatever the first peer has sent. Used by the trials.
+//! What does the second peer receive? It keeps it, and checks every attribute: what it gets has to be sane,
+//! whatever the first peer has sent. Used by the trials.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Brings its session up, as the speaker at `address`. It is external, and new; `next_hop` is
-    /// the only one that it may be told.
+    /// Brings its session up, as the speaker at `address`. It is external, and new; `next_hop` is the only one
+    /// that it may receive.
     pub(crate) fn establish(
         mut speaker: Speaker,
         address: [u8; 4],
@@ -43,7 +43,7 @@ impl Observer {
         self.routes.get(prefix)
     }
 
-    /// Listens until its routes are as `wanted` says.
+    /// Reads until its routes satisfy `wanted`.
     pub(crate) fn wait_until(
         &mut self,
         expected: &str,
@@ -60,7 +60,7 @@ impl Observer {
         outcome.with_context(|| format!("the second peer knows {:?}", self.routes.keys()))
     }
 
-    /// Listens until the speaker under test has left.
+    /// Reads until the speaker under test has left.
     pub(crate) fn listen_to_the_end(&mut self) -> Result<()> {
         let Self { speaker, routes, next_hop } = self;
         speaker.listen_until("the end of the second session", |heard| {
@@ -81,7 +81,7 @@ fn hear(routes: &mut BTreeMap<String, Attributes>, next_hop: [u8; 4], heard: &He
     }
 }
 
-/// Takes an UPDATE in, and minds everything that is not as it must be.
+/// Processes an UPDATE, and fails at everything that is not as it must be.
 fn update(routes: &mut BTreeMap<String, Attributes>, next_hop: [u8; 4], body: &[u8]) -> Result<()> {
     let (withdrawn, rest) = counted(body).context("withdrawn routes")?;
     let (list, nlri) = counted(rest).context("attributes")?;
@@ -136,8 +136,8 @@ fn attributes(mut list: &[u8]) -> Result<Attributes> {
     Ok(attributes)
 }
 
-/// What an external peer may be told (RFC 4271 §5): nothing that is only for our own AS, nothing
-/// malformed, and of what we do not know only what is transitive, marked as such.
+/// What an external peer may receive (RFC 4271 §5): nothing that is only for our own AS, nothing
+/// malformed, and of unknown attributes only transitive ones, marked as such.
 fn check(attributes: &Attributes, next_hop: [u8; 4]) -> Result<()> {
     for (code, (flags, value)) in attributes {
         let kind = flags & TRANSITIVE;

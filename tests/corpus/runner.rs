@@ -1,4 +1,4 @@
-//! How does one trial run, and what is said of one that fails? Used by `main`.
+//! How does one trial run, and what is reported of one that fails? Used by `main`.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(trial: &Trial<'_>, subject: Subject, folder: &Path) -> Result<
     outcome.map_err(|error| anyhow!("{}", story(trial, subject, &error, folder)))
 }
 
-/// Everything that a person needs to see what went wrong.
+/// Everything that a person needs to see the cause.
 fn story(trial: &Trial<'_>, subject: Subject, error: &anyhow::Error, folder: &Path) -> String {
     let Trial { entry, kind, .. } = trial;
     let bytes = (entry.bytes)(&trial.scene(subject));

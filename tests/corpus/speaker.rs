@@ -1,5 +1,5 @@
 //! How does the scripted peer talk? Over a plain TCP stream, message by message, and only as far
-//! as the script says. Used by the trials, against fairway and against BIRD.
+//! as the script goes. Used by the trials, against fairway and against BIRD.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,10 +14,10 @@ use lab::wait::{PATIENCE, now, wait_until};
 
 /// Where every speaker of the corpus listens: each has an address of its own.
 pub(crate) const PORT: u16 = 10179;
-/// How long one look at the socket may take.
+/// How long one read of the socket may take.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What came.
+/// What was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// A message: its type and its body.
@@ -42,7 +42,7 @@ pub(crate) struct Speaker {
     buffer: Vec<u8>,
 }
 
-/// Opens the port of `address`; whoever dials it is taken by [`Speaker::accept`].
+/// Opens the port of `address`; [`Speaker::accept`] accepts the connection.
 pub(crate) fn listen(address: [u8; 4]) -> Result<TcpListener> {
     let address = SocketAddr::new(IpAddr::from(address), PORT);
     let listener = TcpListener::bind(address).with_context(|| format!("listening at {address}"))?;
@@ -51,7 +51,7 @@ pub(crate) fn listen(address: [u8; 4]) -> Result<TcpListener> {
 }
 
 impl Speaker {
-    /// Waits for somebody who dials, and listens no more.
+    /// Waits for a connection, and listens no more.
     pub(crate) fn accept(listener: TcpListener) -> Result<Self> {
         let (stream, _) = wait_until("the speaker under test dials", PATIENCE, || {
             listener.accept().context("accepting")
@@ -72,7 +72,7 @@ impl Speaker {
         self.stream.write_all(bytes).context("sending")
     }
 
-    /// Sends as the entry says. Whoever ends the session early does not take all of it.
+    /// Sends as the entry specifies. A side that ends the session early does not take all of it.
     pub(crate) fn send_in(&mut self, manner: Manner, bytes: &[u8]) -> Result<()> {
         let sent = match manner {
             Manner::ByteByByte => {
@@ -96,14 +96,14 @@ impl Speaker {
     fn reset(&mut self) -> Result<()> {
         let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
         setsockopt(&self.stream, sockopt::Linger, &linger).context("no linger")?;
-        let nobody = TcpListener::bind("127.0.0.1:0").context("a listener for nobody")?;
-        let other = nobody.local_addr().and_then(TcpStream::connect).context("a spare stream")?;
+        let unused = TcpListener::bind("127.0.0.1:0").context("a spare listener")?;
+        let other = unused.local_addr().and_then(TcpStream::connect).context("a spare stream")?;
         other.shutdown(Shutdown::Both).context("closing the spare stream")?;
         drop(std::mem::replace(&mut self.stream, other));
         Ok(())
     }
 
-    /// The next message that came; `None` when there is none yet.
+    /// The next message that was received; `None` when there is none yet.
     fn next(&mut self) -> Result<Option<Heard>> {
         if let Some(message) = self.take_message()? {
             return Ok(Some(message));
@@ -136,7 +136,7 @@ impl Speaker {
         Ok(Some(Heard::Message(kind, message[HEADER_LENGTH_BYTES..].to_vec())))
     }
 
-    /// Listens until `wanted` is satisfied by what is heard.
+    /// Reads until `wanted` is satisfied by what is received.
     pub(crate) fn listen_until<T>(
         &mut self,
         expected: &str,
@@ -156,7 +156,7 @@ impl Speaker {
         bail!("expected within {PATIENCE:?}: {expected}")
     }
 
-    /// Waits for a message of this type; a NOTIFICATION in its place is an error that says so.
+    /// Waits for a message of this type; a NOTIFICATION in its place is an error that names it.
     pub(crate) fn expect(&mut self, wanted: u8, name: &str) -> Result<Vec<u8>> {
         self.listen_until(name, |heard| match heard {
             Heard::Message(kind, body) if *kind == wanted => Ok(Some(body.clone())),
@@ -180,7 +180,7 @@ impl Speaker {
         })
     }
 
-    /// What came meanwhile; nothing is waited for.
+    /// What was received meanwhile; nothing is waited for.
     pub(crate) fn heard_so_far(&mut self) -> Result<Vec<Heard>> {
         let mut all = Vec::new();
         while let Some(heard) = self.next()? {

@@ -1,6 +1,6 @@
 //! What becomes of one entry from one kind of peer, with a fairway of its own? Good routes first,
 //! then the bytes, then a sentinel; then everything that could stumble over what was kept: every
-//! `show`, a refresh both ways, another peer that is told, and the end. Used by the runner.
+//! `show`, a refresh both ways, another peer that receives the routes, and the end. Used by the runner.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -120,10 +120,10 @@ impl Trial<'_> {
         answers(peer).context("after the bytes")
     }
 
-    /// The session must end as the entry says.
+    /// The session must end as the entry specifies.
     fn end(&self, scene: &Scene, peer: &mut Speaker) -> Result<()> {
         if self.entry.manner == Manner::ThenReset {
-            // Nothing can be heard any more; what is shown will tell.
+            // Nothing more can be received; what is shown will tell.
             return Ok(());
         }
         let expected = match self.action() {
@@ -200,7 +200,7 @@ impl Trial<'_> {
         is_shown(path, AS_PATH_POINTER, &scene.shown_path(SECOND_ORIGIN))
     }
 
-    /// Whether the second peer was told the same. It has no way to hear of IPv6.
+    /// Whether the second peer received the same. It does not receive IPv6.
     fn judge_observed(&self, prefix: &str, observer: &mut Observer) -> Result<()> {
         if prefix.contains(':') {
             return Ok(());
@@ -228,13 +228,13 @@ impl Trial<'_> {
         let Action::Discard(codes) = action else { return Ok(()) };
         for code in codes {
             let kept = observer.route(prefix).is_some_and(|it| it.contains_key(code));
-            ensure!(!kept, "the second peer was told attribute {code}");
+            ensure!(!kept, "the second peer received attribute {code}");
         }
         Ok(())
     }
 
-    /// Whether an operator can find out: what was malformed, octet by octet, and what the second
-    /// peer was not told for want of room.
+    /// Whether an operator can find out: what was malformed, octet by octet, and what the second peer was not
+    /// sent for lack of room.
     fn judge_neighbours(&self, scene: &Scene, daemon: &Daemon) -> Result<()> {
         let neighbours = daemon.show_json(&["bgp", "neighbors"])?;
         if matches!(self.action(), Action::Withdraw | Action::Discard(_)) {
@@ -258,7 +258,7 @@ impl Trial<'_> {
         for way in ["in", "out"] {
             let answer = daemon.ask(&["clear", "bgp", &address, "soft", way])?;
             let code = answer.status.code();
-            // Whoever is not there, or knows no ROUTE-REFRESH, cannot be asked; that may be said.
+            // A peer that is down, or does not support ROUTE-REFRESH, cannot be asked; that may be reported.
             let refusable = !mild || way == "in" && self.entry.offers_no_refresh;
             let fine = code == Some(0) || refusable && code == Some(1);
             ensure!(fine, "clear soft {way}: {}: {}", answer.status, answer.errors);
@@ -298,13 +298,13 @@ pub(crate) fn was_announced(prefix: &str, scene: &Scene) -> bool {
     prefix == SUBJECT || prefix == SUBJECT6 && scene.offer.has_ipv6()
 }
 
-/// The session lives: who asks for routes gets them.
+/// The session lives: a peer that requests routes gets them.
 fn answers(peer: &mut Speaker) -> Result<()> {
     peer.heard_so_far().and_then(|heard| match heard.iter().find(|it| is_end(it)) {
         Some(end) => bail!("the session should live; got {end:02x?}"),
         None => Ok(()),
     })?;
-    // The connection may have been closed meanwhile: listening says more than sending.
+    // The connection may have been closed meanwhile: reading shows more than sending.
     let _ = peer.send(&route_refresh(1, 0, 1, &[]));
     peer.listen_until("an answer to a ROUTE-REFRESH", |heard| match heard {
         Heard::Message(kind::NOTIFICATION, body) => {

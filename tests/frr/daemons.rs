@@ -1,5 +1,5 @@
-//! How is an empty FRR started, given a configuration, and asked? Its daemons with sockets of their
-//! own, without the configuration of the machine. Used by all stories.
+//! How is an empty FRR started, configured, and queried? Its daemons with sockets of their own, without
+//! the configuration of the machine. Used by all stories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Daemons {
         fs::write(directory.join("empty.conf"), "").context("writing empty.conf")?;
         fs::write(directory.join("vtysh.conf"), "service integrated-vtysh-config\n")
             .context("writing vtysh.conf")?;
-        // mgmtd has its sockets here, whatever it is told.
+        // mgmtd has its sockets here, whatever option it gets.
         let installation = Installation::new(release, directory, "/run/frr");
         let owned = ["-R", "frr:frr", &installation.seen("")];
         output_of(installation.command("chown").args(owned))?;
@@ -109,8 +109,8 @@ impl Daemons {
         self.load_but(text, |_| false)
     }
 
-    /// What is in force already. FRR refuses to be told once more that a neighbour has graceful
-    /// restart, or has none; all else it takes.
+    /// What is in force already. FRR refuses to set graceful restart of a neighbour once more, or to unset it;
+    /// it accepts everything else.
     pub(crate) fn load_again(&self, text: &str) -> Result<()> {
         self.load_but(text, |line| line.contains(" graceful-restart"))
     }

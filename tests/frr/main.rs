@@ -1,4 +1,4 @@
-//! Does FRR take what is rendered, and take it as it was meant? Each configuration of
+//! Does FRR accept what is rendered, and with the intended meaning? Each configuration of
 //! crates/frr/tests/golden is checked by vtysh, loaded into daemons of FRR 8.4 (Debian 12) and 10.3
 //! (Debian 13), read back line by line, and loaded again, which must change nothing. Then two FRRs have
 //! a session by it, which the same configuration leaves alone. `make test-frr`, as root.

@@ -1,5 +1,5 @@
-//! Is a neighbour told what was meant, and does it notice when FRR is given the same again? One FRR by
-//! a rendered configuration, and a neighbour that takes everything.
+//! Does a neighbour receive what was intended, and does it notice when FRR is given the same again? One FRR
+//! with a rendered configuration, and a neighbour that accepts everything.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(crate) fn survives(release: Release, cell: &Cell) -> Result<()> {
     let daemons = Daemons::start(release, &node, &directory.join("node"))?;
     let text = golden("attributes-external")?;
     daemons.load(&text)?;
-    wait_until("the router hears of the prefix", PATIENCE, || path(&neighbour).map(drop))?;
+    wait_until("the router receives the prefix", PATIENCE, || path(&neighbour).map(drop))?;
     let path = path(&neighbour)?;
     // Two more than the one that every external path has.
     expect(&path, "/aspath/string", &json!("65001 65001 65001"))?;
@@ -82,9 +82,9 @@ fn path(router: &Daemons) -> Result<Value> {
     path.with_context(|| format!("no path in {answer:#}"))
 }
 
-/// What [`updates`] says once nothing more comes.
+/// What [`updates`] returns once nothing more comes.
 fn settled(router: &Daemons) -> Result<(u64, u64)> {
-    wait_until("the router has heard everything", PATIENCE, || {
+    wait_until("the router has received everything", PATIENCE, || {
         let before = updates(router)?;
         holds_for("no UPDATE", Duration::from_secs(2), || {
             ensure!(updates(router)? == before, "there was one");

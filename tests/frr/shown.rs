@@ -1,5 +1,5 @@
-//! Does FRR show what it was sent, and nothing else of ours? Lines are compared with what they stand
-//! in, and with the order that they have there. Used by the story of the goldens.
+//! Does FRR show what it was sent, and nothing else of ours? Lines are compared with their context, and with
+//! the order that they have there. Used by the story of the goldens.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What if FRR is away, dies or hangs, or the disk is full? It is said, nothing that is announced is
-//! lost by it, and nobody has to help when all is well again.
+//! What if FRR is away, dies or hangs, or the disk is full? It is reported, no announcement is lost by it,
+//! and everything recovers without an operator.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use lab::process::{bounded, output_of};
 use lab::wait::PATIENCE;
 use lab::{Family, make_directory};
 
-/// How soon an operator is told.
+/// How soon it is reported.
 const SOON: Duration = Duration::from_secs(8);
 
 const SOME: usize = 10;

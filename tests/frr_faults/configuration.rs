@@ -1,5 +1,5 @@
-//! What if FRR refuses a line, or somebody else writes lines, too? What was good stays in force, the
-//! line and its author are named, and what is not ours is left alone.
+//! What if FRR refuses a line, or an operator writes lines, too? What was valid stays in force, the line and
+//! its origin are named, and lines that are not ours are left alone.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(8);
 
 const SOME: usize = 10;
 
-/// A line that no daemon knows.
+/// A line that no daemon accepts.
 const NONSENSE: &str = "neighbor 10.77.0.2 paint-it black";
 
 fn extras(line: &str) -> String {
@@ -75,7 +75,7 @@ pub(crate) fn a_hand_edit_is_healed(cell: &Cell) -> Result<()> {
     scene.expect_same_session(before)
 }
 
-/// What an operator of the host has in the same FRR: filters, a neighbour and a network of his own.
+/// The operator's own lines in the same FRR: filters, a neighbour and a network.
 const FOREIGN: &[&str] = &[
     "ip prefix-list THEIRS seq 5 permit 192.0.2.0/24",
     "route-map THEIRS permit 10",

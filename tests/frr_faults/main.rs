@@ -23,14 +23,14 @@ const THREADS: usize = 4;
 const BOTH: &[Release] = &[Release::Bookworm, Release::Trixie];
 const OLD: &[Release] = &[Release::Bookworm];
 
-/// What a story is told when it runs.
+/// The input of a story.
 pub(crate) struct Cell {
     number: usize,
     release: Release,
     directory: PathBuf,
 }
 
-/// A story, and with which releases of FRR it is told.
+/// A story, and the releases of FRR that it runs with.
 struct Story {
     name: &'static str,
     releases: &'static [Release],

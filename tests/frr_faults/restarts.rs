@@ -1,5 +1,5 @@
-//! What if Fairway itself ends, starts again, or leaves its part to FRR and takes it back? No router
-//! notices.
+//! What if Fairway itself ends, starts again, or leaves its part to FRR and takes it back? No router is
+//! affected.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -106,7 +106,7 @@ pub(crate) fn a_node_goes_over_to_frr_and_back(cell: &Cell) -> Result<()> {
 }
 
 fn has_end_of_rib(scene: &mut Scene) -> Result<()> {
-    scene.wait("the router was told all", PATIENCE, |scene| {
+    scene.wait("the router has received everything", PATIENCE, |scene| {
         ensure!(scene.router.has_end_of_rib(Family::Ipv4)?, "not yet");
         Ok(())
     })
@@ -115,7 +115,7 @@ fn has_end_of_rib(scene: &mut Scene) -> Result<()> {
 impl Scene {
     /// Waits for the session that follows, with these routes and none that is only kept.
     fn settles(&mut self, all: &BTreeSet<String>) -> Result<()> {
-        self.wait("the router has heard all again", 2 * PATIENCE, |scene| {
+        self.wait("the router has received everything again", 2 * PATIENCE, |scene| {
             ensure!(scene.router.session()?.established, "there is no session");
             ensure!(scene.router.has_end_of_rib(Family::Ipv4)?, "no End-of-RIB");
             let kept = scene.router.kept(Family::Ipv4)?;
@@ -125,7 +125,7 @@ impl Scene {
         })
     }
 
-    /// Each time that FRR was told something, as Fairway's log has it.
+    /// Each time that lines were sent to FRR, as Fairway's log has it.
     fn told(&self) -> Result<Vec<String>> {
         let log = fairway::log_in(&self.lab.directory);
         let text = std::fs::read_to_string(log).context("fairway's log")?;

@@ -1,5 +1,5 @@
-//! What do all stories do alike? FRR and Fairway on a node, a router beside it that keeps what it hears
-//! in its kernel, some Services, and waits for what either side says. Used by every story.
+//! What do all stories have in common? FRR and Fairway on a node, a router beside it that installs what it
+//! receives in its kernel, some Services, and waits for what either side reports. Used by every story.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use lab::{Family, Lab, NODE_IPV4, Wiring};
 /// The router, as FRR and Fairway know it.
 pub(crate) const ROUTER: &str = "10.77.0.2";
 
-/// What is said about every route.
+/// The attributes of every route.
 pub(crate) const COMMUNITY: &str = "65001:7";
 
 const POOL: &str = "198.18.0.0/16";
@@ -55,7 +55,7 @@ impl Scene {
                 NODE_IPV4.parse().context("the node's address")?,
             )
         };
-        // Beside FRR, whose directory it would share.
+        // Not in the directory of FRR, which it would share.
         let mut router = router.prepare(&lab.router, &spec)?;
         router.start(&lab.router)?;
         let speaker = Speaker::prepare(cell.release, &cell.directory.join("node"))?;
@@ -94,7 +94,7 @@ impl Scene {
         self.speaker.start_daemon(&self.lab.node, name)
     }
 
-    /// Fairway with FRR as the one who speaks.
+    /// Fairway with FRR as its speaker.
     pub(crate) fn start_fairway(&mut self) -> Result<()> {
         let folder = self.speaker.directory().display().to_string();
         let words = ["--bgp", "frr", "--frr-socket-dir", &folder];
@@ -102,13 +102,13 @@ impl Scene {
         self.fairway.start(&self.lab.node)
     }
 
-    /// Fairway that speaks itself.
+    /// Fairway with its own sessions.
     pub(crate) fn start_native(&mut self) -> Result<()> {
         self.fairway.extra_arguments.clear();
         self.fairway.start(&self.lab.node)
     }
 
-    /// Looks until it is so; fails at once when a program has ended.
+    /// Polls until it is so; fails at once when a program has ended.
     pub(crate) fn wait<T>(
         &mut self,
         expected: &str,
@@ -193,7 +193,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Who sees each route that goes at the router, if only for an instant.
+    /// Reports each route that goes at the router, if only for an instant.
     pub(crate) fn watch(&self) -> Result<Withdrawals> {
         let log = self.lab.directory.join("withdrawals.log");
         Withdrawals::of_kernel(&self.lab.router.namespace, &log)

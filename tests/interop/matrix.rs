@@ -1,4 +1,4 @@
-//! What is said about a run of the matrix? One line per case with a mark for each router, and a
+//! What is reported about a run of the matrix? One line per case with a mark for each router, and a
 //! Markdown table. Used by main.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::speaker::SpeakerKind;
 use lab::routers::RouterKind;
 use lab::suite::{Case, Outcome};
 
-/// What became of each cell, by its number.
+/// The result of each cell, by its number.
 type Outcomes = BTreeMap<usize, Outcome>;
 
 /// A case, the router that it runs against, and the speaker on the node.

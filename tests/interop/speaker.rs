@@ -1,5 +1,5 @@
-//! Who speaks BGP on the node: fairway itself, or FRR beside it (`--bgp frr8|frr10`)? Which cases that
-//! changes so much that they say nothing, and why. Used by main, the matrix and the scene.
+//! Which daemon speaks BGP on the node: fairway itself, or FRR beside it (`--bgp frr8|frr10`)? Which cases do
+//! not apply then, and why. Used by main, the matrix and the scene.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use lab::make_directory;
 use lab::namespace::Namespace;
 use lab::routers::{Release, RouterKind};
 
-/// Who speaks.
+/// The speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpeakerKind {
     Fairway,
@@ -22,7 +22,7 @@ pub(crate) enum SpeakerKind {
 pub(crate) const FRR: [SpeakerKind; 2] =
     [SpeakerKind::Frr(Release::Bookworm), SpeakerKind::Frr(Release::Trixie)];
 
-/// Which cases say nothing with which of them towards which routers (none named: all), and why.
+/// Which cases do not apply with which of them towards which routers (none named: all), and why.
 type Lack = (&'static [SpeakerKind], &'static [RouterKind], &'static [&'static str], &'static str);
 
 const FRR_ROUTERS: [RouterKind; 2] =
@@ -125,7 +125,7 @@ impl SpeakerKind {
         }
     }
 
-    /// Whether it is asked about a router where nobody says which: FRR is one thing that many tests
+    /// Whether it runs with a router where none is named: FRR is one thing that many tests
     /// are about already, and the routers that people have beside it are BIRD and FRR.
     pub(crate) fn meets(self, router: RouterKind) -> bool {
         match self {

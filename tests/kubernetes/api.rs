@@ -1,5 +1,5 @@
 //! How do cases change the cluster? As `kubectl` does, object by object, with the rights of the test;
-//! the same towards a real API server and towards the model of one. Used by the stage and all cases.
+//! the same on a real API server and on the model of one. Used by the stage and all cases.
 
 use std::path::PathBuf;
 
@@ -32,10 +32,10 @@ const KINDS: &[(&str, &str, bool)] = &[
     ("BGPSessionState", "/apis/frrk8s.metallb.io/v1beta1/bgpsessionstates", true),
 ];
 
-/// Who the test is where fields have owners.
+/// The field manager of the test.
 const MANAGER: &str = "kubectl";
 
-/// A way to ask an API server. Cheap to copy; threads have their own.
+/// A client of an API server. Cheap to copy; threads have their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
     socket: PathBuf,
@@ -51,13 +51,13 @@ impl Api {
         http::ask(&self.socket, method, path, body).with_context(|| format!("{method} {path}"))
     }
 
-    /// Makes an object that is not there yet; how it is now.
+    /// Creates an object that does not exist yet; returns it.
     pub(crate) fn create(&self, object: &Value) -> Result<Value> {
         let path = collection(word(object, "/kind"), word(object, "/metadata/namespace"))?;
         expect(self.ask("POST", &path, Some(object))?, &[201], &path)
     }
 
-    /// Makes it so, whatever there was; how it is now.
+    /// Applies an object, whatever there was; returns it.
     pub(crate) fn apply(&self, object: &Value) -> Result<Value> {
         let path = path_of(object)? + &format!("?fieldManager={MANAGER}&force=true");
         let reply = http::ask_as(&self.socket, "PATCH", &path, http::APPLY, Some(object))?;
@@ -103,7 +103,7 @@ impl Api {
         expect(self.ask("PATCH", &path, Some(&json!({ "status": status })))?, &[200], &path)
     }
 
-    /// Away with it; it has to be there.
+    /// Deletes it; it has to be there.
     pub(crate) fn delete(&self, kind: &str, namespace: &str, name: &str) -> Result<()> {
         let path = path(kind, namespace, name)?;
         expect(self.ask("DELETE", &path, None)?, &[200, 202], &path).map(drop)
@@ -163,7 +163,8 @@ pub(crate) fn word<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 fn collection(kind: &str, namespace: &str) -> Result<String> {
     let found = KINDS.iter().find(|(it, ..)| *it == kind);
-    let (_, path, _) = found.with_context(|| format!("the suite knows no kind {kind}"))?;
+    let (_, path, _) =
+        found.with_context(|| format!("the suite does not support the kind {kind}"))?;
     if namespace.is_empty() {
         return Ok((*path).to_owned());
     }

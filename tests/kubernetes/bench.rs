@@ -26,7 +26,7 @@ const CHANGES: usize = 200;
 const WARM_UP: usize = 10;
 /// Services that come at once.
 const AT_ONCE: usize = 5_000;
-/// Who creates them: the API server answers each, so that one alone would be slower than it is.
+/// Threads that create them: the API server answers each, so that one alone would be slower than it is.
 const CREATORS: usize = 8;
 
 const MEASURED: &str = "192.0.2.1";
@@ -39,7 +39,7 @@ pub(crate) fn run(stage: &mut Stage) -> Result<()> {
     at_once(stage)
 }
 
-/// An endpoint moves from node to node; the clock runs from the request that says so to the route by
+/// An endpoint moves from node to node; the clock runs from the request that moves it to the route by
 /// the other node in a router's kernel.
 fn latency(stage: &mut Stage) -> Result<()> {
     stage.api.apply_all(&[
@@ -87,8 +87,8 @@ fn latency(stage: &mut Stage) -> Result<()> {
     print_usage(stage, BESIDE)
 }
 
-/// Creates so many Services with an endpoint each, as fast as the API server takes them; the
-/// endpoints first, so that a Service has all that it needs. Says when the first Service was sent.
+/// Creates so many Services with an endpoint each, as fast as the API server accepts them; the
+/// endpoints first, so that a Service has all that it needs. Returns when the first Service was sent.
 fn create(api: &Api, count: usize) -> Result<Instant> {
     let name = |number: usize| format!("s-{number:04}");
     in_parallel(api, count, |api, number| {
@@ -126,7 +126,7 @@ fn in_parallel(
     })
 }
 
-/// All of them come as fast as the API server takes them.
+/// All of them come as fast as the API server accepts them.
 fn at_once(stage: &mut Stage) -> Result<()> {
     stage.api.apply_all(&[
         pool("main", &["198.18.0.0/16"]),
@@ -178,7 +178,7 @@ fn routes_in_kernels(stage: &mut Stage, count: usize) -> Result<()> {
     })
 }
 
-/// When an address was written last, and how often each account asked what.
+/// When an address was written last, and how many requests of each kind each account made.
 fn requests(log: &std::path::Path) -> Result<(String, BTreeMap<String, u64>)> {
     let mut last = String::new();
     let mut counts = BTreeMap::new();

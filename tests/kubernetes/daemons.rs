@@ -33,7 +33,7 @@ impl Place for Container<'_> {
     }
 }
 
-/// Variables of a Pod, but for those that say where this lab has it.
+/// Variables of a Pod, but for those that hold its place in this lab.
 fn variables(pod: &Pod, of_lab: &[(&str, String)]) -> Vec<(String, String)> {
     let is_of_lab = |name: &String| of_lab.iter().any(|(it, _)| it == name);
     let own = pod.variables.iter().filter(|(name, _)| !is_of_lab(name)).cloned();

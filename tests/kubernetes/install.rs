@@ -1,6 +1,6 @@
-//! How does Fairway come into a cluster? As `deploy/` says, with its own accounts, their rights and
-//! the variables of its containers; towards the model, which knows no rights, as the few objects
-//! that the daemons look for. Used by the stage.
+//! How does Fairway come into a cluster? By the files of `deploy/`, with its own accounts, their rights and
+//! the variables of its containers; on the model, which has no rights, by the few objects that the daemons
+//! look for. Used by the stage.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::api::{Api, word};
 use crate::objects::{SYSTEM, object};
 use lab::cluster::Cluster;
 
-/// Whose rights a daemon has.
+/// The account of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Account {
     Controller,
@@ -19,7 +19,7 @@ pub(crate) enum Account {
 impl Account {
     pub(crate) const BOTH: [Self; 2] = [Self::Controller, Self::Speaker];
 
-    /// The ServiceAccount, and what owns the Pods.
+    /// The ServiceAccount, and the name of the owner of the Pods.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Controller => "fairway-controller",
@@ -27,7 +27,7 @@ impl Account {
         }
     }
 
-    /// The kind of what owns its Pods.
+    /// The kind of the owner of its Pods.
     pub(crate) fn owner(self) -> &'static str {
         match self {
             Self::Controller => "Deployment",
@@ -89,7 +89,7 @@ fn owner(account: Account) -> Value {
     object("apps/v1", account.owner(), SYSTEM, account.name(), spec)
 }
 
-/// Makes a Pod as the controller of its owner would, and says what its kubelet gives its container.
+/// Creates a Pod as the controller of its owner would, and returns what its kubelet gives its container.
 pub(crate) fn pod(api: &Api, account: Account, name: &str, node: Option<&str>) -> Result<Pod> {
     let owner = api.get(account.owner(), SYSTEM, account.name())?;
     let owned_by = json!({
@@ -111,7 +111,7 @@ pub(crate) fn pod(api: &Api, account: Account, name: &str, node: Option<&str>) -
             "metadata.namespace" => SYSTEM,
             "metadata.uid" => word(&made, "/metadata/uid"),
             "spec.nodeName" => node.unwrap_or_default(),
-            other => bail!("the suite knows no field {other} of a Pod"),
+            other => bail!("the suite does not support the field {other} of a Pod"),
         };
         variables.push((word(variable, "/name").to_owned(), value.to_owned()));
     }

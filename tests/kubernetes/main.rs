@@ -1,9 +1,9 @@
-//! Does Fairway do in a cluster what it promises? A real API server (and a model of one, which goes
-//! wrong when it is told to), three speakers in network namespaces, controllers, and FRR and BIRD as
-//! routers. Run as root: `cargo test --test kubernetes -- [WORD...] [--short] [--required]`.
+//! Does Fairway keep its promises in a cluster? A real API server (and a model of one, with faults on
+//! request), three speakers in network namespaces, controllers, and FRR and BIRD as routers. Run as root:
+//! `cargo test --test kubernetes -- [WORD...] [--short] [--required]`.
 //!
 //! The programs of the API server are those that `scripts/kube-apiserver.sh` finds or builds; without
-//! them the cases on the model are run, and the others are said to be skipped.
+//! them the cases on the model are run, and the others are reported as skipped.
 
 #![allow(
     clippy::indexing_slicing,
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     model::other_role().unwrap_or_else(|| suite::main("kubernetes", run))
 }
 
-/// Whether all went well. With `--bench` no case runs: it measures how long changes take and what they
+/// Whether all cases passed. With `--bench` no case runs: it measures how long changes take and what they
 /// cost, on a real API server.
 fn run(options: Options) -> Result<bool> {
     let assets = lab::cluster::assets()?;

@@ -1,6 +1,6 @@
-//! What do the cases play on? An API server, three nodes with their speakers, controllers, and two
-//! routers, FRR and BIRD, all on one wire. The test itself is kubelet, endpoint controller and
-//! whoever keeps Pods running. Used by main and all cases.
+//! What do the cases run on? An API server, three nodes with their speakers, controllers, and two routers,
+//! FRR and BIRD, all on one wire. The test itself is kubelet, endpoint controller and the controllers of
+//! Pods. Used by main and all cases.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -23,17 +23,17 @@ use lab::wait::{PATIENCE, holds_for, wait_until};
 use lab::withdrawals::{Withdrawals, with_length};
 use lab::{Family, Site, make_directory};
 
-/// A controller that begins waits for the Lease of the one before (15 s), and then until it can know
-/// what was released (10 s); whoever has asked in vain for long asks again within 15 s.
+/// A controller that starts waits for the Lease of the one before (15 s), and then until it can know what
+/// was released (10 s); a client that has failed for long tries again within 15 s.
 const CATCH_UP: Duration = Duration::from_secs(60);
 /// The nodes of the cluster, in the order of [`Stage::speakers`].
 pub(crate) const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 /// Where the Services of the cases are.
 pub(crate) const SHOP: &str = "shop";
-/// What the routers are called, as BGPPeers and here.
+/// The names of the routers, as BGPPeers and here.
 pub(crate) const ROUTERS: [&str; 2] = ["frr", "bird"];
 
-/// The router whose sessions have a key, which is in a Secret.
+/// The router that has a key for its sessions, which is in a Secret.
 const GUARDED: &str = "bird";
 const PASSWORD: &str = "of-the-wire";
 
@@ -48,7 +48,7 @@ const API_PORT: u16 = 6443;
 /// How much of each log a failed case shows.
 const TAIL_LINES: usize = 15;
 
-/// The addresses of whoever has this number.
+/// The addresses of the host with this number.
 fn addresses(number: u8) -> [String; 2] {
     [format!("10.90.0.{number}"), format!("fd90::{number}")]
 }
@@ -61,7 +61,7 @@ fn address_of_node(node: &str, family: Family) -> Result<IpAddr> {
     text.parse().context("an address of the lab")
 }
 
-/// Which API server there is.
+/// The kind of API server.
 pub(crate) enum Backing {
     Real(Box<Cluster>),
     Model(Model),
@@ -100,7 +100,7 @@ pub(crate) struct Neighbour {
     pub(crate) site: Site,
 }
 
-/// All of it. Dropped from the top: who asks before who is asked, processes before their namespaces.
+/// All of it. Dropped from the top: clients before servers, processes before their namespaces.
 pub(crate) struct Stage {
     pub(crate) speakers: Vec<Speaker>,
     pub(crate) controllers: Vec<Controller>,
@@ -267,7 +267,7 @@ impl Stage {
         self.controllers.get_mut(place).context("a controller")?.start(&self.hub)
     }
 
-    /// Ends the API server in the middle of whatever it does.
+    /// Ends the API server in the middle of its work.
     pub(crate) fn api_server_goes(&mut self) -> Result<()> {
         match &mut self.backing {
             Backing::Real(cluster) => cluster.kill_server(),
@@ -278,7 +278,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Starts it again, with all that it knew.
+    /// Starts it again, with all its data.
     pub(crate) fn api_server_is_back(&mut self) -> Result<()> {
         match &mut self.backing {
             Backing::Real(cluster) => {
@@ -334,7 +334,7 @@ impl Stage {
         })
     }
 
-    /// Looks for a second: both routers have a path to `prefix` by each of these nodes, and no other.
+    /// Watches for a second: both routers have a path to `prefix` by each of these nodes, and no other.
     pub(crate) fn routes_stay(&mut self, prefix: &str, nodes: &[&str]) -> Result<()> {
         let expected = format!("the routers have a path to {prefix} by each of {nodes:?}");
         holds_for(&expected, std::time::Duration::from_secs(1), || {
@@ -382,7 +382,7 @@ impl Stage {
         })
     }
 
-    /// The lines by which kernels of routers told of a route that went, of these prefixes, until now.
+    /// The lines in which kernels of routers report a route that went, of these prefixes, until now.
     pub(crate) fn withdrawals(&mut self, prefixes: &BTreeSet<String>) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         for neighbour in &mut self.routers {
@@ -393,7 +393,7 @@ impl Stage {
         Ok(lines)
     }
 
-    /// Takes away what a case has made, and waits until nothing of it is announced.
+    /// Deletes what a case has made, and waits until nothing of it is announced.
     pub(crate) fn restore(&mut self) -> Result<()> {
         if self.speakers.is_empty() {
             return Ok(());
@@ -418,7 +418,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The ends of all logs, for a person who asks why a case failed.
+    /// The ends of all logs, for a person who reads why a case failed.
     pub(crate) fn logs(&self) -> String {
         let speakers = self.speakers.iter().map(|it| (it.node.to_owned(), it.log()));
         let controllers = self.controllers.iter().map(|it| (it.pod.name.clone(), it.log.clone()));
@@ -487,7 +487,7 @@ pub(crate) fn secret() -> Value {
     objects::object("v1", "Secret", SYSTEM, GUARDED, rest)
 }
 
-/// The BGPPeer that means a router.
+/// The BGPPeer for a router.
 pub(crate) fn peer(place: usize, name: &str) -> Result<Value> {
     let [address, _] = addresses(FIRST_ROUTER + u8::try_from(place)?);
     let mut spec = json!({

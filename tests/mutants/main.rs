@@ -1,5 +1,5 @@
-//! Do the tests of the state machine and the speaker notice when these are wrong? Puts one mistake at a time into a copy
-//! of `sessions`, and runs its simulator and its tables: each mistake must make one of them fail.
+//! Do the tests of the state machine and the speaker notice when these are wrong? Puts one mistake at a time
+//! into a copy of `sessions`, and runs its simulator and its tables: each mistake must make one of them fail.
 //! Run by `make mutants`: `cargo test --test mutants -- [WORD...]`, words filter by name.
 
 mod variants;
@@ -19,12 +19,12 @@ use variants::{VARIANTS, Variant};
 const TESTS: &[&str] = &["bgp::", "rib::", "sim::", "speaker::", "wire::header::"];
 /// Schedules of the simulator: a mistake that needs more of them is a hole.
 const SEEDS: &str = "300";
-/// A variant may make a test run for ever; that too is noticed.
+/// A variant may make a test run forever; that is noticed, too.
 const LIMIT_SECONDS: &str = "180";
-/// What `timeout` ends with when it had to.
+/// The exit code of `timeout` when the time is over.
 const TIMED_OUT: i32 = 124;
 
-/// What the tests said of a copy.
+/// The result of the tests on a copy.
 enum Verdict {
     Passed,
     Failed(Vec<String>),
@@ -33,7 +33,7 @@ enum Verdict {
 
 /// Mistakes in the state machine, each of which its tests must notice.
 ///
-/// Words: the mistakes whose name has all of them.
+/// Words: the mistakes with all of them in their name.
 #[derive(Parser)]
 struct Options {
     #[command(flatten)]
@@ -55,7 +55,7 @@ fn run(options: Options) -> Result<bool> {
     }
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     let made = Copy::make()?;
-    // Drift is told at once, not after a quarter of an hour; of all mistakes, whichever were chosen.
+    // Drift is reported at once, not after a quarter of an hour; of all mistakes, whichever were chosen.
     for variant in VARIANTS {
         made.replaced(variant)?;
     }
@@ -75,7 +75,7 @@ fn notice(copy: &Copy, variant: &Variant) -> Result<()> {
         Verdict::Failed(tests) => match tests.split_first() {
             Some((first, [])) => first.clone(),
             Some((first, others)) => format!("{first} and {} more", others.len()),
-            None => bail!("the tests failed, and none of them says so"),
+            None => bail!("the tests failed, and none of them is named"),
         },
         Verdict::Endless => format!("a test that no longer ends in {LIMIT_SECONDS} s"),
     };
@@ -160,7 +160,7 @@ impl Copy {
             return Ok(Verdict::Passed);
         }
         let output = String::from_utf8_lossy(&tests.stdout);
-        // The list at the end: what a failing test prints may stand in front of its own result.
+        // The list at the end: the output of a failing test may stand in front of its own result.
         let list = output.rsplit("\nfailures:\n").next().unwrap_or_default();
         let names = list.lines().filter_map(|line| line.strip_prefix("    "));
         Ok(Verdict::Failed(names.map(str::to_owned).collect()))

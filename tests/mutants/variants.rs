@@ -48,7 +48,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "        let _ = (now, loser);\n",
     ),
     variant(
-        "a collision is decided by who was confirmed first",
+        "the connection that was confirmed first wins a collision",
         COLLISION,
         "            (_, true) => incoming.id,\n            (_, false) => outgoing.id,\n",
         "            _ => id,\n",
@@ -96,7 +96,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "            let _ = older;\n",
     ),
     variant(
-        "nobody is let in while Idle",
+        "no connection is accepted while Idle",
         PEER,
         "} else if self.refused_until.is_some_and(|until| now < until) {",
         "} else if self.idle_hold || self.refused_until.is_some_and(|until| now < until) {",
@@ -156,7 +156,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "",
     ),
     variant(
-        "the idle hold never begins anew",
+        "the idle hold never starts again",
         BACKOFF,
         "            self.sessions_failed = 0;\n",
         "            let _ = STABLE;\n",
@@ -192,7 +192,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "",
     ),
     variant(
-        "who never sends an OPEN keeps its slot",
+        "a connection without an OPEN keeps its slot",
         CONNECTION,
         "        self.state = SessionState::OpenSent;\n        self.hold_deadline = Some(now + OPEN_TIMEOUT);\n",
         "        self.state = SessionState::OpenSent;\n        self.hold_deadline = None;\n",
@@ -234,7 +234,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "            restarted: own.restarted && is_first && over_at.is_none_or(|_| now == now),\n",
     ),
     variant(
-        "the bit F is said by a machine that was started anew",
+        "the bit F is set by a machine that was rebooted",
         COMEBACK,
         "            forwarding: own.forwarding || !is_first,\n",
         "            forwarding: true,\n",
@@ -318,7 +318,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "",
     ),
     variant(
-        "routes whose source has been away for long are preferred",
+        "long-lived stale routes are preferred",
         "rib/decision.rs",
         "    contest.keep_least(DecisionStep::LongLivedStale, is_long_lived_stale);\n",
         "    contest.keep_least(DecisionStep::LongLivedStale, |path| !is_long_lived_stale(path));\n",
@@ -336,13 +336,13 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "",
     ),
     variant(
-        "who stops for a restart sends a NOTIFICATION",
+        "a stop for a restart sends a NOTIFICATION",
         CONTROL,
         "            Parting::ForRestart => keeps,\n",
         "            Parting::ForRestart => false,\n",
     ),
     variant(
-        "who leaves for good sends no Hard Reset",
+        "a stop for good sends no Hard Reset",
         CONTROL,
         "        if notifications { farewell.as_hard_reset() } else { farewell.clone() }\n",
         "        if false && notifications { farewell.as_hard_reset() } else { farewell.clone() }\n",
@@ -360,7 +360,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "        keeps && now.since(up.since) >= Duration::ZERO\n",
     ),
     variant(
-        "what a peer says is passed on to nobody",
+        "the routes of a peer are not passed on",
         SPEAKER,
         "            self.pass_on(now, &touched);\n",
         "            let _ = touched;\n",
@@ -372,7 +372,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "        self.rib.learn_into(source, changes, &mut Touched::default());\n",
     ),
     variant(
-        "the routes of a peer that panicked are withdrawn from nobody",
+        "the routes of a peer that panicked are not withdrawn",
         SPEAKER,
         "        self.routing.touched.absorb(touched);\n",
         "        let _ = touched;\n",
@@ -480,7 +480,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         "        let _ = routes;\n        self.originate(now, Arc::clone(&desired.routes));\n",
     ),
     variant(
-        "routes of our own that changed are told to nobody",
+        "changed routes of our own are not advertised",
         SPEAKER_STARTUP,
         "                neighbour.peer.announce(&routing.rib, &touched);\n",
         "                let _ = &touched;\n",

@@ -1,6 +1,5 @@
-//! What does one router see while the node restarts? Its tables, when asked; every change that takes
-//! a route away, as its kernel or GoBGP tells it all the time; and the answers to its probes.
-//! Used by the stage.
+//! What does one router see while the node restarts? Its tables, on request; every change that takes a route
+//! away, as its kernel or GoBGP reports it all the time; and the answers to its probes. Used by the stage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -38,7 +37,7 @@ const INTERFACE: &str = "to-node";
 pub(crate) enum Help {
     /// Nothing: graceful restart is off at both ends.
     None,
-    /// When the connection goes without a word.
+    /// When the connection goes without a NOTIFICATION.
     Silent,
     /// After a NOTIFICATION, too: the N bit.
     Always,
@@ -140,9 +139,9 @@ impl Helper {
         Ok(())
     }
 
-    /// The lines that told of a route of the node that went, since the beginning.
+    /// The lines that report a route of the node that went, since the start.
     pub(crate) fn withdrawals(&mut self, announced: &BTreeSet<String>) -> Result<Vec<String>> {
-        let withdrawals = self.withdrawals.as_mut().context("nobody watches yet")?;
+        let withdrawals = self.withdrawals.as_mut().context("the watch has not started yet")?;
         withdrawals.lines(|prefix| announced.contains(prefix))
     }
 
@@ -177,14 +176,14 @@ impl Helper {
             .try_fold(true, |all, family| Ok(all && self.router.has_end_of_rib(*family)?))
     }
 
-    /// All that a route says, for those that are probed.
+    /// All that is shown of a route, for those that are probed.
     pub(crate) fn routes(&self) -> Result<Vec<Option<RouterRoute>>> {
         let prefixes = announced::PROBED.map(with_length);
         prefixes.iter().map(|prefix| self.router.route(prefix)).collect()
     }
 }
 
-/// A route without the number of its next hop, by which FRR names it anew each time.
+/// A route without the number of its next hop, which FRR changes each time.
 fn plain(line: &str) -> String {
     let mut words = line.split_whitespace();
     let mut kept = Vec::new();

@@ -84,7 +84,7 @@ fn builds() -> Result<[PathBuf; 2]> {
     };
     ensure!(
         read(&first)? != read(&second)?,
-        "an upgrade needs two builds: FAIRWAY_BIN must be another one than {}",
+        "an upgrade needs two builds: FAIRWAY_BIN must differ from {}",
         second.display()
     );
     Ok([first, second])

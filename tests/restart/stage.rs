@@ -49,7 +49,7 @@ pub(crate) struct Stage {
     _answerer: Answerer,
     node: Namespace,
     announced: BTreeSet<String>,
-    /// That which runs, and the one that comes with the next upgrade.
+    /// The program that runs, and the one that comes with the next upgrade.
     builds: [PathBuf; 2],
 }
 
@@ -74,7 +74,7 @@ struct Progress {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Count {
     pub(crate) rounds: usize,
-    /// Looks at its tables.
+    /// Checks of its tables.
     pub(crate) samples: usize,
     /// Of those, without some route in a table or in the kernel.
     pub(crate) incomplete: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Count {
     /// From the end of the daemon to the session, and to the last stale mark, at most.
     pub(crate) established_max: Duration,
     pub(crate) settled_max: Duration,
-    /// The first things that went wrong.
+    /// The first faults.
     pub(crate) faults: Vec<String>,
 }
 
@@ -147,8 +147,8 @@ impl Stage {
         Ok(Self { fairway, witnesses, _answerer: answerer, node, announced, builds })
     }
 
-    /// What was agreed with each router, as fairway shows it; an error when that is not what each
-    /// was told to offer, or when the session has no TCP-MD5 key.
+    /// What was agreed with each router, as fairway shows it; an error when that is not what each was
+    /// configured to offer, or when the session has no TCP-MD5 key.
     pub(crate) fn agreed(&self) -> Result<String> {
         let sockets = self.node.run("ss", &["-Htni"])?;
         let mut texts = Vec::new();
@@ -244,7 +244,7 @@ impl Stage {
         Ok(start.elapsed())
     }
 
-    /// What each router has seen since this was asked last.
+    /// What each router has seen since the last call.
     pub(crate) fn take_counts(&mut self) -> Vec<(RouterKind, Count)> {
         let take =
             |witness: &mut Witness| (witness.helper.kind, std::mem::take(&mut witness.count));
@@ -265,7 +265,7 @@ impl Witness {
         Ok(sample)
     }
 
-    /// Until the session is over and every route stale; or gone, where nobody helps.
+    /// Until the session is over and every route stale; or gone, where no router helps.
     fn wait_for_the_end(&mut self, announced: &BTreeSet<String>) -> Result<()> {
         let name = self.helper.kind.word();
         wait_until(&format!("{name} notices that the node is gone"), PATIENCE, || {
@@ -324,7 +324,7 @@ impl Witness {
         count.settled_max = count.settled_max.max(settled.unwrap_or_default());
     }
 
-    /// What was withdrawn since this was asked last.
+    /// What was withdrawn since the last call.
     fn gather(&mut self, announced: &BTreeSet<String>) -> Result<()> {
         let withdrawals = self.helper.withdrawals(announced)?;
         let new = withdrawals.get(self.withdrawn_before..).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-/// Far more than anything here takes.
+/// Far more than any step here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -32,7 +32,7 @@ impl Machine {
         let (layer, log) = (place.path().join("layer"), place.path().join("log"));
         fs::create_dir(&layer)?;
         let cgroup = own_cgroup()?;
-        // systemd takes the cgroup that it finds itself in for the root of all.
+        // systemd takes the cgroup that it is in for the root of all.
         let unshare = Command::new("sh")
             .args([
                 "-c",
@@ -71,7 +71,7 @@ impl Machine {
         command.stdin(Stdio::null()).output().context("nsenter")
     }
 
-    /// What it prints; that it succeeds is expected.
+    /// The output of a command that has to succeed.
     pub(crate) fn ask(&self, script: &str) -> Result<String> {
         let output = self.run(script)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -145,7 +145,7 @@ fn remove_cgroups(path: &Path) -> std::io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Looks until `look` succeeds. Its last error becomes part of ours when the time is up.
+/// Polls until `look` succeeds. Its last error becomes part of ours when the time is up.
 pub(crate) fn wait_until<T>(expected: &str, mut look: impl FnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {

@@ -16,7 +16,7 @@ use lab::suite::{self, Case, Suite};
 
 use machine::{Machine, wait_until};
 
-/// How bad systemd finds what the unit lets the daemon do, at most: 0 is best, 10 is worst.
+/// The exposure of the unit by systemd's measure, at most: 0 is best, 10 is worst.
 /// One call of `@resources`, which BFD needs for short turns, counts as all of them: 0.2.
 const EXPOSURE_MAX: f64 = 1.7;
 
@@ -152,7 +152,7 @@ fn installs(machine: &Machine) -> Result<()> {
     ensure!(modes == expected, "{modes}");
     let log = machine.ask("journalctl -b -u fairway --no-pager -o cat")?;
     ensure!(!log.contains("ERROR") && !log.contains("WARN"), "{log}");
-    // Everything that a person looks for first.
+    // Everything that an operator looks for first.
     machine.ask("test -s /usr/share/man/man1/fairway-run.1.gz")?;
     machine.ask("test -s /usr/share/bash-completion/completions/fairway")?;
     Ok(())
@@ -312,7 +312,7 @@ fn grants_real_time(machine: &Machine) -> Result<()> {
          systemctl daemon-reload; systemctl restart fairway"
     ))?;
     realtime("refused")?;
-    // Who may not raise limits, as here perhaps, has the capabilities in their place.
+    // Without the right to raise limits, as here perhaps, the capabilities take its place.
     let capabilities = "CAP_SYS_NICE CAP_IPC_LOCK";
     machine.ask(&format!(
         "cat > {folder}/bfd.conf <<'END'\n{drop_in}END

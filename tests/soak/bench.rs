@@ -1,5 +1,5 @@
-//! What is every case given? A directory, a seed, a runtime for scripted peers, and a way to say
-//! what was measured.
+//! What does every case get? A directory, a seed, a runtime for scripted peers, and a way to report what
+//! was measured.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(crate) struct Bench {
     latest: Arc<AtomicU64>,
 }
 
-/// How often the runtime's own pulse is felt.
+/// How often the runtime's own pulse is measured.
 const PULSE: Duration = Duration::from_millis(50);
 
 impl Bench {
@@ -40,8 +40,8 @@ impl Bench {
         Ok(Self { name, directory, seed, short, runtime, latest })
     }
 
-    /// The longest time that the scripted peers themselves were held up, by a machine that has
-    /// other things to do.
+    /// The longest time that the scripted peers themselves were held up, by a machine that is busy with other
+    /// work.
     pub(crate) fn own_lateness(&self) -> Duration {
         Duration::from_millis(self.latest.load(Ordering::Relaxed))
     }
@@ -51,7 +51,7 @@ impl Bench {
         self.runtime.handle()
     }
 
-    /// Lets the scripted peers go on with what they do; an error when the run is to end.
+    /// Lets the scripted peers go on with their work; an error when the run is to end.
     pub(crate) fn pause(&self, length: Duration) -> Result<()> {
         self.runtime.block_on(async { tokio::time::sleep(length).await });
         ensure!(!is_interrupted(), "interrupted");

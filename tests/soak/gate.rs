@@ -1,7 +1,7 @@
-//! What makes dials meet? A gate in the cable: it can hold back the SYNs of either side, and what
-//! is said on connections that are up. Held packets are lost, and TCP sends them again; so both
-//! dials are under way when the gate opens, and both connections are up before either OPEN
-//! arrives, in whatever order the kernels' timers give. No kernel module is needed.
+//! What makes dials meet? A gate in the cable: it can hold back the SYNs of either side, and the data on
+//! connections that are up. Held packets are lost, and TCP sends them again; so both dials are under way
+//! when the gate opens, and both connections are up before either OPEN arrives, in whatever order the
+//! kernels' timers give. No kernel module is needed.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! A neighbour that does everything right, and notices when fairway does not: it says KEEPALIVE
-//! exactly when it is due, and takes note of each end of a session, each silence and each route.
+//! A neighbour that does everything right, and notices when fairway does not: it sends KEEPALIVE exactly
+//! when it is due, and records each end of a session, each silence and each route.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -80,8 +80,8 @@ impl Healthy {
         record.longest_silence.max(current)
     }
 
-    /// One session, up since the beginning, with no silence as long as the hold time; `late` is what
-    /// may be our own fault.
+    /// One session, up since the start, with no silence as long as the hold time; `late` is what the suite
+    /// itself may have caused.
     pub(crate) fn expect_undisturbed(&self, late: Duration) -> Result<()> {
         let silence = self.longest_silence();
         let record = self.record();

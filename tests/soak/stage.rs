@@ -1,5 +1,5 @@
-//! A fairway on loopback with its peers: most cases begin with one. Everybody has an address of
-//! 127.0.0.0/8, so nobody needs root.
+//! A fairway on loopback with its peers: most cases begin with one. Each has an address of 127.0.0.0/8, so
+//! root is not needed.
 
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -91,7 +91,7 @@ impl Stage {
         Usage::of(self.fairway.process_id()?)
     }
 
-    /// What `show bgp neighbors` says of one peer.
+    /// What `show bgp neighbors` shows of one peer.
     pub(crate) fn neighbour(&self, address: Ipv4Addr) -> Result<Value> {
         let address = address.to_string();
         let mut answer = self.fairway.show(&["bgp", "neighbors", &address])?;
@@ -99,8 +99,8 @@ impl Stage {
         neighbour.with_context(|| format!("expected {address} in {answer}"))
     }
 
-    /// Adds a Service and says how long its route took to the last of the healthy peers, from the
-    /// rename of its file.
+    /// Adds a Service and returns how long its route took to the last of the healthy peers, from the rename of
+    /// its file.
     pub(crate) fn change_latency(&mut self) -> Result<Duration> {
         self.services = self.services.checked_add(1).context("too many services")?;
         let address = Ipv4Addr::new(203, 0, 113, self.services);
@@ -116,11 +116,11 @@ impl Stage {
         wait_until(&expected, PATIENCE, || {
             let arrivals = self.healthy.iter().map(|peer| peer.arrival(prefix));
             let all: Option<Vec<Instant>> = arrivals.collect();
-            all.and_then(|all| all.into_iter().max()).context("some have not heard of it")
+            all.and_then(|all| all.into_iter().max()).context("some have not received it")
         })
     }
 
-    /// Fails when a healthy session was disturbed; else says how they fared.
+    /// Fails when a healthy session was disturbed; else prints how they fared.
     pub(crate) fn healthy_report(&mut self, bench: &Bench) -> Result<String> {
         let late = bench.own_lateness();
         self.fairway.check_running()?;

@@ -1,6 +1,6 @@
 //! The rules of the house, read from the source: the pure stays pure, files stay readable.
 //!
-//! Each rule is a test, so that nobody has to argue about it in a review.
+//! Each rule is a test, so that it needs no debate in a review.
 
 #![allow(clippy::panic, clippy::unwrap_used)] // What fails here fails the test.
 
@@ -14,8 +14,8 @@ use lab::tiers::Tiers;
 
 use modules::Modules;
 
-/// What decides or encodes, and so must give the same answer to the same question: it may not
-/// know what time it is, where it runs, or who else does.
+/// What decides or encodes, and so must give the same answer to the same question: it must not depend on
+/// the time, on where it runs, or on what else runs there.
 const PURE: &[&str] = &[
     "crates/allocator/src",
     "crates/cluster/src",

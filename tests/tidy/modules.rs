@@ -83,7 +83,7 @@ fn exports(code: &str, tops: &BTreeSet<String>) -> Vec<(String, String)> {
     from_modules.collect()
 }
 
-/// What a module at `path` names from the root of its crate on: the first word of each such path.
+/// What a module at `path` imports from the root of its crate: the first word of each such path.
 fn imports(path: &[String], code: &str) -> BTreeSet<String> {
     let trees = use_trees(code).into_iter().flat_map(|tree| leaves(&tree));
     let inline = words(code).into_iter();

@@ -1,4 +1,4 @@
-//! A node under test: a namespace, the fairway in it, and what both say. Used by every case.
+//! A node under test: a namespace, the fairway in it, and what both report. Used by every case.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use lab::make_directory;
 use lab::namespace::Namespace;
 use lab::wait::{PATIENCE, holds_for, wait_until};
 
-/// An emulated machine takes its time, and a neighbour redials after a while.
+/// An emulated machine is slow, and a neighbour redials after a while.
 pub(crate) const LIMIT: Duration = Duration::from_secs(4 * PATIENCE.as_secs());
 
 /// How long a case watches that what must not happen does not: two dials that stay unanswered.
@@ -57,14 +57,14 @@ impl Node {
         })
     }
 
-    /// The prefixes that neighbours have told it.
+    /// The prefixes that neighbours have announced to it.
     pub(crate) fn learned(&self) -> Result<BTreeSet<String>> {
         let table = self.fairway.show(&["bgp", "ipv4", "unicast"])?;
         let routes = table.get("routes").and_then(Value::as_object).context("no routes")?;
         Ok(routes.keys().cloned().collect())
     }
 
-    /// Waits until neighbours have told it these prefixes, beside others.
+    /// Waits until neighbours have announced these prefixes to it, beside others.
     pub(crate) fn learns(&mut self, prefixes: &[&str]) -> Result<()> {
         wait_until(&format!("it has the routes {prefixes:?}"), LIMIT, || {
             self.fairway.check_running()?;

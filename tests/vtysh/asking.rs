@@ -1,4 +1,4 @@
-//! How is Fairway asked? By vtysh of Debian 12 and of Debian 13, and over the sockets, as an
+//! How is Fairway queried? By vtysh of Debian 12 and of Debian 13, and over the sockets, as an
 //! exporter does it.
 
 use std::io::{Read, Write};
@@ -39,7 +39,7 @@ impl Vtysh {
         Ok(Self { version, release })
     }
 
-    /// Whether it knows the commands of FRR 10.
+    /// Whether it supports the commands of FRR 10.
     pub(crate) fn is_new(&self) -> bool {
         let major = self.version.split('.').next().and_then(|text| text.parse::<u32>().ok());
         major.is_some_and(|major| major >= 10)

@@ -1,7 +1,6 @@
-//! Which commands are compared? Those that operators, MetalLB's tools and exporters ask a router
-//! for.
+//! Which commands are compared? Those that operators, MetalLB's tools and exporters send to a router.
 
-/// Who knows a command.
+/// Which releases of FRR have a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     /// FRR 8.4 and 10.3.
@@ -12,7 +11,7 @@ pub(crate) enum Known {
     OnlyNew,
 }
 
-/// A command whose JSON is compared, without the word `json`.
+/// A command with JSON that is compared, without the word `json`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Command {
     pub(crate) words: &'static str,
@@ -26,7 +25,7 @@ impl Command {
         format!("{} json", self.words)
     }
 
-    /// The daemon whose command it is.
+    /// The socket of the daemon that has the command.
     pub(crate) fn socket(self) -> &'static str {
         match self.words {
             words if words.starts_with("show bfd") => "bfdd.vty",
@@ -92,7 +91,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     both("show ipv6 route"),
 ];
 
-/// Commands whose text is for people: they are answered, and these words are in the answer.
+/// Commands with text output: they are answered, and these words are in the answer.
 pub(crate) const TEXTS: &[(&str, &[&str])] = &[
     ("show bgp summary", &["IPv4 Unicast Summary (VRF default):", "State/PfxRcd"]),
     ("show bgp ipv4 unicast summary", &["BGP router identifier 10.0.0.1", "10.1.1.97"]),

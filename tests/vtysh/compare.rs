@@ -1,5 +1,5 @@
 //! Where do our answers differ from FRR's, and why? Every difference needs a reason, and every
-//! reason a difference. Makes the part of docs/vtysh.md that says so.
+//! reason a difference. Makes the part of docs/vtysh.md that lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

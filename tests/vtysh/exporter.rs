@@ -1,5 +1,5 @@
-//! Does the Prometheus frr_exporter find what it looks for? Its questions in its way, and the
-//! fields that it decodes.
+//! Does the Prometheus frr_exporter find what it looks for? Its queries in its way, and the fields that it
+//! decodes.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! What do the lines look like that people read? Each line with its values taken out: `A` for an
-//! address or a prefix, `T` for a time, `N` for a number; rows of tables by how they begin.
+//! What do the text lines look like? Each line with its values taken out: `A` for an address or a prefix, `T`
+//! for a time, `N` for a number; rows of tables by how they begin.
 //!
 //! FRR's lines are in `frr-lines.txt`; what we print beside them, and what we leave out, needs a
 //! reason, as a key does.
@@ -18,7 +18,7 @@ use crate::reasons::LINES;
 
 const FRR: &str = include_str!("frr-lines.txt");
 
-/// Commands whose lines are compared. A neighbour was asked for alone in other states.
+/// Commands for which lines are compared. One neighbour was captured alone in other states.
 pub(crate) const COMMANDS: &[&str] = &[
     "show bgp summary",
     "show bgp neighbors",

@@ -1,8 +1,8 @@
 //! Do FRR's own tools work on us? vtysh of Debian 12 and 13 runs the commands that operators and
 //! MetalLB's tools use, against Fairway among real routers, and the JSON is compared with FRR's, key
-//! by key; an exporter's questions are asked in its way. `cargo test --test vtysh`, as root.
+//! by key; an exporter's queries are sent in its way. `cargo test --test vtysh`, as root.
 //!
-//! docs/vtysh.md has the differences, each with its reason: `FAIRWAY_WRITE=1` writes them anew.
+//! docs/vtysh.md has the differences, each with its reason: `FAIRWAY_WRITE=1` writes them again.
 
 mod asking;
 mod commands;
@@ -43,16 +43,16 @@ const WRONG_AS: End = End { due_to: "BGP Notification send", code: 14, error: So
 const RESTARTING: End = End { due_to: "NSF peer closed the session", code: 22, error: None };
 const TOO_MANY: End = End { due_to: "BGP Notification send", code: 14, error: Some("0601") };
 
-/// What was answered.
+/// The answers.
 #[derive(Default)]
 struct Answers {
     shapes: BTreeMap<&'static str, Shape>,
     lines: Lines,
 }
 
-/// FRR's vtysh and an exporter's questions, against FRR's own answers.
+/// FRR's vtysh and an exporter's queries, against FRR's own answers.
 ///
-/// FAIRWAY_WRITE=1 writes the differences in docs/vtysh.md anew.
+/// FAIRWAY_WRITE=1 writes the differences to docs/vtysh.md.
 #[derive(Parser)]
 struct Options {
     #[command(flatten)]
@@ -118,7 +118,7 @@ fn named(vtyshs: &[Vtysh]) -> String {
     vtyshs.iter().map(|it| it.version.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
-/// Every command in the steady state, by every vtysh that knows it.
+/// Every command in the steady state, by every vtysh that has it.
 fn steady(stage: &Stage, vtyshs: &[Vtysh], answers: &mut Answers) -> Result<()> {
     for vtysh in vtyshs {
         for command in COMMANDS {
@@ -205,8 +205,7 @@ fn states(stage: &mut Stage, answers: &mut Answers) -> Result<()> {
     look(stage, answers)
 }
 
-/// Whatever follows what a neighbour does: what it answers to programs, and to people where their
-/// lines are compared.
+/// Commands that depend on a neighbour: their JSON, and their text where lines are compared.
 fn look(stage: &Stage, answers: &mut Answers) -> Result<()> {
     for command in COMMANDS.iter().filter(|command| command.follows_states) {
         add(stage, command, answers)?;

@@ -1,5 +1,5 @@
-//! Do MetalLB's tools for FRR find what they look for? Its frr-tools and frr-k8s ask with vtysh and
-//! decode these fields; its end-to-end tests ask a little more.
+//! Do MetalLB's tools for FRR find what they look for? Its frr-tools and frr-k8s query vtysh and decode these
+//! fields; its end-to-end tests query a little more.
 
 use std::net::IpAddr;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What is asked? The topology that FRR was captured in: node-a with Fairway between two routers
-//! with BIRD, and neighbours where nobody is.
+//! What is queried? The topology that FRR was captured in: node-a with Fairway between two routers
+//! with BIRD, and configured neighbours that do not exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ impl Stage {
             let sent = told
                 .pointer("/default/10.1.1.2/addressFamilyInfo/ipv4Unicast/sentPrefixCounter")
                 .and_then(Value::as_u64);
-            ensure!(sent == Some(2), "router one was told {sent:?} of 2 prefixes");
+            ensure!(sent == Some(2), "router one was sent {sent:?} of 2 prefixes");
             let watched = scrape_json(&self.socket("bfdd.vty"), "show bfd peers json")?;
             let up = watched.as_array().into_iter().flatten();
             let up = up.filter(|it| it.get("status").is_some_and(|status| status == "up")).count();
@@ -160,7 +160,7 @@ impl Stage {
         self.wait_for_routes()
     }
 
-    /// Nothing comes from router two any more.
+    /// Nothing is received from router two any more.
     pub(crate) fn silence_router_two(&self) -> Result<()> {
         let rules = format!(
             "add table ip silence; \
@@ -170,29 +170,29 @@ impl Stage {
         self.node.run("nft", &[&rules]).map(drop)
     }
 
-    /// It is heard again.
+    /// It is received again.
     pub(crate) fn hear_router_two(&self) -> Result<()> {
         self.node.run("nft", &["delete table ip silence"])?;
         self.wait_for_routes()
     }
 
-    /// Router two dies without a word.
+    /// Router two dies without a NOTIFICATION.
     pub(crate) fn kill_router_two(&mut self) -> Result<()> {
         self.routers.get_mut(1).context("router two")?.bird.kill();
         Ok(())
     }
 
-    /// It starts again, and says that it was away (`-R`).
+    /// It starts again, and advertises that it was away (`-R`).
     pub(crate) fn start_router_two_again(&mut self) -> Result<()> {
         let router = self.routers.get_mut(1).context("router two")?;
         router.bird = Router::spawn(&router.namespace, &router.directory, &["-R"])?;
         Ok(())
     }
 
-    /// Router two is back, and nothing of what it said before is waited for.
+    /// Router two is back, and nothing that it announced before is waited for.
     pub(crate) fn wait_for_end_of_restart(&self) -> Result<()> {
         self.wait_for_router_two("Established")?;
-        wait_until("router two has said all its routes", PATIENCE, || {
+        wait_until("router two has sent all its routes", PATIENCE, || {
             let neighbors = self.bgpd("show bgp neighbors json")?;
             let stale =
                 neighbors.pointer(&format!("/{ROUTER_TWO}/gracefulRestartInfo/staleRoutes"));

@@ -72,8 +72,8 @@ impl Section {
 }
 
 impl Walk {
-    /// Reads the page. A block that says nothing of its use, and a section with a configuration and
-    /// no dialogue, are faults: they would not be tested.
+    /// Reads the page. A block without a use, and a section with a configuration and no dialogue, are faults:
+    /// they would not be tested.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut walk = Self::default();
         let mut lines = text.lines().enumerate();
@@ -107,7 +107,7 @@ impl Walk {
         for section in &walk.sections {
             let is_silent = section.prompts.is_empty();
             let has_router = RouterKind::ALL.iter().any(|router| section.mentions(*router));
-            ensure!(!(has_router && is_silent), "{}: nothing is looked at", section.heading);
+            ensure!(!(has_router && is_silent), "{}: nothing is checked", section.heading);
         }
         Ok(walk)
     }
@@ -133,7 +133,7 @@ impl Walk {
     }
 }
 
-/// Lines like `frr# COMMAND`, each followed by what it answers.
+/// Lines like `frr# COMMAND`, each followed by its output.
 fn dialogue(block: &[&str]) -> Result<Vec<Prompt>> {
     let mut prompts: Vec<Prompt> = Vec::new();
     for line in block {

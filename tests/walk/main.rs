@@ -1,5 +1,5 @@
 //! Does `docs/peers.md` work, letter by letter? Each of its sections is set up as it is printed:
-//! our YAML, FRR's or BIRD's configuration, the commands at the prompts, and what they answer.
+//! our YAML, FRR's or BIRD's configuration, the commands at the prompts, and their output.
 //! Run as root by `cargo test --test walk -- [WORD...] [--vm]`.
 
 mod document;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     suite::main("walk", run)
 }
 
-/// Whether every section went as it is written.
+/// Whether every section worked as it is written.
 fn run(options: Options) -> Result<bool> {
     let page = lab::checkout().join("docs/peers.md");
     let text = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;

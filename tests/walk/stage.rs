@@ -20,7 +20,7 @@ use lab::routers::Release;
 use lab::routers::installation::Installation;
 use lab::wait::{PATIENCE, wait_until};
 
-/// Whose configuration a section shows.
+/// The router that a section shows a configuration of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouterKind {
     Frr,
@@ -40,7 +40,7 @@ impl fmt::Display for RouterKind {
     }
 }
 
-/// An emulated machine takes its time.
+/// An emulated machine is slow.
 const LIMIT: Duration = Duration::from_secs(4 * PATIENCE.as_secs());
 
 /// The networks of the page: the one between node and router, and the two of a middle hop.
@@ -103,8 +103,8 @@ impl Stage {
         })
     }
 
-    /// Types a command until it answers what is printed. What systemd would do to fairway is done
-    /// here: there is none in a namespace.
+    /// Types a command until its output is as printed. What systemd would do to fairway is done here: there is
+    /// none in a namespace.
     pub(crate) fn follow(&mut self, prompt: &Prompt) -> Result<()> {
         match prompt.command.as_str() {
             "systemctl kill --signal=KILL fairway" => return self.fairway.kill(),

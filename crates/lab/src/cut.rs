@@ -26,7 +26,7 @@ impl Cut {
         Ok(())
     }
 
-    /// What fits this rule does not reach the node.
+    /// Packets that match this rule do not reach the node.
     pub fn of_packets(lab: &Lab, rule: &str) -> Result<()> {
         set(&lab.node, &format!("add rule inet cut input {rule} drop"))
     }

@@ -124,14 +124,14 @@ impl Fairway {
         Ok(())
     }
 
-    /// SIGKILL: fairway gets no chance to say good-bye.
+    /// SIGKILL: fairway cannot shut down in order.
     pub fn kill(&mut self) -> Result<()> {
         self.process.take().context("fairway was not started")?.kill();
         Ok(())
     }
 
-    /// Puts another build in the place of the program, as a package manager does: what runs goes on
-    /// with the file that it was started from.
+    /// Puts another build in the place of the program, as a package manager does: a running process keeps
+    /// the file that it was started from.
     pub fn install(&mut self, build: &Path) -> Result<()> {
         let folder = self.directory.join("bin");
         make_directory(&folder)?;
@@ -142,7 +142,7 @@ impl Fairway {
         Ok(())
     }
 
-    /// Whether it is on disk that this prefix is announced: the next run will know of it.
+    /// Whether the announcement of this prefix is on disk: the next run will know of it.
     pub fn keeps_announced(&self, prefix: &str) -> Result<bool> {
         let file = self.directory.join("state/announced.json");
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -187,7 +187,7 @@ impl Fairway {
             .with_context(|| format!("expected JSON from show {}: {text}", words.join(" ")))
     }
 
-    /// Runs `fairway show WORDS`, for people.
+    /// Runs `fairway show WORDS`, as text.
     pub fn show_text(&self, words: &[&str]) -> Result<String> {
         let mut command = bounded(&self.program);
         output_of(command.arg("show").args(words).arg("--socket").arg(self.path("fairway.sock")))

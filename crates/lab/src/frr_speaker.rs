@@ -32,7 +32,7 @@ impl Speaker {
     pub fn prepare(release: Release, parent: &Path) -> Result<Self> {
         let directory = parent.join("frr");
         make_directory(&directory)?;
-        // mgmtd has its sockets here, whatever it is told.
+        // mgmtd has its sockets here, whatever option it gets.
         let installation = Installation::new(release, &directory, "/run/frr");
         for (name, text) in
             [("empty.conf", ""), ("vtysh.conf", "service integrated-vtysh-config\n")]
@@ -65,7 +65,7 @@ impl Speaker {
     pub fn start_daemon(&mut self, node: &Namespace, name: &'static str) -> Result<()> {
         let file = |name: &str| self.installation.seen(name);
         let socket = self.directory.join(format!("{name}.vty"));
-        // That of an earlier start would be taken for a sign of life.
+        // The socket of an earlier start would be taken for a sign of life.
         let _ = fs::remove_file(&socket);
         let mut arguments = vec!["-i".to_owned(), file(&format!("{name}.pid"))];
         arguments.extend(["-z".to_owned(), file("zserv.api")]);

@@ -168,8 +168,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Lays a cable from the router to a second node. What one of them is sent with the router's address
-    /// on the cable to the other is answered, too.
+    /// Lays a cable from the router to a second node. Packets to one of them with the router's address on the
+    /// cable to the other are answered, too.
     pub fn add_twin(&self, cell: usize) -> Result<Site> {
         let namespace = Namespace::create(cell, "twin")?;
         let router = &self.router.namespace;

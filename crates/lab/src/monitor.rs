@@ -1,6 +1,6 @@
 //! The monitor: one open `ip monitor route` in the router's namespace.
 
-#![allow(clippy::disallowed_methods, reason = "it says when it has read a line")]
+#![allow(clippy::disallowed_methods, reason = "it records when it has read a line")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};

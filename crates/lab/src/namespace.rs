@@ -108,7 +108,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Where a program's network is: for those that have to know it after the namespace was lent out.
+/// A network namespace: for programs that need it after the namespace was borrowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
     /// That of this machine.
@@ -130,8 +130,8 @@ impl Place for Network {
     }
 }
 
-/// Removes what a run that was killed outright has left: namespaces whose maker no longer lives,
-/// and the processes inside them.
+/// Removes what a run that was killed has left: namespaces of a process that no longer exists, and the
+/// processes inside them.
 pub fn remove_leftovers() -> Result<()> {
     let list = output_of(bounded("ip").args(["netns", "list"]))?;
     for name in list.lines().filter_map(|line| line.split_whitespace().next()) {

@@ -28,14 +28,14 @@ const DEADLINE: Duration = Duration::from_secs(1);
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 /// Source ports, used in turn, so that a route with several next hops is tried in full.
 const FLOWS: usize = 8;
-/// Losses that are told one by one.
+/// Losses that are reported one by one.
 const TOLD_MAX: usize = 3;
 
 /// First words of the command line of this binary in its other roles.
 const ANSWER: &str = "@answer-probes";
 const SEND: &str = "@send-probes";
 
-/// Plays the other role when the command line asks for one: the first thing that `main` must ask.
+/// Plays the other role when the command line asks for one: `main` must call this first.
 pub fn other_role() -> Option<ExitCode> {
     let mut words = std::env::args().skip(1);
     let role = words.next()?;
@@ -265,7 +265,7 @@ async fn probe(report: &Path, targets: &[IpAddr]) -> Result<()> {
         flows.push((SocketAddr::new(*target, PORT), sockets));
     }
     let mut ticks = interval(EVERY);
-    // A pause that the machine has made is told, not made up for.
+    // A pause of the machine is reported, not made up for.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut last_report = now();
     for flow in (0..FLOWS).cycle() {

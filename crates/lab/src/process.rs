@@ -54,7 +54,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Fails, for good, when the program has ended.
+    /// Fails permanently when the program has ended.
     pub fn check_running(&mut self) -> Result<()> {
         match self.exit_status()? {
             None => Ok(()),
@@ -82,7 +82,7 @@ impl Process {
     /// Ends the program and its children at once.
     pub fn kill(&mut self) {
         if self.ended.is_none() {
-            // The group may have gone between two looks; there is nothing to do about it then.
+            // The group may have ended between two checks; there is nothing to do about it then.
             let _ = self.signal(Signal::SIGKILL);
             self.ended = self.child.wait().ok();
         }
@@ -117,7 +117,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a short command to its end; its output, or an error with all that it said.
+/// Runs a short command to its end; its output, or an error with everything that it printed.
 pub fn output_of(command: &mut Command) -> Result<String> {
     let line = format!("{command:?}").replace('"', "");
     let output =
@@ -137,7 +137,7 @@ pub fn bounded(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// The last lines of a log, for a person who asks why a cell failed.
+/// The last lines of a log, for a person who reads why a cell failed.
 pub fn tail(log: &Path, lines: usize) -> String {
     let Ok(bytes) = std::fs::read(log) else {
         return format!("(no file {})\n", log.display());

@@ -150,7 +150,7 @@ impl Peer {
         }
     }
 
-    /// Who both sides are.
+    /// The AS numbers and the addresses of both sides.
     fn names(&self) -> String {
         let mut text = String::new();
         let mut field = |name: &str, value: &dyn std::fmt::Display| {
@@ -238,7 +238,7 @@ impl Peer {
         text + &self.policy()
     }
 
-    /// What is taken from it, and said to it.
+    /// The routes that are accepted from it, and those that are advertised to it.
     fn policy(&self) -> String {
         let mut text = String::new();
         if self.to_receive.is_some() || self.max_prefixes.is_some() {
@@ -282,7 +282,7 @@ pub struct BfdProfile {
     pub echo: bool,
     pub passive: bool,
     pub minimum_ttl: Option<u8>,
-    /// The kind of the key, its number, and the Secret whose `key` it is.
+    /// The kind of the key, its number, and the Secret that has it under `key`.
     pub authentication: Option<(&'static str, u8, &'static str)>,
 }
 
@@ -380,7 +380,7 @@ pub fn community(alias: &str, value: &str) -> String {
 }
 
 /// A Service of type LoadBalancer, labelled `app: NAME`; `addresses` go into the annotation that
-/// asks for them, comma separated.
+/// requests them, comma separated.
 pub fn service(name: &str, addresses: Option<&str>) -> String {
     let mut text = header("v1", "Service", name);
     text += &format!("  labels:\n    app: {name}\n");

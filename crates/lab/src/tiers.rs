@@ -1,4 +1,4 @@
-//! Which stage of the tests runs in which tier? `tests/tiers.toml`, read and held against its own rules.
+//! Which stage of the tests runs in which tier? `tests/tiers.toml`, read and checked against its own rules.
 //! Pure but for reading that file. Used by the program `stages`, which runs them, and by `tests/tidy.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub struct Tiers {
     pub stage: Vec<Stage>,
 }
 
-/// What is said of a tier.
+/// The settings of a tier.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::wait::now;
 
-/// What `/proc` says of a process at one moment.
+/// The state of a process in `/proc` at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     at: Instant,

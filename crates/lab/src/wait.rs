@@ -1,5 +1,5 @@
-//! How does a test wait? By looking again and again until a deadline, and by nothing else: there is
-//! no fixed sleep in the suite. Used by every process, router and case.
+//! How does a test wait? By polling until a deadline, and by nothing else: there is no fixed sleep in the
+//! suite. Used by every process, router and case.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// How a suite ends whose runs were all good, or were not, or could not be made.
+/// Ends a suite with success, with failure, or with an error.
 pub fn exit_code(suite: &str, outcome: Result<bool>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -53,7 +53,7 @@ pub fn exit_code(suite: &str, outcome: Result<bool>) -> ExitCode {
     }
 }
 
-/// A fault that waiting longer cannot mend: a process is gone.
+/// An error that waiting longer cannot fix: a process is gone.
 #[derive(Debug)]
 pub struct Hopeless(pub String);
 
@@ -70,12 +70,12 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-#[allow(clippy::disallowed_methods, reason = "the pause between two looks of a wait")]
+#[allow(clippy::disallowed_methods, reason = "the pause between two polls of a wait")]
 fn pause(length: Duration) {
     std::thread::sleep(length);
 }
 
-/// Looks until `look` succeeds. Its last error becomes part of ours when the time is up.
+/// Polls until `look` succeeds. Its last error becomes part of ours when the time is up.
 pub fn wait_until<T>(
     expected: &str,
     limit: Duration,
@@ -105,7 +105,7 @@ pub fn wait_until<T>(
     }
 }
 
-/// Looks for the whole of `period`; `look` must succeed each time.
+/// Polls for the whole of `period`; `look` must succeed each time.
 pub fn holds_for(
     expected: &str,
     period: Duration,

@@ -1,5 +1,5 @@
-//! Which routes go, if only for an instant? A router's kernel tells of every change, and so does
-//! GoBGP; what they tell is kept in a file. Used by the tests of restarts.
+//! Which routes go, if only for an instant? A router's kernel reports every change, and so does GoBGP; the
+//! reports are kept in a file. Used by the tests of restarts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use anyhow::{Context, Result, ensure};
 use super::namespace::Place;
 use super::process::Process;
 
-/// Room for the kernel's news of thousands of routes: none may be missed.
+/// Room for the kernel's events of thousands of routes: none may be missed.
 const NEWS_BYTES: &str = "16777216";
 
-/// A program that tells of every route that goes, for as long as this value lives.
+/// A program that reports every route that goes, for as long as this value lives.
 pub struct Withdrawals {
     process: Process,
     log: PathBuf,
@@ -36,11 +36,11 @@ impl Withdrawals {
         Ok(Self { process, log: log.to_owned() })
     }
 
-    /// The lines that tell of a route that went, to a prefix of ours, since the beginning.
+    /// The lines that report a route that went, to a prefix of ours, since the start.
     pub fn lines(&mut self, is_ours: impl Fn(&str) -> bool) -> Result<Vec<String>> {
         self.process.check_running()?;
         let text = fs::read_to_string(&self.log).with_context(|| self.log.display().to_string())?;
-        ensure!(!text.contains("No buffer space"), "the kernel's news were too many");
+        ensure!(!text.contains("No buffer space"), "the kernel dropped events");
         let gone = text.lines().filter(|line| {
             let rest = line.split_once("Deleted ").or_else(|| line.split_once("[DELROUTE] "));
             // A type of route may stand before the prefix.

@@ -30,11 +30,11 @@ pub struct Address {
     /// A second one of the same network (IPv4), or one that changes for privacy (IPv6): the kernel uses one
     /// flag for both.
     pub is_secondary_or_temporary: bool,
-    /// When it was given to the interface, in hundredths of a second since the machine started.
+    /// When it was added to the interface, in hundredths of a second since the machine started.
     pub created_centiseconds: u32,
 }
 
-/// What says which address two messages are about.
+/// What identifies the address that a message is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AddressKey(IpAddr, Option<(IpAddr, u8)>);
 
@@ -48,8 +48,8 @@ impl Address {
         IpNet::new(self.peer.unwrap_or(self.address), self.prefix_length).ok().map(|it| it.trunc())
     }
 
-    /// Whether it can be given to others as a lasting way to this machine: it is usable now, and neither
-    /// about to go nor made to change.
+    /// Whether it can be advertised as a lasting address of this machine: it is usable now, and neither about
+    /// to go nor made to change.
     pub fn is_settled(&self) -> bool {
         let is_temporary = self.address.is_ipv6() && self.is_secondary_or_temporary;
         let is_deprecated = self.address.is_ipv6() && self.is_deprecated;

@@ -1,8 +1,8 @@
 //! Bytes of the kernel to facts.
 //!
-//! Each message is taken apart attribute by attribute: one that is unknown, or that does not parse, is left
-//! out and does not cost the rest. Whether a fact is an event or part of an answer is said by its
-//! [`Envelope`]; what it changes is [`crate::machine`]'s. The follower is the caller.
+//! Each message is parsed attribute by attribute: one that is unknown, or that does not parse, is left out
+//! and does not cost the rest. The [`Envelope`] shows whether a fact is an event or part of an answer; what
+//! it changes is [`crate::machine`]'s. The follower is the caller.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -36,11 +36,11 @@ const ALTERNATIVE_NAMES_MAX: usize = 64;
 /// What a message is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// An interface is like this now.
+    /// The current state of an interface.
     Link(Link),
     /// The interface of this number is gone, and everything on it.
     LinkGone(u32),
-    /// An address is like this now.
+    /// The current state of an address.
     Address(Address),
     /// An address is gone.
     AddressGone(Address),
@@ -53,9 +53,9 @@ pub enum Fact {
     },
     /// A route is gone.
     RouteGone(Route),
-    /// A neighbour is like this now.
+    /// The current state of a neighbour.
     Neighbour(Neighbour),
-    /// Nothing is known of a neighbour any more.
+    /// The entry of a neighbour is gone.
     NeighbourGone(u32, IpAddr),
     /// An answer is complete.
     Done {
@@ -74,7 +74,7 @@ pub enum Fact {
 pub struct Envelope {
     /// The number of the request that it answers, or, of an event, of the request that caused it.
     pub sequence: u32,
-    /// The socket that made this request.
+    /// The port number of the socket that made this request.
     pub port: u32,
     /// The table changed while it was read.
     pub is_interrupted: bool,
@@ -281,7 +281,7 @@ fn route(payload: &[u8]) -> Option<Route> {
         RouteType::Unreachable => RouteKind::Unreachable,
         RouteType::Prohibit => RouteKind::Prohibit,
         RouteType::Throw => RouteKind::Throw,
-        // The machine's own addresses, groups and broadcasts are no way to anywhere.
+        // The machine's own addresses, groups and broadcasts lead nowhere else.
         _ => return None,
     };
     // What the kernel learned for one destination, and routes of a source only, are no routes of the table.
@@ -313,7 +313,7 @@ fn route(payload: &[u8]) -> Option<Route> {
                 next_hops = ways.iter().take(NEXT_HOPS_MAX).map(next_hop).collect();
             }
             Ok(attribute) => single.gateway = gateway(&attribute).or(single.gateway),
-            // A route whose way cannot be read is none that anybody could use.
+            // A route with a next hop that cannot be read is of no use.
             Err(_) => return None,
         }
     }

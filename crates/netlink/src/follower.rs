@@ -2,13 +2,13 @@
 //! were lost.
 //!
 //! Pure: `now` is an argument, bytes go in and out. The edge calls [`Follower::handle`] with what the socket
-//! says, sends what [`Follower::poll_request`] returns, and wakes it at [`Follower::next_deadline`].
+//! delivers, sends what [`Follower::poll_request`] returns, and wakes it at [`Follower::next_deadline`].
 //!
 //! Events and answers come over one socket, in the order in which the kernel made them, so events that arrive
 //! during a read are applied to what has been read so far. A read in which the kernel saw a change may lack an
-//! entry: it is repeated, and used only when there is nothing better. Lost events (the socket's buffer overran) make every table be
-//! read again; a deadline that doubles bounds how often, so that a machine that changes without end is
-//! read at most every ten seconds, and not without end.
+//! entry: it is repeated, and used only when there is nothing better. After lost events (the socket's buffer
+//! overran) every table is read again; a deadline that doubles bounds how often, so that a machine that changes
+//! constantly is read at most every ten seconds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const REPEAT_WAIT_MIN: Duration = Duration::from_millis(50);
 const REPEAT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long messages are collected that leave a table unclear: an interface that goes down is a burst.
 const SETTLE: Duration = Duration::from_millis(50);
-/// The kernel answers within the call that asks. Silence for this long means that the answer is lost.
+/// The kernel answers within the call that sends the request. Silence for this long means a lost answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often every table is read without a reason, since a few changes are reported by no message: the
 /// kernel lists addresses without its lock, so that one that goes at that moment can be listed after its
@@ -36,12 +36,12 @@ const AUDIT_INTERVAL: Duration = Duration::from_secs(60);
 /// meanwhile, but what was lost before stays lost.
 const INTERRUPTIONS_MAX: u32 = 5;
 
-/// What the socket says.
+/// What the socket delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input<'a> {
     /// Bytes of the kernel.
     Datagram(&'a [u8]),
-    /// The kernel dropped events, since the socket's buffer was full.
+    /// The kernel dropped events, because the socket's buffer was full.
     Overrun,
     /// Nothing waits in the socket. After an overrun the kernel keeps dropping events until then.
     Drained,
@@ -49,10 +49,10 @@ pub enum Input<'a> {
     Tick,
 }
 
-/// What happened that an operator may want to know. The edge logs it.
+/// An event that an operator may want to know of. The edge logs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
-    /// Events were lost, for this time in a row; all is read again after the wait.
+    /// Events were lost, for this time in a row; all tables are read again after the wait.
     Lost {
         /// How many times in a row.
         attempt: u32,
@@ -103,7 +103,7 @@ pub struct Follower {
     attempt: u32,
     /// Tables that were never read.
     unread: Kinds,
-    /// Tables whose last read was of no use, or that changed meanwhile.
+    /// Tables with a last read that was not usable, or that changed meanwhile.
     troubled: Kinds,
     changed: Kinds,
     notes: Vec<Note>,
@@ -129,14 +129,14 @@ impl Follower {
         }
     }
 
-    /// Takes in what the socket says.
+    /// Processes what the socket delivers.
     pub fn handle(&mut self, now: Duration, input: Input<'_>) {
         match input {
             Input::Datagram(bytes) => {
                 for message in messages(bytes) {
                     match message {
                         Ok((envelope, fact)) => self.take(now, envelope, fact),
-                        // Whatever was in the rest is lost.
+                        // The rest of the datagram is lost.
                         Err(_) => self.lose(now),
                     }
                 }
@@ -177,14 +177,14 @@ impl Follower {
         Some(request::dump(kind, self.sequence))
     }
 
-    /// When there is something to do, if the socket says nothing.
+    /// When there is something to do, if the socket delivers nothing.
     pub fn next_deadline(&self) -> Option<Duration> {
         let reading = self.reading.as_ref().map(|it| it.deadline);
         let due = self.due.values().map(|due| due.at).min();
         reading.or(due)
     }
 
-    /// Whether every table was read at least once: until then the snapshot is a part.
+    /// Whether every table was read at least once: until then the snapshot is incomplete.
     pub fn is_complete(&self) -> bool {
         self.unread.is_empty()
     }
@@ -194,12 +194,12 @@ impl Follower {
         &self.machine
     }
 
-    /// The tables that changed since this was last asked.
+    /// The tables that changed since the last call.
     pub fn take_changed(&mut self) -> Kinds {
         std::mem::take(&mut self.changed)
     }
 
-    /// What happened since this was last asked.
+    /// The notes since the last call.
     pub fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
@@ -208,7 +208,7 @@ impl Follower {
         let is_answer = envelope.port == self.port;
         let of_reading = |it: &&mut Reading| is_answer && it.sequence == envelope.sequence;
         let Some(reading) = self.reading.as_mut().filter(of_reading) else {
-            // The answer to a request that was given up is void; everything else is an event.
+            // The answer to a request that was given up is ignored; everything else is an event.
             if let Some(fact) = fact.filter(|_| !is_answer) {
                 self.apply(now, &fact);
             }
@@ -244,7 +244,7 @@ impl Follower {
         let followed = self.scope.kinds();
         for kind in unclear.iter().filter(|kind| followed.contains(*kind)) {
             self.read_by(kind, now.saturating_add(SETTLE));
-            // What is listed at this moment may be from before.
+            // A list that is being read may be from before the event.
             if let Some(reading) = self.reading.as_mut().filter(|it| it.kind == kind) {
                 reading.is_interrupted = true;
             }
@@ -292,12 +292,12 @@ impl Follower {
         let wait = self.next_wait();
         self.notes.push(Note::Lost { attempt: self.attempt, wait });
         self.troubled = self.scope.kinds();
-        // Sooner than that would be of no use, whatever was due.
+        // An earlier read would be of no use.
         let due = Due { at: now.saturating_add(wait), is_audit: false };
         self.due = self.troubled.iter().map(|kind| (kind, due)).collect();
     }
 
-    /// The last read of a table was of no use.
+    /// The last read of a table was not usable.
     fn repeat(&mut self, now: Duration, kind: Kind) {
         self.troubled.add(kind.into());
         let wait = self.next_wait();
@@ -314,7 +314,7 @@ impl Follower {
     /// Has a table read at `at`, unless it is going to be read sooner.
     fn read_by(&mut self, kind: Kind, at: Duration) {
         let due = self.due.entry(kind).or_insert(Due { at, is_audit: false });
-        // While reads are of no use, they are not made more often for being needed.
+        // While reads are not usable, a need does not make them more frequent.
         if due.is_audit || !self.troubled.contains(kind) && at < due.at {
             *due = Due { at: at.min(due.at), is_audit: false };
         }

@@ -1,9 +1,9 @@
 //! The machine as its kernel describes it: links, addresses, routes and neighbours of a network namespace.
 //!
 //! Two halves. The pure half turns rtnetlink messages into facts ([`decode`]), facts into an immutable
-//! snapshot ([`Machine`]), and knows when the snapshot has to be read anew ([`Follower`]). The edge
-//! ([`Watch`]) owns the socket and the task. The crate refuses to know what anybody does with the facts:
-//! BGP, BFD and layer 2 ask the snapshot and wait for [`Watch::changed`].
+//! snapshot ([`Machine`]), and knows when the snapshot has to be read again ([`Follower`]). The edge
+//! ([`Watch`]) owns the socket and the task. The crate refuses to know how the facts are used: BGP, BFD and
+//! layer 2 query the snapshot and wait for [`Watch::changed`].
 //!
 //! The crate reads only. Requests are built in [`request`]; messages that install routes or addresses belong
 //! beside the read requests there, and their socket beside the one of [`Watch`], so that an acknowledgement

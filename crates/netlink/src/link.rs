@@ -9,16 +9,16 @@ pub struct Link {
     pub index: u32,
     /// Its name, which can change.
     pub name: String,
-    /// Other names that it answers to (`ip link property add ... altname`). The kernel reports a change of
-    /// them while the interface is up.
+    /// Alternative names (`ip link property add ... altname`). The kernel reports a change of them while the
+    /// interface is up.
     pub alternative_names: Vec<String>,
     /// The kind of a virtual interface, in the kernel's word: `veth`, `bridge`, `vrf`. Hardware and the
     /// loopback interface have none.
     pub kind: Option<String>,
-    /// Whether the administrator switched it on.
+    /// Whether it is administratively up.
     pub is_up: bool,
     /// Whether it can carry frames: a cable is plugged in, or the other end of a veth pair is up. False
-    /// while the interface is switched off.
+    /// while the interface is administratively down.
     pub has_carrier: bool,
     /// Whether it is the loopback interface.
     pub is_loopback: bool,
@@ -38,12 +38,12 @@ impl Link {
         self.kind.as_deref() == Some("vrf")
     }
 
-    /// Whether it is switched on and can carry frames.
+    /// Whether it is administratively up and can carry frames.
     pub fn is_usable(&self) -> bool {
         self.is_up && self.has_carrier
     }
 
-    /// Whether it answers to `name`.
+    /// Whether `name` is one of its names.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.alternative_names.iter().any(|it| it == name)
     }

@@ -1,7 +1,7 @@
-//! The snapshot: what the kernel said last, and the questions that others ask of it.
+//! The snapshot: the last state that the kernel reported, and queries on it.
 //!
-//! Immutable to everybody but the [`crate::Follower`]; a clone shares its tables, so that it can be handed
-//! to every task. Refuses to know how facts arrive, and what they are used for.
+//! Immutable except to the [`crate::Follower`]; a clone shares its tables, so that it can be handed to every
+//! task. Refuses to know how facts arrive, and what they are used for.
 
 mod change;
 
@@ -32,7 +32,7 @@ pub struct Machine {
 }
 
 impl FromIterator<Fact> for Machine {
-    /// The machine that these facts describe, one after the other.
+    /// The machine after these facts, applied one after the other.
     fn from_iter<T: IntoIterator<Item = Fact>>(facts: T) -> Self {
         let mut machine = Self::default();
         facts.into_iter().for_each(|fact| {
@@ -53,12 +53,12 @@ impl Machine {
         self.links.get(&index)
     }
 
-    /// The interface whose own name this is.
+    /// The interface with this own name.
     pub fn link_named(&self, name: &str) -> Option<&Link> {
         self.links().find(|link| link.name == name)
     }
 
-    /// The interface that answers to `name`; its own name goes before another's alternative one.
+    /// The interface with the name `name`; its own name precedes another's alternative one.
     pub fn link_called(&self, name: &str) -> Option<&Link> {
         self.link_named(name).or_else(|| self.links().find(|link| link.is_called(name)))
     }
@@ -134,12 +134,12 @@ impl Machine {
         self.neighbours.values()
     }
 
-    /// Who has `address` on the link of this interface.
+    /// The neighbour with `address` on the link of this interface.
     pub fn neighbour(&self, index: u32, address: IpAddr) -> Option<&Neighbour> {
         self.neighbours.get(&(index, address))
     }
 
-    /// Whether who has `address` on this link said to be a router.
+    /// Whether the neighbour with `address` on this link announced itself as a router.
     pub fn is_router(&self, index: u32, address: IpAddr) -> bool {
         self.neighbour(index, address).is_some_and(|it| it.is_router)
     }

@@ -1,4 +1,4 @@
-//! An entry of the neighbour table: who has an address on a link.
+//! An entry of the neighbour table: the hardware address of an address on a link.
 //!
 //! Knows its own attributes only. Made by [`crate::decode`].
 
@@ -17,24 +17,24 @@ pub struct Neighbour {
     pub address: IpAddr,
     /// Its hardware address, where that is of Ethernet's kind and known.
     pub mac: Option<[u8; 6]>,
-    /// How sure the kernel is of it.
+    /// The kernel's state of it.
     pub state: NeighbourState,
-    /// Whether it said in neighbour discovery that it is a router.
+    /// Whether it announced itself as a router in neighbour discovery.
     pub is_router: bool,
 }
 
-/// How sure the kernel is that a neighbour is where its entry says.
+/// How sure the kernel is that a neighbour has the hardware address of its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NeighbourState {
-    /// The administrator said so.
+    /// The administrator configured it.
     Permanent,
     /// It answered a moment ago.
     Reachable,
     /// It answered once.
     Stale,
-    /// It is about to be asked.
+    /// It is about to be probed.
     Delay,
-    /// It is being asked.
+    /// It is being probed.
     Probe,
     /// It did not answer.
     Failed,

@@ -14,12 +14,12 @@ use netlink_packet_route::route::RouteMessage;
 
 use crate::kind::Kind;
 
-/// Asks for all of a table. The answer carries `sequence`.
+/// Requests all of a table. The answer carries `sequence`.
 pub fn dump(kind: Kind, sequence: u32) -> Vec<u8> {
     let message = match kind {
         Kind::Link => {
             let mut link = LinkMessage::default();
-            // Counters are half of the answer, and nobody reads them.
+            // Counters are half of the answer, and are not used.
             link.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
             RouteNetlinkMessage::GetLink(link)
         }

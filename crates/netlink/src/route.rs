@@ -9,14 +9,14 @@ use ipnet::IpNet;
 /// The main table, of what is in no VRF.
 pub const TABLE_MAIN: u32 = 254;
 
-/// A route, as the kernel last described it. The order is by what the kernel tells routes apart by.
+/// A route, as the kernel last described it. The order is by the fields that identify a route to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     /// The table that it is in: [`TABLE_MAIN`], or that of a VRF.
     pub table: u32,
-    /// Where it leads.
+    /// Its destination.
     pub destination: IpNet,
-    /// The smallest wins.
+    /// Its metric: the smallest wins.
     pub metric: u32,
     /// Packets of this type of service only; 0 for all.
     pub type_of_service: u8,

@@ -1,7 +1,7 @@
-//! What a snapshot is to hold beside links and addresses.
+//! What a snapshot holds beside links and addresses.
 //!
 //! A router with a full table has a million routes, and a large layer 2 domain has thousands of neighbours:
-//! who does not ask for them is not woken by them. Handed to [`crate::Watch::open`].
+//! a reader that does not ask for them is not woken by them. Handed to [`crate::Watch::open`].
 
 use std::collections::BTreeSet;
 

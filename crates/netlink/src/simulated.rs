@@ -1,7 +1,7 @@
-//! A kernel for tests: tables, events, lists in pieces, and a socket buffer that overruns.
+//! A simulated kernel for tests: tables, events, lists in pieces, and a socket buffer that overruns.
 //!
-//! Written down a second time from what Linux does, with the encoders of `netlink-packet-route`, so that the
-//! decoders and the follower are held against something that they do not share.
+//! Implemented a second time after what Linux does, with the encoders of `netlink-packet-route`, so that the
+//! decoders and the follower are compared with something that they do not share.
 
 mod messages;
 
@@ -93,7 +93,7 @@ impl Kernel {
 
     pub(crate) fn put_link(&mut self, link: Link) {
         if !link.is_up {
-            // Without a word.
+            // Without an event.
             let index = Some(link.index);
             self.routes.retain(|it| {
                 it.destination.addr().is_ipv6() || it.next_hops.iter().all(|it| it.index != index)
@@ -162,7 +162,7 @@ impl Kernel {
         list.retain(|it| it != address);
         self.tell(Kind::Address, RouteNetlinkMessage::DelAddress(address_message(address)), 0);
         let source = Some(address.address);
-        // Without a word, too.
+        // Without an event, too.
         self.routes.retain(|it| it.destination.addr().is_ipv6() || it.source != source);
         self.interrupt(Kind::Route);
     }
@@ -182,7 +182,7 @@ impl Kernel {
                 if self.routes[place] == route {
                     return;
                 }
-                // The ways of both, told as one.
+                // The next hops of both, reported as one.
                 let mut whole = self.routes[place].clone();
                 let new = route.next_hops.into_iter().filter(|it| !whole.next_hops.contains(it));
                 let new: Vec<NextHop> = new.collect();

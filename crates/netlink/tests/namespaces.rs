@@ -71,7 +71,7 @@ fn has_address(machine: &Machine, address: &str) -> bool {
     machine.addresses().any(|it| it.address == address)
 }
 
-/// Waits for events until the snapshot is as it should be. Returns the tables that changed meanwhile.
+/// Waits for events until the snapshot is as expected. Returns the tables that changed meanwhile.
 async fn until(watch: &mut Watch, what: &str, is_so: impl Fn(&Machine) -> bool) -> Kinds {
     let mut changed = Kinds::NONE;
     let waiting = async {
@@ -235,7 +235,7 @@ fn routes_are_followed_when_they_are_asked_for() {
     });
 }
 
-/// Linux sends no message for an IPv4 route whose interface went down.
+/// Linux sends no message for an IPv4 route on an interface that went down.
 #[test]
 fn a_route_that_vanishes_without_a_message_is_noticed() {
     in_namespace(|| async {
@@ -378,7 +378,7 @@ fn drops() -> u64 {
     rows.map(|drops| drops.parse::<u64>().unwrap()).sum()
 }
 
-/// Far more changes than the socket can hold, and nobody reads them meanwhile.
+/// Far more changes than the socket can hold, while it is not read.
 #[test]
 fn a_socket_that_overran_comes_back_to_the_truth() {
     in_namespace(|| async {
@@ -422,7 +422,7 @@ impl Random {
     }
 }
 
-/// Some random change. Many are not possible at that moment; that is part of the game.
+/// Some random change. Many are not possible at that moment; that is intended.
 fn change(random: &mut Random) -> String {
     let link = ["e0", "e1", "f0", "f1"][usize::try_from(random.below(4)).unwrap()];
     let (one, two) = (random.below(4), random.below(6) + 1);
@@ -463,7 +463,7 @@ fn after_any_changes_the_snapshot_is_what_the_kernel_lists() {
     });
 }
 
-/// What the kernel of this machine does not have is said where the harness does not hide it.
+/// A missing feature of this machine's kernel is printed where the harness does not hide it.
 fn not_in_this_kernel(kind: &str) {
     let line = format!("SKIPPED: the kernel of this machine has no interfaces of type {kind}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();

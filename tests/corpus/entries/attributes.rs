@@ -17,7 +17,7 @@ fn next_hop(scene: &Scene, value: &[u8]) -> Vec<u8> {
     with(scene, WELL_KNOWN, 3, value)
 }
 
-/// The LOCAL_PREF that nobody may keep from an external peer.
+/// The LOCAL_PREF that must not be kept from an external peer.
 const PREFERRED: &[u8] = &[0, 0, 0, 200];
 
 #[rustfmt::skip]

@@ -1,5 +1,5 @@
-//! What is wrong with MP_REACH_NLRI or MP_UNREACH_NLRI, and what becomes of families that nobody
-//! agreed on? Those are read no further than their next hop: what is malformed behind it cannot
+//! What is wrong with MP_REACH_NLRI or MP_UNREACH_NLRI, and what becomes of families that were not
+//! negotiated? Those are parsed no further than their next hop: what is malformed behind it cannot
 //! hurt, and changes nothing.
 
 use crate::bytes::{
@@ -27,12 +27,12 @@ fn by_way_of(scene: &Scene, next_hop: &[u8]) -> Vec<u8> {
     reaching(scene, &reach(2, 1, next_hop, SUBJECT6_NLRI))
 }
 
-/// Routes of a family that nobody agreed on.
+/// Routes of a family that was not negotiated.
 fn foreign(scene: &Scene, afi: u16, safi: u8, next_hop: &[u8], nlri: &[u8]) -> Vec<u8> {
     reaching(scene, &reach(afi, safi, next_hop, nlri))
 }
 
-/// Prefix-SID with an SRv6 L3 service whose structure moves 255 bits to bit 128.
+/// Prefix-SID with an SRv6 L3 service and a structure that moves 255 bits to bit 128.
 fn transposed_sid() -> Vec<u8> {
     let structure = [1, 0, 6, 40, 24, 16, 0, 255, 128];
     let sid = [&[0][..], &[0x20; 16], &[0, 0, 19, 0], &structure].concat();

@@ -11,14 +11,14 @@ use crate::entry::{
     entry, established,
 };
 
-/// A KEEPALIVE whose marker has one bit clear.
+/// A KEEPALIVE with one bit of its marker clear.
 fn unmarked() -> Vec<u8> {
     let mut bytes = keepalive();
     bytes[3] = 0xFE;
     bytes
 }
 
-/// The CAPABILITY message of a draft, which nobody agreed on.
+/// The CAPABILITY message of a draft, which was not negotiated.
 fn dynamic_capability(body: &[u8]) -> Vec<u8> {
     message(6, body)
 }

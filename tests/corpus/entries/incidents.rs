@@ -1,6 +1,6 @@
-//! What becomes of attributes that we do not know, harmless or infamous? Optional ones are bytes:
-//! the route is used, and who hears of it next gets them unread, with the partial bit, or not at
-//! all where they are not transitive (RFC 4271 §5). Well-known ones that nobody knows cannot be.
+//! What becomes of attributes that we do not know, harmless or infamous? Optional ones are bytes: the route
+//! is used, and the next peer gets them unparsed, with the partial bit, or not at all where they are not
+//! transitive (RFC 4271 §5). Well-known ones that are unknown are faults.
 
 use crate::bytes::{EXTENDED, OPTIONAL, TRANSITIVE, WELL_KNOWN, attribute};
 use crate::entry::{

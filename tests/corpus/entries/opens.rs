@@ -1,6 +1,5 @@
-//! What is wrong with the OPEN, or odd in its capabilities? Capabilities that we do not know, or
-//! whose value cannot be read, are passed over (RFC 5492 §3): one of them is no reason to do
-//! without a session.
+//! What is wrong with the OPEN, or odd in its capabilities? Capabilities that we do not know, or that cannot
+//! be parsed, are ignored (RFC 5492 §3): one of them is no reason to do without a session.
 
 use crate::bytes::{AS_TRANS, capability, four_octet_as, long_parameter, multiprotocol, parameter};
 use crate::entry::{
@@ -46,7 +45,7 @@ fn behind_the_identifier(open: &[u8]) -> Vec<u8> {
     open[28..].to_vec()
 }
 
-/// An OPEN filled with capabilities that nobody knows.
+/// An OPEN filled with unknown capabilities.
 fn flood(scene: &Scene) -> Vec<u8> {
     let good = long_parameter(2, &scene.capabilities().concat());
     let begun = scene.open().extended(&[good.clone(), long_parameter(2, &[])]).bytes().len();

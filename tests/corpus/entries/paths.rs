@@ -16,7 +16,7 @@ const ORIGIN: u32 = SECOND_ORIGIN as u32;
 /// An AS number that needs four octets.
 const WIDE: u32 = 4_200_000_000;
 /// The most hops that fit into a message with one prefix and the other mandatory attributes. There
-/// is no room for one more, which whoever passes it on must add.
+/// is no room for one more, which a speaker that passes it on must add.
 const HOPS_MAX: u32 = 1011;
 
 /// The UPDATE with an AS_PATH of these segments.
@@ -43,7 +43,7 @@ fn long_old(scene: &Scene, hops: usize) -> Vec<u8> {
     scene.update().swap(as_path(&segments)).bytes()
 }
 
-/// From an old speaker: a path whose last hop did not fit, and `as4_path` to mend that.
+/// From an old speaker: a path with a last hop that did not fit, and `as4_path` to correct that.
 fn mended(scene: &Scene, as4_path: &[u8], first: bool) -> Vec<u8> {
     let trans = u16::try_from(AS_TRANS).unwrap_or(0);
     let update = scene.update().swap(as_path(&[old_segment(SEQUENCE, &[PEER_AS, trans])]));

@@ -1,6 +1,6 @@
-//! What is wrong with the lengths of an UPDATE, or with its prefixes? Prefixes that cannot be read
-//! end the session, since nobody knows which routes they were (RFC 7606 §5.3); attributes whose
-//! end is unclear withdraw the prefixes that are in sight (RFC 7606 §4).
+//! What is wrong with the lengths of an UPDATE, or with its prefixes? Prefixes that cannot be parsed end the
+//! session, since it is unknown which routes they were (RFC 7606 §5.3); attributes without a clear end
+//! withdraw the prefixes that are in sight (RFC 7606 §4).
 
 use crate::bytes::{OPTIONAL, TRANSITIVE, WELL_KNOWN, attribute, mp_unreach, only};
 use crate::entry::{
@@ -14,7 +14,7 @@ use crate::entry::{
 /// Path 1 to the subject.
 const PATH_1: &[u8] = &[0, 0, 0, 1, 24, 10, 1, 1];
 
-/// On a session whose prefixes have path identifiers.
+/// On a session with path identifiers.
 fn paths(
     name: &'static str,
     source: &'static str,

@@ -1,5 +1,5 @@
 //! Do both ends of a BFD session agree, whatever the way between them and however they are set? Rows
-//! of the matrix; what happens when the other end goes is in `bfd_failures`.
+//! of the matrix; `bfd_failures` has what happens when the other end goes.
 
 use std::time::Duration;
 
@@ -37,17 +37,17 @@ pub(super) struct Undisturbed {
     router_downs: u64,
 }
 
-/// How the router watches unless a case says otherwise.
+/// How the router monitors its neighbour unless a case says otherwise.
 pub(super) fn spec() -> BfdSpec {
     BfdSpec::every(INTERVAL_MILLISECONDS, MULTIPLIER)
 }
 
-/// How we watch unless a case says otherwise.
+/// How we monitor the router unless a case says otherwise.
 pub(super) fn profile() -> BfdProfile {
     BfdProfile::every(INTERVAL_MILLISECONDS, MULTIPLIER)
 }
 
-/// The peer of the scene, with BFD; it takes what the router says.
+/// The peer of the scene, with BFD; it accepts the routes of the router.
 pub(super) fn peer(scene: &Scene) -> Peer {
     let mut peer = scene.peer();
     peer.to_receive = Some(Allowed::All);
@@ -94,7 +94,7 @@ pub(super) fn ours(scene: &Scene) -> Result<Value> {
     the_only(&scene.fairway.show(&["bfd", "peers"])?).cloned()
 }
 
-/// What it has counted.
+/// The counters of it.
 pub(super) fn counted(scene: &Scene, key: &str) -> Result<u64> {
     let counters = scene.fairway.show(&["bfd", "peers", "counters"])?;
     number_at(the_only(&counters)?, &format!("/{key}"))
@@ -138,9 +138,9 @@ pub(super) fn expect_undisturbed(scene: &Scene, before: &Undisturbed) -> Result<
     expect_equal("what both ends count", &are_up(scene)?, before)
 }
 
-/// Both ends say the same of intervals, multipliers and discriminators.
+/// Both ends report the same intervals, multipliers and discriminators.
 fn ends_agree(scene: &mut Scene) -> Result<()> {
-    scene.wait("both ends say the same of BFD", PATIENCE, |scene| {
+    scene.wait("both ends report the same BFD settings", PATIENCE, |scene| {
         let ours = ours(scene)?;
         let of = |key: &str| number_at(&ours, &format!("/{key}"));
         let router = scene.router.bfd()?;
@@ -157,7 +157,7 @@ fn ends_agree(scene: &mut Scene) -> Result<()> {
     })
 }
 
-/// What FRR says of its own end we say of the remote one, and the other way round.
+/// What FRR reports for its own end we report for the remote one, and the other way round.
 fn mirrors(ours: &Value, theirs: &Value) -> Result<()> {
     for key in ["id", "transmit-interval", "receive-interval", "detect-multiplier", "diagnostic"] {
         let remote = format!("/remote-{key}");
@@ -186,7 +186,7 @@ fn packets_flow(scene: &mut Scene, keys: &[&str]) -> Result<()> {
 
 const CONTROL: [&str; 2] = ["control-packet-input", "control-packet-output"];
 
-/// Everything up, both ends of one mind, packets both ways, and nothing disturbed meanwhile.
+/// Everything up, both ends agree, packets both ways, and nothing disturbed meanwhile.
 fn agreed(scene: &mut Scene, family: Family) -> Result<()> {
     scene.start()?;
     let before = all_up(scene, family)?;
@@ -272,7 +272,7 @@ pub(super) fn bfd_echo_packets_come_back(cell: &Cell) -> Result<()> {
     scene.wait("the router's echo packets come back", PATIENCE, |scene| {
         let (sent, heard) =
             (theirs(scene, "echo-packet-output")?, theirs(scene, "echo-packet-input")?);
-        ensure!(sent > 5 && heard > 5, "it has sent {sent} and heard {heard}");
+        ensure!(sent > 5 && heard > 5, "it has sent {sent} and received {heard}");
         Ok(())
     })?;
     holds_for("nothing is disturbed", DISTRUST, || expect_undisturbed(&scene, &before))
@@ -303,7 +303,7 @@ pub(super) fn bfd_packets_are_signed_meticulously(cell: &Cell) -> Result<()> {
 }
 
 /// Topology: node --- router, eBGP over IPv4, `bfdStrict: true`; the router has another key, then ours.
-/// Proves: who has not the key is not heard.
+/// Proves: packets of a router without the key are not accepted.
 pub(super) fn bfd_packets_with_a_wrong_key_are_not_heard(cell: &Cell) -> Result<()> {
     let mut scene = signed(cell, BfdKey { key: "Wrong-Horse-7", ..KEY }, "sha1")?;
     let mut peer = peer(&scene);
@@ -316,7 +316,7 @@ pub(super) fn bfd_packets_with_a_wrong_key_are_not_heard(cell: &Cell) -> Result<
         Ok(())
     })?;
     scene.expect_no_session()?;
-    expect_equal("packets that were heard", &counted(&scene, "control-packet-input")?, &0)?;
+    expect_equal("packets that were received", &counted(&scene, "control-packet-input")?, &0)?;
     scene.router.change_bfd(BfdSpec { key: Some(KEY), ..spec() })?;
     all_up(&mut scene, Family::Ipv4).map(drop)
 }
@@ -357,16 +357,16 @@ pub(super) fn bfd_timers_change_without_a_flap(cell: &Cell) -> Result<()> {
     scene.expect_router_kept(&incarnation)
 }
 
-/// Topology: node --- router, eBGP over IPv4, `passiveMode: true`; what the router says by BFD is
-/// dropped, then it is not.
-/// Proves: we say nothing to a router that says nothing, and answer one that does.
+/// Topology: node --- router, eBGP over IPv4, `passiveMode: true`; the router's BFD packets are dropped,
+/// then they are not.
+/// Proves: we send nothing to a router that sends nothing, and answer one that does.
 pub(super) fn bfd_that_is_passive_waits_for_the_router(cell: &Cell) -> Result<()> {
     let mut scene = scene(cell, Wiring::Direct, Family::Ipv4, |_| ())?;
     scene.fairway.apply("bfd", &BfdProfile { passive: true, ..profile() }.yaml())?;
     Cut::of_packets(&scene.lab, "udp dport 3784")?;
     scene.start()?;
     scene.established()?;
-    holds_for("we say nothing", DISTRUST, || {
+    holds_for("we send nothing", DISTRUST, || {
         expect_at(&ours(&scene)?, "/passive-mode", &true.into())?;
         expect_equal("packets sent", &counted(&scene, "control-packet-output")?, &0)
     })?;
@@ -375,7 +375,7 @@ pub(super) fn bfd_that_is_passive_waits_for_the_router(cell: &Cell) -> Result<()
 }
 
 /// Topology: node --- router, eBGP over IPv4; the router is passive.
-/// Proves: we speak first.
+/// Proves: we send first.
 pub(super) fn bfd_speaks_to_a_router_that_waits(cell: &Cell) -> Result<()> {
     let passive = BfdSpec { passive: true, ..spec() };
     agreed(
@@ -424,7 +424,7 @@ pub(super) fn bfd_that_is_taken_down_ends_no_session(cell: &Cell) -> Result<()> 
 
 /// Topology: node --- router, eBGP over IPv4, `bfdStrict: true`; BFD is administratively down at the
 /// router, then it is not.
-/// Proves: there is no session before BFD is up, whoever dials.
+/// Proves: there is no session before BFD is up, whichever side dials.
 pub(super) fn bfd_in_strict_mode_comes_before_the_session(cell: &Cell) -> Result<()> {
     let mut scene = scene(cell, Wiring::Direct, Family::Ipv4, |router| {
         router.bfd = Some(BfdSpec { shut_down: true, ..spec() });

@@ -76,12 +76,12 @@ pub(super) fn bfd_notices_a_cut_cable(cell: &Cell) -> Result<()> {
 
 /// Topology: node --- router, eBGP over IPv4, BFD at both ends; what the router sends is dropped on the
 /// way.
-/// Proves: we notice it, and say so in a NOTIFICATION and by BFD.
+/// Proves: we notice it, and report it in a NOTIFICATION and by BFD.
 pub(super) fn bfd_notices_a_cable_cut_towards_the_node(cell: &Cell) -> Result<()> {
     let mut scene = plain(cell, |_| ())?;
     Cut::TowardsNode.apply(&scene.lab)?;
     ended_by_bfd(&mut scene, EXPIRED)?;
-    scene.wait("the router has heard of it", PATIENCE, |scene| {
+    scene.wait("the router has noticed it", PATIENCE, |scene| {
         let session = scene.router.session()?;
         ensure!(!session.established, "it says {}", session.state);
         Ok(())
@@ -91,7 +91,7 @@ pub(super) fn bfd_notices_a_cable_cut_towards_the_node(cell: &Cell) -> Result<()
 }
 
 /// Topology: node --- router, eBGP over IPv4, BFD at both ends; what we send is dropped on the way.
-/// Proves: the router notices it and says so by BFD, and that is as good as our own notice.
+/// Proves: the router notices it and signals it by BFD, and that is as good as our own notice.
 pub(super) fn bfd_notices_a_cable_cut_towards_the_router(cell: &Cell) -> Result<()> {
     let mut scene = plain(cell, |_| ())?;
     Cut::TowardsRouter.apply(&scene.lab)?;
@@ -119,11 +119,11 @@ pub(super) fn bfd_notices_a_frozen_router(cell: &Cell) -> Result<()> {
 
 /// Topology: node --- router, eBGP over IPv4, BFD at both ends; all processes of the router are killed
 /// with SIGKILL, and it is started again.
-/// Proves: BFD falls silent and is believed; the router comes back with other discriminators.
+/// Proves: BFD falls silent and that counts; the router comes back with other discriminators.
 pub(super) fn bfd_finds_a_killed_router_again(cell: &Cell) -> Result<()> {
     let mut scene = plain(cell, |_| ())?;
     let before = ours(&scene)?.get("remote-id").cloned().context("no remote-id")?;
-    // Its kernel would close the connection in its name: that would be no test of BFD.
+    // Its kernel would close the connection for it: that would be no test of BFD.
     Cut::TowardsNode.apply(&scene.lab)?;
     // Dropped, they are killed.
     scene.router.daemons().clear();
@@ -144,7 +144,7 @@ fn restarting(cell: &Cell, graceful: bool) -> Result<Scene> {
     })
 }
 
-/// The router's route in our table, and whether it is stale; that it went is a fault for good.
+/// The router's route in our table, and whether it is stale; a route that went is a permanent error.
 fn is_stale(scene: &Scene) -> Result<bool> {
     let table = scene.fairway.show(&["bgp", "ipv4", "unicast"])?;
     let paths = table.get("routes").and_then(|routes| routes.get(THEIRS));
@@ -163,7 +163,7 @@ fn becomes_stale(scene: &mut Scene, expected: bool) -> Result<()> {
     })
 }
 
-/// Fairway's log tells of every route that goes, if only for an instant.
+/// Fairway logs every route that goes, if only for an instant.
 fn expect_never_gone(cell: &Cell) -> Result<()> {
     let log = fairway::log_in(&cell.directory);
     let log = std::fs::read_to_string(&log).context("fairway's log")?;
@@ -183,7 +183,7 @@ fn is_down(scene: &mut Scene) -> Result<()> {
 
 /// Topology: node --- router, eBGP over IPv4, BFD and graceful restart at both ends; what speaks BGP on
 /// the router is killed with SIGKILL, and with it goes its BFD; then it is started again.
-/// Proves: its routes stay, stale, though BFD says that it is gone: that is all that it can know.
+/// Proves: its routes stay, stale, although BFD is down: its BFD may have restarted, too.
 //+ RFC 5882 §4.3.2.1: a BFD session that fails during a restart aborts it.
 pub(super) fn bfd_leaves_the_routes_of_a_crashed_router(cell: &Cell) -> Result<()> {
     let mut scene = restarting(cell, false)?;
@@ -210,12 +210,12 @@ pub(super) fn bfd_leaves_the_routes_of_a_frozen_router(cell: &Cell) -> Result<()
     })?;
     becomes_stale(&mut scene, true)?;
     scene.router.thaw()?;
-    // It has not restarted, and does not say that it went on forwarding.
+    // It has not restarted, and does not advertise that it went on forwarding.
     all_up(&mut scene, Family::Ipv4)?;
     becomes_stale(&mut scene, false)
 }
 
-/// Topology: node --- router, eBGP over IPv4, BFD and graceful restart at both ends; the router says that
+/// Topology: node --- router, eBGP over IPv4, BFD and graceful restart at both ends; the router signals that
 /// its BFD would outlive its BGP, and is stopped with SIGSTOP.
 /// Proves: then it no longer forwards, and its routes go.
 //+ RFC 5882 §4.3.1: a BFD session that does not share fate with the control plane and fails ends a restart that is under way, and the routes go.
@@ -248,7 +248,7 @@ fn comes_back_unnoticed(
         scene.kernel_next_hops(OURS)?.context("it is not").map(drop)
     })?;
     end(scene)?;
-    // FRR goes on without us, and nobody notices anything.
+    // FRR goes on without us, so that no change is visible.
     if scene.speaker.is_none() {
         scene.wait("the router has noticed", PATIENCE, |scene| {
             let session = scene.router.session()?;
@@ -276,8 +276,8 @@ pub(super) fn bfd_lets_a_planned_restart_of_ours_pass(cell: &Cell) -> Result<()>
     comes_back_unnoticed(cell, &mut scene, |scene| scene.fairway.stop())
 }
 
-/// Topology: node --- router, eBGP over IPv4, BFD and graceful restart at both ends, the router told that
-/// our BFD says nothing of our forwarding; fairway is killed with SIGKILL and started again.
+/// Topology: node --- router, eBGP over IPv4, BFD and graceful restart at both ends, the router configured
+/// so that our BFD says nothing of our forwarding; fairway is killed with SIGKILL and started again.
 /// Proves: the router keeps our route all the time.
 pub(super) fn bfd_lets_a_crash_of_ours_pass_where_the_router_is_told_so(cell: &Cell) -> Result<()> {
     let mut scene = restarting(cell, true)?;

@@ -62,7 +62,7 @@ fn paths_become(scene: &mut Scene, prefix: &str, expected: &[String]) -> Result<
 }
 
 /// Topology: router --- node --- second router, eBGP over IPv4; both announce the address of the
-/// service, `toAdvertise` of the first lets through what the second says, `addPath: {send: 6}`.
+/// service, `toAdvertise` of the first lets the routes of the second through, `addPath: {send: 6}`.
 /// Proves: the router has fairway's own path and that of the second router; when the second goes,
 /// its path goes.
 pub(super) fn several_paths_are_sent_to_a_router(cell: &Cell) -> Result<()> {
@@ -153,7 +153,7 @@ pub(super) fn a_route_server_and_its_client_agree(cell: &Cell) -> Result<()> {
     expect_at(&neighbour(&scene)?, "/remoteRole", &json!("rs-client"))
 }
 
-/// Topology: node --- router, eBGP over IPv4; both sides say that they are the provider.
+/// Topology: node --- router, eBGP over IPv4; both sides have the role provider.
 /// Proves: no session; and with the right role in the file there is one.
 pub(super) fn roles_that_disagree_never_establish(cell: &Cell) -> Result<()> {
     let mut scene = with_role(cell, Some(Role::Provider))?;
@@ -169,7 +169,7 @@ pub(super) fn roles_that_disagree_never_establish(cell: &Cell) -> Result<()> {
     scene.route_arrives("203.0.113.10/32").map(drop)
 }
 
-/// Topology: node --- router, eBGP over IPv4, `role: peer`; the router says no role.
+/// Topology: node --- router, eBGP over IPv4, `role: peer`; the router sends no role.
 /// Proves: that comes up, and `roleStrict: true` refuses it from then on. In this order, because after
 /// two errors OpenBGPD stays in Idle for a minute.
 pub(super) fn a_strict_role_refuses_a_router_that_says_none(cell: &Cell) -> Result<()> {
@@ -186,7 +186,7 @@ pub(super) fn a_strict_role_refuses_a_router_that_says_none(cell: &Cell) -> Resu
     role_mismatch(&mut scene)
 }
 
-/// One of both sides has said Role Mismatch, RFC 9234 §4.2, and there is no session.
+/// One of both sides has sent Role Mismatch, RFC 9234 §4.2, and there is no session.
 fn role_mismatch(scene: &mut Scene) -> Result<()> {
     scene.wait("a NOTIFICATION 2/11 ended the attempt", 3 * PATIENCE, |scene| {
         expect_at(&neighbour(scene)?, "/lastErrorCodeSubcode", &json!("020B"))
@@ -196,7 +196,7 @@ fn role_mismatch(scene: &mut Scene) -> Result<()> {
 
 /// Topology: node --- router, eBGP over IPv4; the BGPPeer gets `shutdown: {message: ...}` while the
 /// session is up, and loses it again.
-/// Proves: the router is told Cease 6/2 with the text, no session follows, and one does when the
+/// Proves: the router receives Cease 6/2 with the text, no session follows, and one does when the
 /// field is gone.
 pub(super) fn a_shut_down_peer_is_told_why(cell: &Cell) -> Result<()> {
     let mut scene = Scene::both_dial(cell)?;
@@ -241,7 +241,7 @@ pub(super) fn a_router_that_shuts_down_says_why(cell: &Cell) -> Result<()> {
     expect_at(&neighbour, "/lastNotification/subcode", &json!(2))
 }
 
-/// Topology: node --- router, eBGP over IPv4; the router takes two prefixes and no more, two more
+/// Topology: node --- router, eBGP over IPv4; the router accepts two prefixes and no more, two more
 /// services come (FRR 8.4 lets one too many in).
 /// Proves: fairway shows that the router ended the session with Cease 6/1, and lives on.
 pub(super) fn a_router_that_takes_no_more_prefixes_says_so(cell: &Cell) -> Result<()> {
@@ -259,7 +259,7 @@ pub(super) fn a_router_that_takes_no_more_prefixes_says_so(cell: &Cell) -> Resul
     scene.expect_same_session(&incarnation)?;
     scene.fairway.apply("dns", &service("dns", Some("203.0.113.12")))?;
     scene.fairway.apply("ldap", &service("ldap", Some("203.0.113.13")))?;
-    scene.wait("fairway was told 6/1", PATIENCE, |scene| {
+    scene.wait("fairway received 6/1", PATIENCE, |scene| {
         expect_at(&neighbour(scene)?, "/lastErrorCodeSubcode", &json!("0601"))
     })?;
     scene.check_running()

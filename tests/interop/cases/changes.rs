@@ -30,7 +30,7 @@ pub(super) fn a_removed_service_is_withdrawn(cell: &Cell) -> Result<()> {
     scene.expect_same_session(&incarnation)
 }
 
-/// Topology: node --- router, eBGP over IPv4, one service whose annotation
+/// Topology: node --- router, eBGP over IPv4, one service with an annotation
 /// `metallb.io/loadBalancerIPs` is changed in its file.
 /// Proves: the new route comes, the old one goes, the session is not reset.
 pub(super) fn a_changed_address_moves_without_a_reset(cell: &Cell) -> Result<()> {
@@ -57,7 +57,7 @@ pub(super) fn a_removed_peer_is_told_so(cell: &Cell) -> Result<()> {
         ensure!(!session.established, "it says {}", session.state);
         Ok(())
     })?;
-    scene.wait("the router was told Cease / Peer De-configured (6/3)", PATIENCE, |scene| {
+    scene.wait("the router received Cease / Peer De-configured (6/3)", PATIENCE, |scene| {
         let received = scene.router.last_notification()?.context("it received no NOTIFICATION")?;
         ensure!(received == PEER_DECONFIGURED, "it received {received:?}");
         Ok(())

@@ -28,7 +28,7 @@ const GRACEFUL_SHUTDOWN: &str = "65535:0";
 
 /// Topology: node --- router, eBGP over IPv4.
 /// Proves: `fairway drain` makes the router see GRACEFUL_SHUTDOWN on the route, and ends when the
-/// route is gone, in the same session; a daemon that starts anew is still drained, and says so;
+/// route is gone, in the same session; a daemon that restarts is still drained, and logs it;
 /// `--undo` brings the route back as it was.
 //+ RFC 8326 §4.3: the operator can have neighbours told with GRACEFUL_SHUTDOWN what is about to come.
 pub(super) fn a_drained_node_says_so_then_withdraws_and_comes_back(cell: &Cell) -> Result<()> {
@@ -75,7 +75,7 @@ pub(super) fn a_drained_node_says_so_then_withdraws_and_comes_back(cell: &Cell) 
 }
 
 /// Topology: node and twin, each --- router, eBGP over IPv4; the router shares the traffic to a service
-/// that both announce, and a prober at the router asks it every 10 ms.
+/// that both announce, and a prober at the router sends to it every 10 ms.
 /// Proves: when node is drained the router sees GRACEFUL_SHUTDOWN and sends everything to twin before
 /// the route is withdrawn, and the session stays; node can stop serving as soon as the command has
 /// ended; `--undo` brings node its share back; no probe is lost.
@@ -201,7 +201,7 @@ impl Shared {
     }
 }
 
-/// Answers at the address of the service, and says who it is. Returns once it does.
+/// Answers at the address of the service, with its own name. Returns once it does.
 fn answerer(cell: &Cell, name: &str, place: &Namespace) -> Result<Answerer> {
     let log = cell.directory.join(format!("{name}-answers.log"));
     let answerer = Answerer::start(place, name, &[SERVICE.parse()?], &log)?;
@@ -213,9 +213,9 @@ fn answerer(cell: &Cell, name: &str, place: &Namespace) -> Result<Answerer> {
     Ok(answerer)
 }
 
-/// Waits until each of these answers again, and nobody else does.
+/// Waits until each of these answers again, and no others do.
 fn answers_come_from(prober: &mut Prober, names: &[&str]) -> Result<()> {
-    // What is on its way may be answered by anybody.
+    // Probes that are on their way may be answered by any of them.
     let start = prober.tallies()?;
     wait_until(&format!("answers come from {names:?}"), PATIENCE, || {
         let mut now = prober.tallies()?;
@@ -223,7 +223,7 @@ fn answers_come_from(prober: &mut Prober, names: &[&str]) -> Result<()> {
         let is_new = |name: &String, count: &u64| before.answered_by.get(name) != Some(count);
         now.answered_by.retain(|name, count| is_new(name, count));
         let names_now: Vec<&str> = now.answered_by.keys().map(String::as_str).collect();
-        expect_equal("who answers", &names_now.as_slice(), &names)
+        expect_equal("names of the answers", &names_now.as_slice(), &names)
     })
 }
 
@@ -231,7 +231,7 @@ fn is_leaving(route: &RouterRoute) -> bool {
     route.communities.contains(GRACEFUL_SHUTDOWN)
 }
 
-/// The router's path whose next hop is `next_hop`.
+/// The router's path with the next hop `next_hop`.
 fn path_by(scene: &Scene, next_hop: IpAddr) -> Result<Option<RouterRoute>> {
     let paths = scene.router.paths(PREFIX)?;
     Ok(paths.into_iter().find(|path| path.next_hops.contains(&next_hop)))
@@ -242,7 +242,7 @@ fn in_background(mut command: Command) -> Result<Child> {
     command.spawn().context("starting fairway drain")
 }
 
-/// The command ends well, and says that its one neighbour knows.
+/// The command ends well, and reports that its one neighbour knows.
 fn expect_told(leaving: Child) -> Result<()> {
     let output = leaving.wait_with_output().context("waiting for fairway drain")?;
     let [said, progress] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));

@@ -14,7 +14,7 @@ use lab::wait::PATIENCE;
 const HOLD_SECONDS: u16 = 3;
 
 /// Topology: node --- router, eBGP over IPv4, `holdTime: 3s`, `keepaliveTime: 1s`; the router's
-/// processes are stopped with SIGSTOP, so that its kernel still acknowledges and says nothing.
+/// processes are stopped with SIGSTOP, so that its kernel still acknowledges and it sends nothing.
 /// Proves: fairway gives the session up within the hold time and 2 s, and it comes back when the
 /// router goes on.
 //= RFC 4271 §10 MUST: the hold time is configured for each peer.
@@ -41,7 +41,7 @@ pub(super) fn a_silent_router_runs_into_the_hold_timer(cell: &Cell) -> Result<()
 }
 
 /// Topology: node --- router, eBGP over IPv4, both sides dial; the router is stopped and started.
-/// Proves: session and route come back without anybody touching fairway.
+/// Proves: session and route come back without any action on fairway.
 pub(super) fn a_restarted_router_gets_its_routes_again(cell: &Cell) -> Result<()> {
     let mut scene = Scene::both_dial(cell)?;
     scene.bring_up("203.0.113.10")?;
@@ -72,9 +72,9 @@ pub(super) fn a_killed_fairway_keeps_its_addresses(cell: &Cell) -> Result<()> {
     fairway_comes_back(cell, |scene| scene.fairway.kill())
 }
 
-/// Two services without wishes get their addresses one after the other, against the order of their
-/// names, so that fairway could not find the same ones by chance. Each service's routes carry a
-/// community of its own, by which the router knows them apart.
+/// Two services that request no address get theirs one after the other, against the order of their names,
+/// so that fairway could not find the same ones by chance. Each service's routes carry a community of its
+/// own, which identifies them at the router.
 fn fairway_comes_back(cell: &Cell, end: fn(&mut Scene) -> Result<()>) -> Result<()> {
     let mut scene = Scene::both_dial(cell)?;
     scene.apply_peer(&scene.peer())?;

@@ -1,4 +1,4 @@
-//! What do broken files do to a running daemon? Each is named, and nothing that was good moves.
+//! What do broken files do to a running daemon? Each is named, and nothing that was valid changes.
 //! A row of the matrix.
 
 use std::fs;

@@ -49,7 +49,7 @@ impl Case {
     }
 
     /// Whether the short form has it with this router. Of BFD it has each case once: with the newest BIRD,
-    /// and with the newest FRR what only that can do.
+    /// and with the newest FRR what only that supports.
     pub(crate) fn is_short(&self, router: RouterKind, speaker: SpeakerKind) -> bool {
         if speaker != SpeakerKind::Fairway {
             return SHORT_WITH_FRR.contains(&(self.name, router));
@@ -66,7 +66,7 @@ impl Case {
 /// What some routers lack, and the cases that need it.
 type Lack = (&'static [RouterKind], &'static [&'static str], &'static str);
 
-/// They need a router that uses two ways at once.
+/// They need a router that uses two next hops at once.
 const SHARED_TRAFFIC: &[&str] = &[
     "a_node_that_is_drained_leaves_its_traffic_to_another",
     "a_node_that_is_drained_leaves_its_traffic_to_another_inside_the_as",

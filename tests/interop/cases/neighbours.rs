@@ -35,7 +35,7 @@ fn expect_ipv6_in_the_kernel(cell: &Cell, scene: &mut Scene, prefix: &str) -> Re
 }
 
 /// Topology: node --- router, eBGP, no address on the cable but the link-local ones; the BGPPeer has
-/// `interface: to-router` and `dynamicASN: external`, the router is told its interface, too.
+/// `interface: to-router` and `dynamicASN: external`, the router is configured by interface, too.
 /// Proves: both sides find each other by their router advertisements; routes of both families go
 /// both ways over one session, and in the router's kernel the IPv4 route has an IPv6 next hop.
 pub(super) fn an_unnumbered_session_carries_both_families(cell: &Cell) -> Result<()> {
@@ -113,7 +113,7 @@ pub(super) fn ttl_security_counts_the_hops(cell: &Cell) -> Result<()> {
 
 /// Topology: node --- middle --- router, eBGP over IPv4; the router speaks over any number of hops
 /// and dials, the BGPPeer has `ttlSecurityHops: 1`.
-/// Proves: no session, whoever dials: what has crossed a hop is not from a direct neighbour.
+/// Proves: no session, whichever side dials: what has crossed a hop is not from a direct neighbour.
 pub(super) fn ttl_security_refuses_a_router_further_away(cell: &Cell) -> Result<()> {
     let mut scene = Scene::open(cell, Wiring::MiddleHop, Family::Ipv4, |router| {
         router.dialling = Dialling::Dials;
@@ -183,7 +183,7 @@ fn ranged(scene: &Scene, limit: Option<u32>) -> Peer {
 
 /// Topology: node --- router, eBGP over IPv4; the BGPPeer has `listenRange: 10.72.0.0/13` and
 /// `dynamicASN: external`, the router dials.
-/// Proves: a neighbour that nobody has named is accepted, gets the routes, and gives its own.
+/// Proves: a neighbour that is not configured by address is accepted, gets the routes, and gives its own.
 pub(super) fn a_listen_range_accepts_a_router_that_nobody_named(cell: &Cell) -> Result<()> {
     let mut scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
         router.dialling = Dialling::Dials;
@@ -203,7 +203,7 @@ pub(super) fn a_listen_range_accepts_a_router_that_nobody_named(cell: &Cell) -> 
 
 /// Topology: node --- router, eBGP over IPv4; range and router have the same password, then the
 /// range has another one.
-/// Proves: a password holds for every neighbour of a range, and keeps out who does not know it.
+/// Proves: a password holds for every neighbour of a range, and keeps out those without it.
 pub(super) fn a_listen_range_demands_its_password(cell: &Cell) -> Result<()> {
     let mut scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
         router.dialling = Dialling::Dials;
@@ -221,7 +221,7 @@ pub(super) fn a_listen_range_demands_its_password(cell: &Cell) -> Result<()> {
         ensure!(count > 0, "TCPMD5Failure is 0");
         Ok(())
     })?;
-    ensure!(!scene.router.session()?.established, "the router says it is established");
+    ensure!(!scene.router.session()?.established, "the router reports it as established");
     scene.apply_peer(&right)?;
     scene.established()?;
     scene.route_arrives("203.0.113.10/32").map(drop)
@@ -267,7 +267,7 @@ pub(super) fn a_listen_range_accepts_no_more_than_its_limit(cell: &Cell) -> Resu
 }
 
 /// Topology: node --- router, eBGP over IPv4, `dynamicASN: external`; then `internal`.
-/// Proves: a router in another AS is taken without its number, and is refused where it should be in
+/// Proves: a router in another AS is accepted without its number, and is refused where it should be in
 /// ours.
 pub(super) fn a_dynamic_as_is_any_as_but_ours(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;
@@ -290,7 +290,7 @@ pub(super) fn a_dynamic_as_is_any_as_but_ours(cell: &Cell) -> Result<()> {
 }
 
 /// Topology: node --- router, eBGP over IPv4, `localASN: 65100` for a node in AS 65001; the router
-/// knows only the AS 65100.
+/// is configured with the AS 65100 alone.
 /// Proves: our own AS stands in no path that the router gets.
 pub(super) fn a_local_as_stands_in_for_our_own(cell: &Cell) -> Result<()> {
     let mut scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
@@ -310,7 +310,7 @@ pub(super) fn a_local_as_stands_in_for_our_own(cell: &Cell) -> Result<()> {
 }
 
 /// Topology: node --- router, eBGP over IPv4, `toAdvertise: {nextHop: {ipv4: 10.77.0.99}}`.
-/// Proves: the router is told this next hop and not our address; without the field it is told ours
+/// Proves: the router receives this next hop and not our address; without the field it receives ours
 /// again, over the same session.
 pub(super) fn a_chosen_next_hop_is_announced(cell: &Cell) -> Result<()> {
     let mut scene = Scene::plain(cell, Family::Ipv4)?;

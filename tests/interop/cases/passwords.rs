@@ -1,4 +1,4 @@
-//! Do TCP MD5 passwords keep out whom they should, and nobody else? Rows of the matrix.
+//! Do TCP MD5 passwords keep out peers without the password, and no others? Rows of the matrix.
 
 use anyhow::{Result, ensure};
 
@@ -9,7 +9,7 @@ use lab::{Family, Wiring};
 
 const PASSWORD: &str = "Correct-Horse-7";
 
-/// A scene whose router demands `PASSWORD`.
+/// A scene with a router that demands `PASSWORD`.
 fn guarded(cell: &Cell, family: Family) -> Result<Scene> {
     Scene::open(cell, Wiring::Direct, family, |router| {
         router.password = Some(PASSWORD.to_owned());

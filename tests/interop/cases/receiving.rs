@@ -1,5 +1,5 @@
-//! Which routes of a router does fairway take in, and what becomes of them when the operator changes
-//! his mind? Filters, maxima, `fairway clear bgp`. Rows of the matrix.
+//! Which routes of a router does fairway accept, and what becomes of them when the configuration changes?
+//! Filters, maxima, `fairway clear bgp`. Rows of the matrix.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use lab::routers::Origination;
 use lab::wait::PATIENCE;
 use lab::{Family, NODE_IPV6, Wiring};
 
-/// How long fairway leaves a router alone that announced too many prefixes.
+/// How long fairway does not dial a router that announced too many prefixes.
 const WAIT_AFTER_TOO_MANY: Duration = Duration::from_secs(30);
 
 /// A direct eBGP session over IPv4 for `families`, with a router that originates this.
@@ -198,7 +198,7 @@ pub(super) fn too_many_received_prefixes_end_the_session_for_a_while(cell: &Cell
 
 /// Topology: node --- router, eBGP over IPv4, routes in both directions.
 /// Proves: `fairway clear bgp` ends the session with Cease 6/4, and it is back, with the routes of
-/// both sides, before anybody's timer for broken sessions runs out.
+/// both sides, before any timer for broken sessions runs out.
 //+ RFC 4486 §4: a session that the operator resets ends with Administrative Reset, 6/4.
 pub(super) fn a_cleared_session_comes_back_and_receives_again(cell: &Cell) -> Result<()> {
     let mut scene = plain_scene(cell, &["10.90.1.0/24"])?;
@@ -247,7 +247,7 @@ pub(super) fn a_softly_cleared_session_receives_again_without_a_reset(cell: &Cel
         scene.wait(&format!("{words:?} is seen by both sides"), PATIENCE, |scene| {
             let now = scene.router.received()?;
             let asked = before.route_refreshes + u64::from(is_in);
-            // Who knows RFC 7313 and counts all of them gets two marks around the routes, too.
+            // A router that supports RFC 7313 and counts all of them gets two marks around the routes, too.
             let marked = asked + 2 * u64::from(is_out);
             let refreshes = now.route_refreshes;
             ensure!(

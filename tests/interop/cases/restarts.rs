@@ -39,7 +39,7 @@ const LLGR_STALE: &str = "65535:6";
 /// Each prefix of a table, and whether it is stale.
 type Kept = BTreeMap<String, bool>;
 
-/// How much earlier a timer may go off, by the clocks of a busy machine.
+/// How much earlier a timer may expire, by the clocks of a busy machine.
 const TIMER_SLACK: Duration = Duration::from_millis(500);
 
 /// Both ends wait for this long, and keep routes as the last resort for much longer.
@@ -71,15 +71,15 @@ fn scene_with(cell: &Cell, restart: GracefulRestart, feeder: Option<Ipv4Addr>) -
     scene.established()?;
     scene.route_arrives(OUR_PREFIX)?;
     table_becomes(&mut scene, Family::Ipv4, &[KEPT, DROPPED, OUR_PREFIX])?;
-    scene.wait("both sides have told all", PATIENCE, |scene| {
-        ensure!(scene.router.has_end_of_rib(Family::Ipv4)?, "we have not told all");
+    scene.wait("both sides have sent End-of-RIB", PATIENCE, |scene| {
+        ensure!(scene.router.has_end_of_rib(Family::Ipv4)?, "we have not sent it");
         Ok(())
     })?;
     is_on_disk(&mut scene, OUR_PREFIX)?;
     Ok(scene)
 }
 
-/// No disk holds an announcement up: whoever is killed in that instant has no past.
+/// Announcements do not wait for the disk: a daemon that is killed in that instant remembers nothing.
 fn is_on_disk(scene: &mut Scene, prefix: &str) -> Result<()> {
     scene.wait(&format!("{prefix} is on disk"), PATIENCE, |scene| {
         ensure!(scene.fairway.keeps_announced(prefix)?, "it is not");
@@ -102,12 +102,12 @@ fn kept_by_router(scene: &Scene) -> Result<Kept> {
     let mut kept = scene.router.kept(Family::Ipv4)?;
     // What it originates itself.
     kept.retain(|prefix, _| prefix != KEPT && prefix != DROPPED);
-    // A feeder may say it, too.
+    // A feeder may announce it, too.
     kept.remove(SHARED);
     Ok(kept)
 }
 
-/// Who sees our route go at the router, if only for an instant.
+/// Reports our route going at the router, if only for an instant.
 struct Witness(Option<Withdrawals>);
 
 impl Witness {
@@ -117,7 +117,7 @@ impl Witness {
         Ok(Self(match cell.router {
             RouterKind::Frr(_) | RouterKind::Bird(_) => Some(Withdrawals::of_kernel(place, &log)?),
             RouterKind::Gobgp => Some(Withdrawals::of_gobgp(place, &log)?),
-            // It tells nobody, and has no route in a kernel here.
+            // It reports no changes, and has no route in a kernel here.
             RouterKind::Openbgpd => None,
         }))
     }
@@ -134,8 +134,7 @@ fn all(prefixes: &[&str], stale: bool) -> Kept {
     prefixes.iter().map(|prefix| ((*prefix).to_owned(), stale)).collect()
 }
 
-/// Fairway's log tells of every route that goes, if only for an instant; of these none went. FRR's does
-/// not.
+/// Fairway logs every route that goes, if only for an instant; of these none went. FRR does not log them.
 fn expect_never_gone(cell: &Cell, prefixes: &[&str]) -> Result<()> {
     if cell.speaker != SpeakerKind::Fairway {
         return Ok(());
@@ -168,7 +167,7 @@ fn becomes(
     })
 }
 
-/// Topology: node --- router, eBGP over IPv4, graceful restart at both ends; what speaks BGP on the
+/// Topology: node --- router, eBGP over IPv4, graceful restart at both ends; the BGP daemon of the
 /// router is killed with SIGKILL and started again, with one route fewer.
 /// Proves: its routes stay in our table, marked stale; the one that it says again is never gone and
 /// loses its mark, the other goes when it has told all.
@@ -212,7 +211,7 @@ pub(super) fn a_crashed_router_that_stays_away_loses_its_routes_in_time(cell: &C
 /// Topology: node --- router, eBGP over IPv4, graceful restart at both ends; fairway is killed with
 /// SIGKILL and started again; then it gets SIGTERM and is started again.
 /// Proves: both times the router keeps our route, stale meanwhile, and it is never gone; SIGTERM ends
-/// the session without a word.
+/// the session without a NOTIFICATION.
 //= RFC 4724 §4.1 MUST: a speaker that restarts says so, and what it still forwards.
 pub(super) fn a_restarted_fairway_finds_its_routes_when_it_is_back(cell: &Cell) -> Result<()> {
     let mut scene = scene(cell, RESTART_SECONDS)?;
@@ -330,7 +329,7 @@ fn last_resort_becomes(scene: &mut Scene, prefixes: &[&str], kept: &Kept) -> Res
 /// Topology: node --- router, eBGP over IPv4, graceful restart at both ends, with the N bit;
 /// `fairway clear bgp` resets the session with a NOTIFICATION.
 /// Proves: neither side loses a route of the other. Those of GoBGP go for the instant between its OPEN
-/// and its first UPDATE: without a restart of its own it says in no F bit that it went on forwarding.
+/// and its first UPDATE: without a restart of its own it sets no F bit.
 //= RFC 8538 §4 MUST: after a NOTIFICATION that is no hard reset, routes are kept as after a restart.
 pub(super) fn a_cleared_session_keeps_the_routes_of_both_sides(cell: &Cell) -> Result<()> {
     let mut scene = scene(cell, RESTART_SECONDS)?;
@@ -350,7 +349,7 @@ pub(super) fn a_cleared_session_keeps_the_routes_of_both_sides(cell: &Cell) -> R
         ensure!(us == ours && router == theirs, "we have {us:?}, the router {router:?}");
         let session = scene.router.session()?;
         let is_new = session.established && session.incarnation != before;
-        ensure!(is_new, "the router says {}, {}", session.state, session.incarnation);
+        ensure!(is_new, "the router reports {}, {}", session.state, session.incarnation);
         Ok(())
     })?;
     if cell.router != RouterKind::Gobgp {

@@ -1,4 +1,4 @@
-//! What do all cases do alike? Set up a lab with a router and fairway, apply resources, and wait for
+//! What do all cases have in common? Set up a lab with a router and fairway, apply resources, and wait for
 //! sessions and routes as both sides report them. Used by every case.
 
 use std::collections::BTreeSet;
@@ -30,11 +30,11 @@ pub(crate) const POOL_IPV6: &str = "2001:db8:77::/120";
 /// How long the suite watches that a session which must not come up does not.
 const DISTRUST: Duration = Duration::from_secs(3);
 
-/// One square of the matrix: what a case is told when it runs.
+/// One square of the matrix: the input of a case.
 pub(crate) struct Cell {
     pub(crate) number: usize,
     pub(crate) router: RouterKind,
-    /// Who speaks on the node.
+    /// The speaker on the node.
     pub(crate) speaker: SpeakerKind,
     pub(crate) directory: PathBuf,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Scene {
     /// FRR, where that speaks for fairway. It runs from the beginning to the end of the scene.
     pub(crate) speaker: Option<Frr>,
     kind: RouterKind,
-    /// What fairway calls the router.
+    /// The name of the router in fairway's configuration.
     pub(crate) neighbour: String,
     pub(crate) spec: RouterSpec,
     pub(crate) lab: Lab,
@@ -60,8 +60,8 @@ pub(crate) struct Feeder {
 }
 
 impl Scene {
-    /// Builds the lab; nothing runs yet. `family` is that of the session, `adjust` may change what
-    /// the router is told. Without it: eBGP, one family, no password, the router waits.
+    /// Builds the lab; nothing runs yet. `family` is that of the session, `adjust` may change the
+    /// configuration of the router. Without it: eBGP, one family, no password, the router waits.
     pub(crate) fn open(
         cell: &Cell,
         wiring: Wiring,
@@ -219,7 +219,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Watches for some seconds that neither side thinks the session is up.
+    /// Watches for some seconds that neither side reports the session as up.
     pub(crate) fn expect_no_session(&mut self) -> Result<()> {
         holds_for("no session on either side", DISTRUST, || {
             self.check_running()?;
@@ -288,7 +288,7 @@ impl Scene {
         Ok(Some(hops.iter().filter_map(address).collect()))
     }
 
-    /// Looks again and again, but gives up at once when a daemon has ended.
+    /// Polls, but gives up at once when a daemon has ended.
     pub(crate) fn wait<T>(
         &mut self,
         expected: &str,

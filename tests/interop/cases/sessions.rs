@@ -1,4 +1,4 @@
-//! Which sessions come up, and what do they carry? Families, ports, source addresses, who dials,
+//! Which sessions come up, and what do they carry? Families, ports, source addresses, which side dials,
 //! hops in between. Rows of the matrix.
 
 use anyhow::{Context, Result};

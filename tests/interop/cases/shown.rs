@@ -1,5 +1,5 @@
-//! What does fairway say of its tables and of the router? Its own `show` commands, and waiting until
-//! they say what is expected. Used by the cases.
+//! What does fairway show of its tables and of the router? Its own `show` commands, and waiting until
+//! they show what is expected. Used by the cases.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ pub(super) fn number_at(value: &Value, pointer: &str) -> Result<u64> {
 }
 
 pub(super) fn notified(scene: &mut Scene, code: u8, subcode: u8) -> Result<()> {
-    scene.wait(&format!("the router is told {code}/{subcode}"), PATIENCE, |scene| {
+    scene.wait(&format!("the router receives {code}/{subcode}"), PATIENCE, |scene| {
         let expected = Some(Notification { code, subcode });
         expect_equal("last notification", &scene.router.last_notification()?, &expected)
     })

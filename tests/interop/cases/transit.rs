@@ -1,4 +1,4 @@
-//! What do other routers hear of routes that fairway has received? A second router of the same kind,
+//! What do other routers receive of routes that fairway has received? A second router of the same kind,
 //! on a cable of its own. Rows of the matrix.
 
 use std::collections::BTreeSet;
@@ -105,8 +105,8 @@ impl Transit {
         })
     }
 
-    /// The second router has heard everything that fairway had to say until now, and of `family`
-    /// it has these: a service that is announced last is there, too.
+    /// The second router has received everything that fairway had to send until now, and of `family` it has
+    /// these: a service that is announced last is there, too.
     fn has_exactly(&mut self, family: Family, expected: &[&str]) -> Result<()> {
         self.scene.apply_pool()?;
         self.scene.fairway.apply("web", &service("web", Some("203.0.113.10")))?;
@@ -186,7 +186,7 @@ pub(super) fn received_routes_travel_on_to_a_second_router(cell: &Cell) -> Resul
 
 /// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65001), both families over
 /// IPv4; the second reaches the first one's network by way of the node.
-/// Proves: towards an internal router the route is as it was heard, AS path, next hop and communities
+/// Proves: towards an internal router the route is as it was received, AS path, next hop and communities
 /// unchanged, and LOCAL_PREF is 100.
 //+ RFC 4271 §5.1.2: AS_PATH is changed towards an internal peer.
 //+ RFC 4271 §5.1.3: NEXT_HOP is changed towards an internal peer.
@@ -241,8 +241,8 @@ pub(super) fn received_routes_marked_no_export_stay_in_the_as(cell: &Cell) -> Re
 
 /// Topology: router (AS 65001) --- node (AS 65001) --- second router (AS 65001), and `toAdvertise`
 /// lets everything through.
-/// Proves: fairway takes the internal routes in, and passes none of them on to the other internal
-/// router: it is no route reflector.
+/// Proves: fairway accepts the internal routes, and passes none of them on to the other internal router: it
+/// is no route reflector.
 //+ RFC 4271 §9.2: a route of an internal peer is told to other internal peers.
 pub(super) fn received_routes_of_an_internal_router_reach_no_other_internal_one(
     cell: &Cell,

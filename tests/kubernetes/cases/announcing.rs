@@ -8,7 +8,7 @@ use crate::objects::{SYSTEM, advertisement, pool, service, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
 use lab::wait::{PATIENCE, wait_until};
 
-/// As a user writes it. The other peer is there already.
+/// As a user writes it. The other peer exists already.
 const APPLIED: &str = r#"
 apiVersion: metallb.io/v1beta2
 kind: BGPPeer
@@ -154,8 +154,8 @@ pub(super) fn local_routes_follow_their_endpoints(stage: &mut Stage) -> Result<(
     stage.routes_become("192.0.2.30", &[])
 }
 
-/// What an advertisement says of a route, and to whom, changes in place; a pool that goes takes what
-/// it gave; one that comes gives.
+/// The attributes of an advertisement, and its peers, change in place; a pool that goes takes the addresses
+/// that it gave; one that comes gives.
 pub(super) fn advertisements_and_pools_are_edited(stage: &mut Stage) -> Result<()> {
     serve(stage, "192.0.2.0/24")?;
     stage
@@ -192,14 +192,14 @@ pub(super) fn advertisements_and_pools_are_edited(stage: &mut Stage) -> Result<(
     stage.routes_become("203.0.113.0", &[])
 }
 
-/// A Service that gets no address says why, in its status and in an Event; when there is room it is
-/// served, and says that.
+/// A Service that gets no address has the reason in its status and in an Event; when there is room it is
+/// served, and both report that.
 pub(super) fn a_service_without_room_says_so(stage: &mut Stage) -> Result<()> {
     serve(stage, "192.0.2.64/32")?;
     stage.api.apply(&service(SHOP, "first", json!({})))?;
     stage.addresses_become("first", &["192.0.2.64"])?;
     stage.api.apply(&service(SHOP, "second", json!({})))?;
-    wait_until("the status of the second says why", PATIENCE, || {
+    wait_until("the status of the second has the reason", PATIENCE, || {
         let second = stage.api.get("Service", SHOP, "second")?;
         let condition = condition(&second, "metallb.io/AddressAssigned").context("no condition")?;
         ensure!(condition["status"] == "False", "it says {condition}");

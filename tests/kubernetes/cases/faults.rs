@@ -1,5 +1,5 @@
-//! The API server does what API servers do on bad days: the daemons follow all the same, and no
-//! router loses a route because of it.
+//! The API server fails in the ways that API servers fail: the daemons follow all the same, and no router
+//! loses a route because of it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn follows(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// The routes of which nobody has said anything: any withdrawal of those is a fault.
+/// The routes that no case withdraws: any withdrawal of those is a fault.
 fn quiet() -> BTreeSet<String> {
     prefixes().into_iter().filter(|it| it != "192.0.2.61/32").collect()
 }
@@ -35,7 +35,7 @@ fn without_withdrawals(
     let before = stage.withdrawals(&quiet())?.len();
     act(stage)?;
     let gone = stage.withdrawals(&quiet())?;
-    ensure!(gone.len() == before, "routers heard of withdrawals: {:?}", &gone[before..]);
+    ensure!(gone.len() == before, "routers received withdrawals: {:?}", &gone[before..]);
     let all = announced();
     all.iter().try_for_each(|(address, nodes)| stage.check_routes(&ROUTERS, address, nodes))
 }
@@ -57,8 +57,8 @@ pub(super) fn watches_that_are_cut_go_on(stage: &mut Stage) -> Result<()> {
     })
 }
 
-/// What a watch asks for is not remembered any more, 410: everything is listed anew, and what
-/// happened meanwhile is seen, a deletion too.
+/// What a watch asks for is not remembered any more, 410: everything is listed again, and what happened
+/// meanwhile is seen, a deletion too.
 pub(super) fn a_watch_that_is_gone_lists_again(stage: &mut Stage) -> Result<()> {
     announce(stage)?;
     without_withdrawals(stage, |stage| {
@@ -71,7 +71,7 @@ pub(super) fn a_watch_that_is_gone_lists_again(stage: &mut Stage) -> Result<()> 
         stage.model()?.set_faults(&Faults::default())?;
         stage.routes_become("192.0.2.61", &["node-c"])?;
         let after = stage.model()?.counts()?.of("LIST", "endpointslices");
-        ensure!(after > before, "nobody has listed again");
+        ensure!(after > before, "nothing was listed again");
         stage.model()?.set_faults(&unavailable)?;
         stage.model()?.cut()?;
         stage.api.delete("EndpointSlice", SHOP, "at-192-0-2-61-1")?;
@@ -82,7 +82,7 @@ pub(super) fn a_watch_that_is_gone_lists_again(stage: &mut Stage) -> Result<()> 
     })
 }
 
-/// Somebody else writes each Service just before the controller does, answers are lost, and there is
+/// Another client writes each Service just before the controller does, answers are lost, and there is
 /// too much at once: every Service gets one address, and no two the same.
 pub(super) fn writes_that_fail_are_repeated(stage: &mut Stage) -> Result<()> {
     serve(stage, "192.0.2.0/24")?;
@@ -105,7 +105,7 @@ pub(super) fn writes_that_fail_are_repeated(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// Each answer takes two seconds: what changes arrives, only later.
+/// Each answer takes two seconds: changes arrive, only later.
 pub(super) fn a_slow_api_server_is_followed(stage: &mut Stage) -> Result<()> {
     announce(stage)?;
     without_withdrawals(stage, |stage| {
@@ -124,7 +124,7 @@ pub(super) fn an_api_server_without_storage_changes_nothing(stage: &mut Stage) -
         stage.model()?.set_faults(&unavailable)?;
         stage.model()?.cut()?;
         stage.api.apply(&slice(SHOP, "at-192-0-2-61", &[("node-b", true)]))?;
-        holds_for("no router hears of it", Duration::from_secs(2), || {
+        holds_for("no router receives a withdrawal", Duration::from_secs(2), || {
             stage.check_routes(&ROUTERS, "192.0.2.61", &["node-a"])
         })?;
         stage.model()?.set_faults(&Faults::default())?;

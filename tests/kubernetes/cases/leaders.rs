@@ -1,4 +1,4 @@
-//! Two controllers: one leads, and when it ends the other does, and nobody's address moves.
+//! Two controllers: one leads, and when it ends the other does, and no address moves.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::stage::{SHOP, Stage};
 use lab::wait::{PATIENCE, now, wait_until};
 
 const LEASE: &str = "fairway-controller";
-/// A lease of 15 s runs out, is looked at every 2 s, and everything is listed anew; on a machine that
-/// is busy with other tests.
+/// A lease of 15 s expires, is checked every 2 s, and everything is listed again; on a machine that is busy
+/// with other tests.
 const TAKEOVER: Duration = Duration::from_secs(30);
-/// A Lease that was given back is taken at the next look; whoever has just started first sees for 10 s
-/// which addresses are let go.
+/// A Lease that was released is taken at the next check; a controller that has just started first sees for
+/// 10 s which addresses are released.
 const HANDOVER: Duration = Duration::from_secs(20);
 const AT_FIRST: usize = 20;
 
@@ -48,9 +48,9 @@ fn all_served(stage: &mut Stage, count: usize, limit: Duration) -> Result<()> {
     })
 }
 
-/// The leader is killed while Services come: the other leads when the Lease has run out, all get
-/// addresses, no address is given twice, and those that were given stay. One that is told to end
-/// hands over at once.
+/// The leader is killed while Services come: the other leads when the Lease has expired, all get
+/// addresses, no address is given twice, and those that were given stay. One that gets SIGTERM hands over
+/// at once.
 pub(super) fn another_controller_takes_over(stage: &mut Stage) -> Result<()> {
     serve(stage, "198.51.100.0/24")?;
     stage.start_controller(1)?;
@@ -65,7 +65,7 @@ pub(super) fn another_controller_takes_over(stage: &mut Stage) -> Result<()> {
     create(stage, AT_FIRST + 5..AT_FIRST + 10)?;
     all_served(stage, AT_FIRST + 10, TAKEOVER)?;
     let second = leader(stage)?;
-    ensure!(second != first, "the Lease is still that of who was killed");
+    ensure!(second != first, "the Lease is still that of the killed controller");
     println!(
         "  the other leads {:.1} s after the leader was killed",
         killed.elapsed().as_secs_f32()

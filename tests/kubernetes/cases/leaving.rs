@@ -16,7 +16,7 @@ const MARK: &str = "metallb.io/drain";
 /// As the suite writes communities: as numbers.
 const GRACEFUL_SHUTDOWN: &str = "65535:0";
 
-/// A label, an annotation or a taint drains the node: its routes say GRACEFUL_SHUTDOWN, then go, the
+/// A label, an annotation or a taint drains the node: its routes carry GRACEFUL_SHUTDOWN, then go, the
 /// session stays; without the mark everything is back.
 pub(super) fn a_marked_node_is_drained(stage: &mut Stage) -> Result<()> {
     announce(stage)?;
@@ -57,7 +57,7 @@ fn sees_shutdown(stage: &mut Stage, router: &str, prefix: &str) -> Result<()> {
     })
 }
 
-/// What tells the sessions of now from any that come after.
+/// What distinguishes the sessions of now from any that come after.
 fn sessions(stage: &Stage) -> Result<Vec<u64>> {
     let speakers = stage.speakers.iter();
     let count = |speaker: &crate::daemons::Speaker, peer: &str| {
@@ -77,8 +77,8 @@ fn node_event(stage: &Stage, reason: &str) -> Result<()> {
     })
 }
 
-/// A speaker that is told to end while its Node and DaemonSet are there is restarted: routers keep its
-/// routes until it is back.
+/// A speaker that gets SIGTERM while its Node and DaemonSet exist is restarted: routers keep its routes
+/// until it is back.
 pub(super) fn a_restarted_speaker_loses_nothing(stage: &mut Stage) -> Result<()> {
     announce(stage)?;
     let before = stage.withdrawals(&prefixes())?.len();
@@ -93,11 +93,11 @@ pub(super) fn a_restarted_speaker_loses_nothing(stage: &mut Stage) -> Result<()>
         all.iter().try_for_each(|(address, nodes)| stage.check_routes(&ROUTERS, address, nodes))
     })?;
     let gone = stage.withdrawals(&prefixes())?;
-    ensure!(gone.len() == before, "routers heard of withdrawals: {:?}", &gone[before..]);
+    ensure!(gone.len() == before, "routers received withdrawals: {:?}", &gone[before..]);
     Ok(())
 }
 
-/// A speaker whose DaemonSet is gone, or whose Node is, leaves for good: nobody keeps its routes.
+/// A speaker without a DaemonSet, or without a Node, leaves for good: no router keeps its routes.
 pub(super) fn a_removed_speaker_leaves_for_good(stage: &mut Stage) -> Result<()> {
     announce(stage)?;
     let account = install::Account::Speaker;
@@ -119,7 +119,7 @@ pub(super) fn a_removed_speaker_leaves_for_good(stage: &mut Stage) -> Result<()>
     stage.routes_become("192.0.2.60", &NODES)
 }
 
-/// The object as one would apply it.
+/// The object, ready to apply.
 fn as_new(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");

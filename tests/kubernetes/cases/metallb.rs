@@ -16,13 +16,13 @@ use crate::stage::{NODES, ROUTERS, SHOP, Stage, peer, secret};
 
 const WEBHOOK: &str = "metallb-webhook-service";
 
-/// Services of the cluster, and which address each has had from MetalLB. None is the first of its
-/// pool: who gave them anew would give others.
+/// Services of the cluster, and the address that each has had from MetalLB. None is the first of its pool: a
+/// new allocation would give others.
 pub(super) const GIVEN: [(&str, &str); 3] =
     [("web", "192.0.2.77"), ("dns", "192.0.2.99"), ("mail", "192.0.2.33")];
 
-/// Brings MetalLB into the cluster, with Services that it has served; its manifest is kept in `file`.
-/// While its webhooks are answered nobody notices them: here they come with [`lose_controller`].
+/// Brings MetalLB into the cluster, with Services that it has served; its manifest is kept in `file`. While
+/// its webhooks answer they have no visible effect: here they come with [`lose_controller`].
 pub(super) fn install(stage: &Stage, file: &Path) -> Result<()> {
     let early = file.with_extension("early.json");
     write(&early, &definitions("v1beta1", false)?)?;
@@ -42,7 +42,7 @@ pub(super) fn install(stage: &Stage, file: &Path) -> Result<()> {
     write(file, &[definitions("v1beta2", true)?, others, vec![validating()]].concat())
 }
 
-/// Its controller ends: its webhooks are still there, and nobody answers them. `file` is its manifest.
+/// Its controller ends: its webhooks are still there, without a server. `file` is its manifest.
 pub(super) fn lose_controller(stage: &Stage, file: &Path) -> Result<()> {
     stage.kubectl(&["apply", "-f", &file.display().to_string()])?;
     let old = ["get", "bgppeers.v1beta2.metallb.io", "frr", "-n", SYSTEM];

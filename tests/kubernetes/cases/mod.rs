@@ -1,4 +1,4 @@
-//! What is shown? Each case is a story with a name. Used by main.
+//! What is tested? Each case is a story with a name. Used by main.
 
 mod announcing;
 mod faults;
@@ -37,7 +37,7 @@ macro_rules! cases {
     };
 }
 
-/// All of them, in the order in which they are told.
+/// All of them, in the order in which they run.
 pub(crate) fn all() -> Vec<Case> {
     cases![
         REAL announcing::what_is_applied_gets_an_address_and_routes,

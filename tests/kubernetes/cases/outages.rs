@@ -11,7 +11,7 @@ use crate::objects::{service_at, slice};
 use crate::stage::{NODES, ROUTERS, SHOP, Stage};
 use lab::wait::{PATIENCE, holds_for};
 
-/// Announced by all nodes, and by one each, so that a router's kernel tells of each withdrawal.
+/// Announced by all nodes, and by one each, so that a router's kernel reports each withdrawal.
 const EVERYWHERE: &str = "192.0.2.60";
 const AT_ONE: [&str; 3] = ["192.0.2.61", "192.0.2.62", "192.0.2.63"];
 
@@ -19,7 +19,7 @@ const AT_ONE: [&str; 3] = ["192.0.2.61", "192.0.2.62", "192.0.2.63"];
 const SHORT: Duration = Duration::from_secs(3);
 const LONG: Duration = Duration::from_secs(300);
 
-/// Every route of the case, and by whom.
+/// Every route of the case, and its nodes.
 pub(super) fn announced() -> Vec<(&'static str, Vec<&'static str>)> {
     let at_one = AT_ONE.iter().zip(NODES).map(|(prefix, node)| (*prefix, vec![node]));
     [(EVERYWHERE, NODES.to_vec())].into_iter().chain(at_one).collect()
@@ -55,9 +55,9 @@ fn nothing_moves(stage: &mut Stage, period: Duration) -> Result<()> {
     })
 }
 
-/// The API server is away; the controller and a speaker are killed, and the speaker starts again
-/// without anybody to ask; then the API server is back. No router hears of a withdrawal, no address
-/// changes, and what happens next is followed.
+/// The API server is away; the controller and a speaker are killed, and the speaker starts again without
+/// an API server; then the API server is back. No router receives a withdrawal, no address changes, and
+/// what happens next is followed.
 pub(super) fn an_outage_withdraws_nothing(stage: &mut Stage) -> Result<()> {
     announce(stage)?;
     let before = stage.withdrawals(&prefixes())?.len();
@@ -73,7 +73,7 @@ pub(super) fn an_outage_withdraws_nothing(stage: &mut Stage) -> Result<()> {
     session_is_back(stage, "node-b")?;
     stage.start_controller(0)?;
     nothing_moves(stage, if stage.is_long { LONG } else { SHORT })?;
-    // One that ends as for an upgrade, too: it can ask nobody whether its node goes, so it stays.
+    // One that ends as for an upgrade, too: it cannot query whether its node goes, so it stays.
     stage.speakers[2].daemon.stop()?;
     stage.start_speaker(2)?;
     session_is_back(stage, "node-c")?;
@@ -85,13 +85,13 @@ pub(super) fn an_outage_withdraws_nothing(stage: &mut Stage) -> Result<()> {
     stage.api.apply(&service_at(SHOP, "new", "192.0.2.70", json!({})))?;
     stage.addresses_become("new", &["192.0.2.70"])?;
     let gone = stage.withdrawals(&prefixes())?;
-    ensure!(gone.len() == before, "routers heard of withdrawals: {:?}", &gone[before..]);
+    ensure!(gone.len() == before, "routers received withdrawals: {:?}", &gone[before..]);
     let now = addresses(stage)?;
     ensure!(statuses.is_subset(&now), "addresses were {statuses:?}, and are {now:?}");
     Ok(())
 }
 
-/// Waits until a speaker that has started anew has told both routers everything.
+/// Waits until a speaker that has restarted has sent everything to both routers.
 pub(super) fn session_is_back(stage: &mut Stage, node: &str) -> Result<()> {
     let place = NODES.iter().position(|it| *it == node).unwrap_or_default();
     for peer in ["10.90.0.21", "10.90.0.22"] {
@@ -106,7 +106,7 @@ pub(super) fn session_is_back(stage: &mut Stage, node: &str) -> Result<()> {
     Ok(())
 }
 
-/// Services and what their statuses say.
+/// Services and their statuses.
 pub(super) fn addresses(stage: &Stage) -> Result<BTreeSet<(String, Vec<String>)>> {
     let services = stage.api.list("Service", SHOP)?;
     let of = |it: &serde_json::Value| {

@@ -19,7 +19,7 @@ const NOT_USED: &[(&str, &str)] = &[];
 /// A verb on a resource: `speaker patch servicebgpstatuses/status`.
 type Right = String;
 
-/// Nothing was forbidden; and when all cases were run, nothing is granted that nobody has used.
+/// Nothing was forbidden; and when all cases were run, nothing is granted that was never used.
 pub(super) fn what_is_granted_is_used(stage: &mut Stage) -> Result<()> {
     let used = used(stage)?;
     let granted = granted(stage)?;
@@ -70,7 +70,7 @@ fn used(stage: &Stage) -> Result<BTreeSet<Right>> {
         }
         allowed.insert(this_one);
     }
-    // An API server that has just started knows no roles yet, and says no to everybody.
+    // An API server that has just started has no roles yet, and refuses every request.
     let forbidden: Vec<&String> = forbidden.difference(&allowed).collect();
     ensure!(forbidden.is_empty(), "it was forbidden to: {forbidden:?}");
     Ok(rights)

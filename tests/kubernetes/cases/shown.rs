@@ -95,8 +95,8 @@ pub(super) fn kubectl_prints_what_an_operator_needs(stage: &mut Stage) -> Result
     })
 }
 
-/// ServiceBGPStatus and BGPSessionState tell what is on the wire: a router whose session is down was
-/// told nothing.
+/// ServiceBGPStatus and BGPSessionState show what is on the wire: a router without a session was sent
+/// nothing.
 pub(super) fn statuses_follow_the_sessions(stage: &mut Stage) -> Result<()> {
     web(stage)?;
     event(stage, "web", "nodeAssigned")?;
@@ -109,7 +109,7 @@ pub(super) fn statuses_follow_the_sessions(stage: &mut Stage) -> Result<()> {
     stage.api.patch("BGPPeer", SYSTEM, "frr", &json!({ "spec": { "myASN": 65001 } }))?;
     peers_become(stage, "node-a", &["bird", "frr"])?;
     session_becomes(stage, "node-a", "10.90.0.21", true)?;
-    // Nobody announces it: there is no status left to say who does.
+    // It is not announced any more: there is no status left to name a node.
     stage.api.delete("EndpointSlice", SHOP, "web-1")?;
     wait_until("the statuses of the Service are gone", PATIENCE, || {
         let left = stage.api.list("ServiceBGPStatus", SYSTEM)?;
@@ -119,7 +119,7 @@ pub(super) fn statuses_follow_the_sessions(stage: &mut Stage) -> Result<()> {
 }
 
 fn peers_become(stage: &Stage, node: &str, peers: &[&str]) -> Result<()> {
-    wait_until(&format!("{peers:?} were told by {node}"), PATIENCE, || {
+    wait_until(&format!("{peers:?} were sent it by {node}"), PATIENCE, || {
         let all = stage.api.list("ServiceBGPStatus", SYSTEM)?;
         let of_node = all.iter().find(|it| word(it, "/status/node") == node);
         let status = &of_node.with_context(|| format!("no status among {}", all.len()))?["status"];
@@ -148,7 +148,7 @@ fn session_becomes(stage: &Stage, node: &str, peer: &str, is_up: bool) -> Result
 pub(super) fn a_broken_object_is_named_and_stops_nobody(stage: &mut Stage) -> Result<()> {
     web(stage)?;
     stage.api.apply(&pool("overlapping", &["192.0.2.128/25"]))?;
-    wait_until("the controller says what is wrong", PATIENCE, || {
+    wait_until("the controller reports what is wrong", PATIENCE, || {
         let state = stage.api.get("ConfigurationState", SYSTEM, "controller")?;
         let status = &state["status"];
         ensure!(status["result"] == "Invalid", "it says {status}");

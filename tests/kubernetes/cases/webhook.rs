@@ -1,5 +1,5 @@
-//! What is wrong is refused when it is written, where somebody wants that: the manifests of
-//! `deploy/components/webhook` as they are, and an API server that asks a controller by them.
+//! Faults are refused when they are written, where that is enabled: the manifests of
+//! `deploy/components/webhook` as they are, and an API server that calls a controller by them.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -18,15 +18,15 @@ const CONFIGURATIONS: &str =
 const POOLS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools";
 const ADVERTISEMENTS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/bgpadvertisements";
 
-/// A pool that overlaps another is refused with the field and the other's name, what another object
-/// may still bring is a warning, another controller answers with the same certificate, and while
-/// nobody answers, writes pass.
+/// A pool that overlaps another is refused with the field and the other's name, a reference that may still
+/// be created is a warning, another controller answers with the same certificate, and without a running
+/// controller writes pass.
 pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
     serve(stage, "192.0.2.0/24")?;
     let manifest = lab::checkout().join(MANIFEST);
     let manifest = manifest.to_str().context("a path that is text")?;
     stage.kubectl(&["apply", "-f", manifest])?;
-    // There are no nodes whose kube-proxy would bring the Service to the controller.
+    // There are no nodes with a kube-proxy that would bring the Service to the controller.
     let service = stage.api.get("Service", SYSTEM, NAME)?;
     let address = format!("{}/32", word(&service, "/spec/clusterIP"));
     stage.hub.ip(&["address", "add", &address, "dev", "lo"])?;
@@ -68,7 +68,7 @@ fn overlapping() -> Value {
     pool("other", &["198.51.100.0/24", "192.0.2.128/25"])
 }
 
-/// Nothing is kept of what is asked here.
+/// These requests are dry runs.
 fn post(stage: &Stage, path: &str, object: &Value) -> Result<Reply> {
     stage.api.ask("POST", &format!("{path}?dryRun=All"), Some(object))
 }

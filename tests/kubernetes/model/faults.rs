@@ -1,4 +1,4 @@
-//! What goes wrong between the daemons and the model, and how often anybody asked: set and read by the
+//! Which faults happen between the daemons and the model, and how many requests came? Set and read by the
 //! test through the model's own socket, which has no faults.
 
 use std::collections::BTreeMap;
@@ -6,25 +6,25 @@ use std::collections::BTreeMap;
 use fairway_model_api::{Request, Verb};
 use serde::{Deserialize, Serialize};
 
-/// What goes wrong from now on.
+/// The faults from now on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Faults {
-    /// Nobody listens, and all connections are closed.
+    /// Nothing listens, and all connections are closed.
     pub(crate) away: bool,
     /// Connections are accepted, and each answer is 503.
     pub(crate) unavailable: bool,
     /// How long each answer and each event of a watch takes.
     pub(crate) delay_milliseconds: u64,
-    /// Before each of so many writes of a Service's status, somebody else writes the Service.
+    /// Before each of so many writes of a Service's status, another client writes the Service.
     pub(crate) conflicts: u64,
     /// So many writes are done, and the connection closed in place of an answer.
     pub(crate) lost_answers: u64,
-    /// So many requests hear 429.
+    /// So many requests get 429.
     pub(crate) too_many: u64,
 }
 
-/// How often each was asked: `speaker-a WATCH services`.
+/// How often each request came: `speaker-a WATCH services`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counts(pub(crate) BTreeMap<String, u64>);
 

@@ -1,5 +1,5 @@
 //! The model of an API server as the daemons' only API server: it does what the real one does where
-//! clients depend on it, and goes wrong when it is told to. Used by the stage and the cases of faults.
+//! clients depend on it, and fails on request. Used by the stage and the cases of faults.
 
 mod faults;
 mod request;
@@ -22,7 +22,7 @@ use lab::wait::{PATIENCE, wait_until};
 /// First word of the command line of this binary in its other role.
 const SERVE: &str = "@serve-model";
 
-/// Plays the other role when the command line asks for it: the first thing that `main` must ask.
+/// Plays the other role when the command line asks for it: `main` must call this first.
 pub(crate) fn other_role() -> Option<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [role, socket, address] = words.as_slice() else { return None };
@@ -65,7 +65,7 @@ impl Model {
         self.folder.join("model.sock")
     }
 
-    /// Writes a file by which a daemon of this name finds it.
+    /// Writes a kubeconfig for a daemon of this name.
     pub(crate) fn kubeconfig(&self, name: &str) -> Result<PathBuf> {
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
@@ -78,12 +78,12 @@ impl Model {
         Ok(file)
     }
 
-    /// From now on this goes wrong, and nothing else.
+    /// From now on these faults happen, and no others.
     pub(crate) fn set_faults(&self, faults: &Faults) -> Result<()> {
         self.order("faults", Some(&serde_json::to_value(faults)?)).map(drop)
     }
 
-    /// What still goes wrong.
+    /// The faults that are left.
     pub(crate) fn faults(&self) -> Result<Faults> {
         Ok(serde_json::from_value(self.order("faults", None)?["faults"].take())?)
     }
@@ -97,7 +97,7 @@ impl Model {
         self.order("cut", None).map(drop)
     }
 
-    /// What happened until now is not remembered: who asks for it hears 410.
+    /// What happened until now is not remembered: a watch that asks for it gets 410.
     pub(crate) fn compact(&self) -> Result<()> {
         self.order("compact", None).map(drop)
     }

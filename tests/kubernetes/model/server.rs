@@ -1,6 +1,6 @@
 //! The model of an API server behind HTTP: this test's own binary, run again in the namespace where
-//! the API server lives. On TCP it serves the daemons, with what faults it is told; on a socket that
-//! is a file it serves the test, and takes orders below `/-/`.
+//! the API server lives. On TCP it serves the daemons, with the faults that were set; on a Unix socket it
+//! serves the test, and takes orders below `/-/`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use super::faults::{Counts, Faults};
 use super::request::parse;
 
-/// How often a watch looks whether its time is over.
+/// How often a watch checks whether its time is over.
 const WATCH_LOOK: Duration = Duration::from_secs(1);
 /// Between two attempts to listen again.
 const LISTEN_AGAIN: Duration = Duration::from_millis(20);
@@ -43,13 +43,13 @@ struct State {
 
 struct Skin {
     state: Mutex<State>,
-    /// Something changed: watches look.
+    /// Something changed: watches check for events.
     news: watch::Sender<u64>,
-    /// Whether nobody may be connected.
+    /// Whether no connection is accepted.
     away: watch::Sender<bool>,
 }
 
-/// Who asks.
+/// The clients of a listener.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Door {
     Daemons,
@@ -79,7 +79,7 @@ pub(super) fn serve(socket: &Path, address: SocketAddr) -> Result<()> {
     })
 }
 
-/// What the daemons know and the model does not by itself.
+/// Objects that the daemons need and the model does not have by itself.
 fn more_kinds() -> Vec<ResourceDefinition> {
     let of = |group, version, plural, kind| {
         ResourceDefinition::custom(Resource::new(group, version, plural), kind, true)
@@ -191,7 +191,7 @@ impl Skin {
 }
 
 impl State {
-    /// What goes wrong before a daemon's request is heard.
+    /// The faults before a daemon's request is processed.
     fn before(&mut self, request: &Request) -> Option<Status> {
         self.counts.note(request);
         if self.faults.unavailable {

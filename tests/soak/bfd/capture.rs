@@ -18,13 +18,13 @@ const FILTER: &str = "udp dst port 3784 or (tcp port 179 and tcp[tcpflags] & tcp
 /// Of pcap with nanoseconds, as this machine writes it.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const ETHERNET_BYTES: usize = 14;
-/// More of no packet is looked at.
+/// More of no packet is read.
 const LONGEST_BYTES: usize = 512;
 
-/// What a packet says that matters here.
+/// The content of a packet, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saying {
-    /// A control packet, whatever state it says.
+    /// A control packet, in whatever state.
     Bfd,
     /// A NOTIFICATION with code and subcode.
     Notification(u8, u8),
@@ -76,7 +76,7 @@ impl Capture {
         Ok(Self { child, packets })
     }
 
-    /// All packets that were read since the last time.
+    /// All packets that were read since the last call.
     pub(crate) fn take(&self) -> Vec<Packet> {
         std::mem::take(&mut *self.packets.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -30,7 +30,7 @@ impl Frr {
         Self { daemons: Vec::new(), directory: directory.to_owned() }
     }
 
-    /// Starts one more daemon, and waits until vtysh could ask it.
+    /// Starts one more daemon, and waits until vtysh can reach it.
     pub(crate) fn start(
         &mut self,
         place: &impl Place,

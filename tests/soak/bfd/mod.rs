@@ -1,6 +1,6 @@
 //! What do the cases about BFD have in common? One cable with many pairs of addresses, programs that
-//! watch over it, and a look at the packets themselves. Figures come from the packets and the kernel,
-//! not from what a program says of itself.
+//! monitor it, and a capture of the packets themselves. Figures come from the packets and the kernel,
+//! not from what a program reports about itself.
 
 pub(crate) mod cable;
 pub(crate) mod capture;
@@ -27,7 +27,7 @@ impl Timers {
         self.interval.as_millis()
     }
 
-    /// The BFDProfile `watch`, which says so to fairway.
+    /// The BFDProfile `watch`, with these settings for fairway.
     pub(crate) fn profile(self) -> String {
         let (interval, multiplier) = (self.milliseconds(), self.multiplier);
         format!(

@@ -1,4 +1,4 @@
-//! Which core does a program run on, and who else does? `taskset`, and busy loops beside it.
+//! Which core does a program run on, and which others does it share it with? `taskset`, and busy loops.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use lab::namespace::{Network, Place};
 use lab::process::{Process, bounded, output_of};
 
-/// Where the program that is looked at runs, and where the other end does.
+/// Where the program under test runs, and where the other end does.
 pub(crate) const WATCHED_CORE: usize = 0;
 pub(crate) const OTHER_CORE: usize = 1;
 
@@ -37,7 +37,7 @@ impl<P: Place> Place for Pinned<'_, P> {
     }
 }
 
-/// Whether we may ask for real-time priority.
+/// Whether real-time priority can be requested.
 fn may_be_first() -> bool {
     output_of(bounded("chrt").args(["--fifo", "1", "true"])).is_ok()
 }
@@ -49,8 +49,7 @@ pub(crate) fn expect_two_cores() -> Result<()> {
     Ok(())
 }
 
-/// Loops that do nothing else, on the core of the program that is looked at, for as long as this value
-/// lives.
+/// Loops that do nothing else, on the core of the program under test, for as long as this value lives.
 pub(crate) struct Hogs {
     _processes: Vec<Process>,
 }

@@ -1,5 +1,5 @@
-//! Who watches the other end of the cable, one session for each pair of addresses? Fairway, BIRD or
-//! FRR's bfdd, each without BGP, on one core; and BIRD at the other end, always the same.
+//! Which program monitors the other end of the cable, one session for each pair of addresses? Fairway,
+//! BIRD or FRR's bfdd, each without BGP, on one core; and BIRD at the other end, always the same.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -88,7 +88,7 @@ impl Watcher {
         Ok(Self { program, kind, directory })
     }
 
-    /// The process whose work is compared.
+    /// The process that is compared.
     pub(crate) fn process_id(&self) -> Result<u32> {
         match &self.kind {
             Kind::Fairway(fairway) => fairway.process_id(),
@@ -140,7 +140,7 @@ impl Watcher {
         }
     }
 
-    /// What it says about its own stalls, if it does.
+    /// What it reports about its own stalls, if it does.
     pub(crate) fn remarks(&self) -> Result<String> {
         let Kind::Fairway(fairway) = &self.kind else { return Ok(String::new()) };
         let counters = fairway.show(&["bfd", "peers", "counters"])?;
@@ -148,7 +148,7 @@ impl Watcher {
         Ok(format!("; {stalls} stalls of its own, {put_off} detections put off"))
     }
 
-    /// What became of its wish for real-time priority, if it had one: `granted`, or why not.
+    /// The result of its request for real-time priority, if it made one: `granted`, or why not.
     pub(crate) fn realtime(&self) -> Result<String> {
         let Kind::Fairway(fairway) = &self.kind else { return Ok(String::new()) };
         let peers = fairway.show(&["bfd", "peers"])?;

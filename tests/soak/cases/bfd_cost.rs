@@ -1,6 +1,7 @@
 //! What does a packet cost? A thousand sessions, each program in turn on the same core, the same BIRD at
-//! the other end on the other one. The kernel counts both: the time on the core of whoever does BFD (our
-//! thread, the whole of BIRD and of bfdd, which do nothing else here) and the packets of the interface.
+//! the other end on the other one. The kernel counts both: the time on the core of the thread or process that
+//! does BFD (our thread, the whole of BIRD and of bfdd, which do nothing else here) and the packets of the
+//! interface.
 //! One core is not enough for a thousand of bfdd's: it is measured with as many as come up.
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ const SESSIONS: u16 = 1_000;
 const SESSIONS_OF_BFDD: [u16; 3] = [SESSIONS, 500, 250];
 const TIMERS: Timers = Timers::every(50, 3);
 const PERIOD: Duration = Duration::from_secs(20);
-/// Between the last session that came up and the first look.
+/// Between the last session that came up and the first measurement.
 const SETTLING: Duration = Duration::from_secs(3);
 
 struct Cost {
@@ -59,7 +60,7 @@ fn measure(bench: &Bench, number: usize, program: Program, sessions: u16) -> Res
     let cable = Cable::lay(210 + number, &directory, sessions)?;
     let other_end = OtherEnd::start(&cable, TIMERS)?;
     let mut watcher = Watcher::start(program, &cable, TIMERS)?;
-    // Whoever is too busy for a thousand is too busy to answer, too.
+    // A program that is too busy for a thousand is too busy to answer, too.
     other_end.all_up(sessions)?;
     bench.pause(SETTLING)?;
     let (process, thread) = (watcher.process_id()?, watcher.thread());

@@ -34,10 +34,10 @@ const SHORT: (u16, usize) = (6, 1);
 /// The longest time between two cuts, so that they fall anywhere between two packets.
 const STAGGER: Duration = Duration::from_millis(90);
 
-/// Everybody dials again after a second, and takes some more if it broke before.
+/// Each side dials again after a second, and takes some more if it broke before.
 const BACK_AGAIN: Duration = Duration::from_secs(90);
 
-/// What each cut took, by what was watched.
+/// How long each cut took, by what was watched.
 #[derive(Default)]
 struct Times {
     our_notification: Vec<Duration>,
@@ -134,12 +134,12 @@ impl Scene {
         })
     }
 
-    /// Cuts all pairs off, each at a moment of its own, and measures until everybody has said so.
+    /// Cuts all pairs off, each at a moment of its own, and measures until both ends have reported it.
     fn cut_all(&mut self, bench: &Bench, round: usize, times: &mut Times) -> Result<()> {
         let (mut at_node, mut at_router) = (Vec::new(), Vec::new());
-        // What was said in the round before is of no use.
+        // What was logged in the round before is of no use.
         drop((self.at_node.take(), self.at_router.take()));
-        wait_until("both ends hear every pair", PATIENCE, || {
+        wait_until("both ends receive packets of every pair", PATIENCE, || {
             at_node.extend(self.at_node.take());
             at_router.extend(self.at_router.take());
             for pair in 0..self.cable.pairs {
@@ -156,7 +156,7 @@ impl Scene {
             bench.pause(stagger(bench.seed, round, pair))?;
         }
         let mut taken = Vec::new();
-        wait_until("everybody has said that all are gone", PATIENCE, || {
+        wait_until("both ends have reported that all are gone", PATIENCE, || {
             at_node.extend(self.at_node.take());
             at_router.extend(self.at_router.take());
             let ours = lines_since(&self.fairway_log, our_log)?;
@@ -190,7 +190,7 @@ impl Scene {
     }
 }
 
-/// When the last packet of BFD came from `far`, and when it was told so in a NOTIFICATION.
+/// When the last packet of BFD came from `far`, and when the NOTIFICATION about that was sent to it.
 fn end(packets: &[Packet], pair: u16, far: Ipv4Addr) -> Result<(Duration, Duration)> {
     let of_pair = packets.iter().filter(|packet| pair_of(packet.source) == Some(pair));
     let mut last = None;

@@ -1,7 +1,7 @@
 //! A busy machine is not a dead one: a hundred sessions on a core that busy loops want as well, and the
 //! other end on the other core. With `--bfd-realtime` none may go down in an hour, or in
-//! `FAIRWAY_BFD_SECONDS`; without it, and with timers that nobody promises anything for, the figures
-//! of some minutes are told, those of BIRD in our place beside them.
+//! `FAIRWAY_BFD_SECONDS`; without it, and with timers for which there is no promise, the figures of some
+//! minutes are reported, with those of BIRD in our place.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const HARSH: Timers = Timers::every(10, 3);
 
 const PERIOD: Duration = Duration::from_secs(3_600);
 const SHORT_PERIOD: Duration = Duration::from_secs(5);
-/// Where only figures are told, at most, and how much less for timers that are too short.
+/// The time where only figures are reported, at most, and how much less for timers that are too short.
 const FIGURES_PERIOD: Duration = Duration::from_secs(600);
 const HARSH_SHARE: u32 = 10;
 
@@ -56,13 +56,13 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     expect_none(&promised)
 }
 
-/// What fairway says when it got what it asked for.
+/// What fairway reports when the request was granted.
 const GRANTED: &str = "granted";
 
 /// How a program fared beside busy loops.
 struct Found {
     downs: u64,
-    /// What became of real-time priority.
+    /// The result of the request for real-time priority.
     realtime: String,
 }
 

@@ -1,5 +1,5 @@
-//! A hundred neighbours that come, break off, fall silent and talk nonsense, beside five that
-//! behave: who behaves must not notice.
+//! A hundred neighbours that come, break off, fall silent and send garbage, beside five that behave: those
+//! that behave must not notice.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -36,7 +36,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     everything_is_accepted(bench).context("with mode all")
 }
 
-/// A stage whose flooding neighbour is configured with `policy`, everything up.
+/// A stage with a flooding neighbour that is configured with `policy`, everything up.
 fn set_the_stage(bench: &Bench, name: &str, policy: &str) -> Result<(Stage, TcpStream, Ipv4Addr)> {
     let mut stage = Stage::prepare(bench, &name.replace(' ', "-"), HEALTHY)?;
     let address = Ipv4Addr::new(127, 1, 4, 1);
@@ -48,9 +48,8 @@ fn set_the_stage(bench: &Bench, name: &str, policy: &str) -> Result<(Stage, TcpS
     Ok((stage, stream, address))
 }
 
-/// Announces the million again and again, each time with another MED, until told to stop or cut
-/// off; says how many prefixes left. The stream is handed back: the session is to stay while the
-/// last of it is read.
+/// Announces the million again and again, each time with another MED, until stopped or cut off; returns how
+/// many prefixes were sent. The stream is handed back: the session is to stay while the last of it is read.
 fn flood(
     bench: &Bench,
     mut stream: TcpStream,

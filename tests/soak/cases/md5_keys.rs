@@ -1,5 +1,5 @@
-//! More TCP-MD5 keys than the kernel lets a listener hold: who has no room is named, is not accepted
-//! without its key, and is dialled all the same; all others work.
+//! More TCP-MD5 keys than the kernel lets a listener hold: a peer without room is named in the log, is not
+//! accepted without its key, and is dialled all the same; all others work.
 
 use std::fs;
 use std::path::Path;
@@ -19,8 +19,8 @@ const OPTION_MEMORY_BYTES: &str = "net.core.optmem_max=2048";
 /// How long the suite watches that a session which must not come up does not.
 const DISTRUST: Duration = Duration::from_secs(5);
 
-/// What fairway logs of a peer whose key a listener did not take.
-const COMPLAINT: &str = "a listener did not take the TCP-MD5 key";
+/// What fairway logs of a peer with a key that cannot be set on a listener.
+const COMPLAINT: &str = "cannot set the TCP-MD5 key";
 
 pub(super) fn run(bench: &Bench) -> Result<()> {
     // Not a number that another case uses at the same time.
@@ -56,7 +56,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     };
     let all: Vec<u8> = (1..=PEERS).collect();
     let up = |number: &u8| expect_state(&fairway, *number, true);
-    let without_room = wait_until("those that are not complained of are up", PATIENCE, || {
+    let without_room = wait_until("those without an error in the log are up", PATIENCE, || {
         bird.check_running()?;
         let without_room = complaints()?;
         ensure!(!without_room.is_empty(), "all keys found room; lower {OPTION_MEMORY_BYTES}");
@@ -65,7 +65,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     })?;
     let with_room = all.len() - without_room.len();
     ensure!(with_room > 2, "hardly a key found room: {without_room:?}");
-    holds_for("nobody is accepted without its key", DISTRUST, || {
+    holds_for("no peer is accepted without its key", DISTRUST, || {
         without_room.iter().try_for_each(|number| expect_state(&fairway, *number, false))
     })?;
     bench.say(format!(
@@ -85,10 +85,10 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         let shown = neighbour_text(&fairway, *number)?;
         ensure!(
             shown.contains("optmem_max") == without_room.contains(number),
-            "expected show to say whose key has no room: {shown}"
+            "expected show to name the peers without room for their key: {shown}"
         );
     }
-    bench.say("show bgp neighbors names them, and nobody else");
+    bench.say("show bgp neighbors names them, and no others");
     fairway.stop()
 }
 

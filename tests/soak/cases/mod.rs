@@ -1,4 +1,4 @@
-//! Which promises are tried? The list that main runs; each case is a file.
+//! Which promises are tested? The list that main runs; each case is a file.
 
 mod bfd_cost;
 mod bfd_detection;
@@ -14,7 +14,7 @@ use anyhow::Result;
 
 use crate::bench::Bench;
 
-/// A promise and how it is tried.
+/// A promise and its test.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) needs_root: bool,

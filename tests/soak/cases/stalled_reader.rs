@@ -1,5 +1,5 @@
 //! A neighbour that stops reading while there is much to send: its bytes wait in one bounded place,
-//! and nobody else waits. That the send hold timer ends it is shown on virtual time, by
+//! and no other neighbour waits. That the send hold timer ends it is shown on virtual time, by
 //! `a_neighbour_that_reads_nothing_runs_into_the_send_hold_timer`: it takes eight minutes.
 
 use std::net::Ipv4Addr;
@@ -80,13 +80,13 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     stage.fairway.stop()
 }
 
-/// Gives every route other attributes, and waits until the healthy peers have heard it.
+/// Gives every route other attributes, and waits until the healthy peers have received it.
 fn change_everything(stage: &Stage, round: usize) -> Result<()> {
     stage.fairway.apply("many", &many(round))?;
-    wait_until("healthy peers have heard all routes", PATIENCE, || {
+    wait_until("healthy peers have received all routes", PATIENCE, || {
         let least = stage.healthy.iter().map(|peer| peer.heard_prefixes()).min();
         let least = least.context("no healthy peers")?;
-        ensure!(least >= round * PREFIXES as usize, "one has heard {least}");
+        ensure!(least >= round * PREFIXES as usize, "one has received {least}");
         Ok(())
     })
 }
@@ -100,7 +100,7 @@ fn updates_sent(stage: &Stage, address: Ipv4Addr) -> Result<u64> {
     updates.context("no updatesSent")
 }
 
-/// A session whose receive window is small.
+/// A session with a small receive window.
 async fn stalled_session(address: Ipv4Addr, stage: &Stage) -> Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
@@ -110,7 +110,7 @@ async fn stalled_session(address: Ipv4Addr, stage: &Stage) -> Result<TcpStream> 
     Ok(stream)
 }
 
-/// Says KEEPALIVE, and hears nothing.
+/// Sends KEEPALIVEs, and reads nothing.
 async fn keep_alive(mut stream: TcpStream) {
     let mut due = interval(Duration::from_secs(3));
     loop {

@@ -1,5 +1,4 @@
-//! Connections that nobody asked for: from addresses that are no peers, and from a peer that never
-//! says a word.
+//! Unexpected connections: from addresses that are no peers, and from a peer that never sends a message.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ const SHORT_PERIOD: Duration = Duration::from_secs(1);
 const LATENCIES_MAX: usize = 100;
 /// Under way at the same time.
 const AT_ONCE: usize = 100;
-/// "At once", on a machine that has other things to do.
+/// "At once", on a machine that is busy with other work.
 const RESET_LIMIT: Duration = Duration::from_secs(2);
 
 const HEALTHY: u8 = 5;
@@ -34,12 +33,12 @@ const PEAK_MEBIBYTES: f64 = 32.0;
 /// queue has room for 256, and the peer's two slots.
 const DESCRIPTORS_MAX: usize = 256 + 2;
 
-/// What the accepting side does with a connection that says nothing.
+/// What the accepting side does with a connection that sends nothing.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 const HALF_OPEN: usize = 1_000;
 
 /// Ten thousand connections, and again, from addresses that are no peers: each is reset, none costs a
-/// descriptor, and nobody else notices.
+/// descriptor, and no other peer is affected.
 pub(super) fn unknown(bench: &Bench) -> Result<()> {
     let mut stage = Stage::prepare(bench, "loopback", HEALTHY)?;
     stage.start()?;
@@ -65,7 +64,7 @@ pub(super) fn unknown(bench: &Bench) -> Result<()> {
     let count = waits.len() as f64;
     let after = stage.usage()?;
     let report = stage.healthy_report(bench)?;
-    let worst = waits.last().context("nobody knocked")?;
+    let worst = waits.last().context("no connection was made")?;
     let used = after.processor_time.saturating_sub(before.processor_time);
     bench.say(format!(
         "{count:.0} strangers, each reset: {:.0} us per connection ({:.0} us of fairway's processor \
@@ -128,7 +127,7 @@ fn is_reset(error: &anyhow::Error) -> bool {
     cause.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionReset)
 }
 
-/// A peer that opens a thousand connections and says nothing on any: it holds one slot, not a
+/// A peer that opens a thousand connections and sends nothing on any: it holds one slot, not a
 /// thousand, and loses that one when the OPEN is overdue.
 pub(super) fn half_open(bench: &Bench) -> Result<()> {
     let mut stage = Stage::prepare(bench, "loopback", HEALTHY)?;
@@ -164,7 +163,7 @@ pub(super) fn half_open(bench: &Bench) -> Result<()> {
             }
         }
     })?;
-    let (kind, body, at) = heard.last().context("it ended without a word")?;
+    let (kind, body, at) = heard.last().context("it ended without a message")?;
     bench.say(format!(
         "{HALF_OPEN} silent connections of one peer: at most {} descriptors for them at a time; the \
          last was ended by message {kind} {body:?} after {:.1} s",

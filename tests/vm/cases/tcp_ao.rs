@@ -1,4 +1,4 @@
-//! Does TCP-AO keep out whom it should, and do its keys change without anybody noticing?
+//! Does TCP-AO keep out peers without the key, and do its keys change without an effect on the session?
 
 use std::path::Path;
 use std::time::Duration;
@@ -106,7 +106,7 @@ impl Pair {
 
 /// Topology: left (Fairway) --- right (Fairway).
 /// Proves: a session under a key; the key is replaced, first beside the old one, then whole, by
-/// either side first, and the session goes on with its route; who dials anew uses the new key.
+/// either side first, and the session goes on with its route; a new dial uses the new key.
 pub(super) fn keys_change_between_two_of_ours(number: usize, directory: &Path) -> Result<()> {
     let mut pair = Pair::prepare(number, directory)?;
     pair.left_has(&[OLD])?;

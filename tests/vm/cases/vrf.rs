@@ -22,7 +22,7 @@ struct Far {
     site: Site,
 }
 
-/// A router at the other end of a cable from `node` that belongs to VRF `vrf`, and tells `prefix`.
+/// A router at the other end of a cable from `node` that belongs to VRF `vrf`, and announces `prefix`.
 fn join(
     number: usize,
     directory: &Path,
@@ -76,7 +76,7 @@ fn gets_the_service(far: &Far) -> Result<()> {
 
 /// Topology: node === red (FRR), node === blue (BIRD), each cable in a VRF of its own, the same
 /// addresses on both. Fairway dials red and is dialled by blue.
-/// Proves: both sessions come up, each router gets the route of the Service, and what both tell is
+/// Proves: both sessions come up, each router gets the route of the Service, and the routes of both are
 /// learned.
 pub(super) fn two_with_the_same_addresses(number: usize, directory: &Path) -> Result<()> {
     let mut node = Node::prepare(number, "node", directory)?;
@@ -105,8 +105,8 @@ pub(super) fn two_with_the_same_addresses(number: usize, directory: &Path) -> Re
 }
 
 /// Topology: node === blue (BIRD, which dials), the cable in a VRF.
-/// Proves: a peer of the same address without `vrf` gets no session, and gets one as soon as it
-/// says the VRF.
+/// Proves: a peer of the same address without `vrf` gets no session, and gets one as soon as it has the
+/// VRF.
 pub(super) fn the_main_table_is_another(number: usize, directory: &Path) -> Result<()> {
     let mut node = Node::prepare(number, "node", directory)?;
     let bird = RouterKind::Bird(Release::Bookworm);

@@ -1,5 +1,5 @@
-//! The node that is tested: the real speaker with two neighbours, whose sockets are here. What it says
-//! and does to each is checked.
+//! The node that is tested: the real speaker with two neighbours; this module has its sockets. What it
+//! sends and does to each is checked.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ struct End {
     ended: Option<DownReason>,
     /// The connection was closed, with or without last words.
     closed: Option<Option<Notification>>,
-    /// What its socket took and nobody has read.
+    /// What its socket took and has not been read.
     said: BytesMut,
 }
 
@@ -105,7 +105,7 @@ impl Node {
         self.turn();
     }
 
-    /// Everything that it has to say at this end.
+    /// Everything that it sends at this end.
     pub fn transmit(&mut self, end: usize) -> BytesMut {
         let mut said = BytesMut::new();
         while !self.ends[end].said.is_empty() {
@@ -116,11 +116,11 @@ impl Node {
         }
         let End { id, closed, .. } = &self.ends[end];
         let wants = closed.is_none() && self.peer(end).wants_to_transmit(*id);
-        assert!(!wants, "it wants to send and does not");
+        assert!(!wants, "messages are pending but not sent");
         said
     }
 
-    /// The speaker acts on what it heard, and sockets that have room take what it says.
+    /// The speaker processes its events, and sockets that have room take what it sends.
     fn turn(&mut self) {
         self.carry_out();
         self.speaker.handle(self.now, Event::Tick);
@@ -134,7 +134,7 @@ impl Node {
         }
         self.carry_out();
         let overdue = self.speaker.next_deadline().is_some_and(|deadline| deadline <= self.now);
-        assert!(!overdue, "a turn leaves something undone");
+        assert!(!overdue, "something is still due after a turn");
     }
 
     fn end_of(&self, key: PeerKey) -> usize {
@@ -202,13 +202,13 @@ impl Node {
         self.ends[end].closed.is_some()
     }
 
-    /// What became of this end: never in between.
+    /// The final state of this end, which is always a definite one.
     pub fn outcome(&self, end: usize) -> Outcome {
         let End { closed, ended, .. } = &self.ends[end];
         outcome(closed.as_ref(), ended.as_ref(), self.state(end))
     }
 
-    /// What `show` would be told of the session at this end.
+    /// The view for `show` of the session at this end.
     pub fn view(&self, end: usize, scope: ViewScope) -> PeerView {
         self.peer(end).view(self.now, scope)
     }
@@ -218,7 +218,7 @@ impl Node {
         self.speaker.rib()
     }
 
-    /// Prints everything there is to print about it. `whole` prints what only a debugger would.
+    /// Prints everything that can be printed. `whole` includes debug output.
     pub fn print(&self, whole: bool) {
         for (number, end) in self.ends.iter().enumerate() {
             print_peer(self.peer(number), self.now, end.ended.as_ref(), whole);

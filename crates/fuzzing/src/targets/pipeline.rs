@@ -2,8 +2,8 @@
 //! import policy, RIB and route selection of the real speaker, out to a second neighbour, which must
 //! accept every byte.
 //!
-//! After each input everything there is to print is printed, the routes are asked for once more,
-//! and the first session ends: what it said must be gone everywhere.
+//! After each input everything that can be printed is printed, the routes are requested once more, and the
+//! first session ends: its routes must be gone everywhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub fn ipv6_only(input: &[u8]) -> Outcome {
     run(input, Identity::NEIGHBOUR, &capabilities, EXTERNAL)
 }
 
-/// What a speaker of today can do.
+/// All capabilities of a speaker of today.
 fn both(speaker: Identity) -> Vec<Capability> {
     let mut capabilities = vec![
         Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into()),
@@ -90,12 +90,12 @@ fn both(speaker: Identity) -> Vec<Capability> {
     capabilities
 }
 
-/// Whether a speaker that knows AS numbers of two octets only knows it.
+/// Whether a speaker that supports AS numbers of two octets only can be configured with it.
 fn is_old(capability: &Capability) -> bool {
     matches!(capability, Capability::Multiprotocol(_) | Capability::RouteRefresh)
 }
 
-/// What we are to the neighbour, chosen by its bytes: mostly nothing.
+/// Our role towards the neighbour, chosen by its bytes: mostly none.
 fn role(input: &[u8]) -> Option<Role> {
     let sum: usize = input.iter().map(|byte| usize::from(*byte)).sum();
     Role::ALL.get(sum / 3 % 12).copied()
@@ -150,7 +150,7 @@ fn introduced(
     node
 }
 
-/// The node takes the input in, and says how it was answered.
+/// The node processes the input, and returns its answer.
 fn hear(node: &mut Node, input: &[u8]) -> Outcome {
     node.expects(input);
     node.receive(INBOUND, input);
@@ -195,7 +195,7 @@ fn assert_learned(node: &Node, config: PeerConfig, context: UpdateContext) {
         prefixes.dedup();
         assert_eq!(prefixes.len(), *node.rib().counts().of(family));
         let carried = families.is_some_and(|families| families.contains(family));
-        assert!(carried || count == 0, "{count} routes of {family}, which nobody negotiated");
+        assert!(carried || count == 0, "{count} routes of {family}, which was not negotiated");
     }
     assert!(node.state(INBOUND) == SessionState::Established || learned.is_empty());
 }
@@ -257,12 +257,12 @@ fn leaves_as(heard: &PathAttributes, said: &PathAttributes, external: bool) -> b
         && said.large_communities == heard.large_communities
         && said.only_to_customer == heard.only_to_customer
         && said.extended_communities == extended
-        // What nobody here knows leaves if it may, and with a mark (RFC 4271 §9).
+        // An unknown attribute is passed on if it is transitive, with the Partial bit (RFC 4271 §9).
         && said.unknown.iter().all(|it| it.flags & flag::TRANSITIVE != 0)
         && said.unknown.len() <= heard.unknown.len()
 }
 
-/// Who is told the routes.
+/// The second neighbour, which receives the routes.
 struct Second {
     listener: Listener,
     heard: Routes,
@@ -277,7 +277,7 @@ enum Listener {
 }
 
 impl Second {
-    /// A listener that is chosen by the input, connected to nobody yet.
+    /// A listener that is chosen by the input, not connected yet.
     fn new(input: &[u8]) -> Self {
         let sum: usize = input.iter().map(|byte| usize::from(*byte)).sum();
         let peer = |it| Listener::Peer(Box::new(Speaker::connected(it, Identity::US)));
@@ -299,7 +299,7 @@ impl Second {
         Identity { add_path: config.add_path.receive, ..identity }
     }
 
-    /// Hears all that the node has to say.
+    /// Reads everything that the node sends.
     fn hear(&mut self, node: &mut Node) {
         let said = node.transmit(OUT);
         self.receive(&said);
@@ -328,7 +328,7 @@ impl Second {
         self.hear(node);
     }
 
-    /// Reads what the node says, and finds nothing wrong with it.
+    /// Parses what the node sends, and finds no fault in it.
     fn receive(&mut self, said: &[u8]) {
         match &mut self.listener {
             Listener::Peer(peer) => {
@@ -336,7 +336,7 @@ impl Second {
                     match action {
                         Action::Routes(_, changes) => apply(&mut self.heard, changes),
                         Action::Established => {}
-                        other => panic!("the second neighbour objects: {other:?}"),
+                        other => panic!("the second neighbour refuses a message: {other:?}"),
                     }
                 }
                 assert_eq!(peer.outcome(), Outcome::accepted("Established"));
@@ -362,7 +362,7 @@ impl Second {
         }
     }
 
-    /// What was heard is what was said, but for what every speaker refuses.
+    /// What was received is what was sent, but for what every speaker refuses.
     fn assert_heard(&self, node: &Node) {
         let advertised = node.view(OUT, ViewScope::EVERYTHING).advertised;
         let mut refused = 0;
@@ -395,7 +395,7 @@ impl Second {
         }
     }
 
-    /// Asks for everything again, and hears the same.
+    /// Requests everything again, and receives the same.
     fn refresh(&mut self, node: &mut Node) {
         let Listener::Peer(peer) = &mut self.listener else { return };
         peer.peer.refresh_in().expect("ours can be asked");
@@ -407,7 +407,7 @@ impl Second {
     }
 }
 
-/// No leak was learned, and what came from above or from the side is marked (RFC 9234 §5).
+/// No leak was learned, and routes of providers and peers are marked (RFC 9234 §5).
 fn assert_marked(attributes: &PathAttributes, config: &PeerConfig, source: &PathSource) {
     let mark = attributes.only_to_customer;
     match config.external_role() {
@@ -436,14 +436,14 @@ fn apply(routes: &mut Routes, changes: Vec<RouteChange>) {
     }
 }
 
-/// The LOCAL_PREF that a route from another AS gets: that of the last choice, if it is about to be
-/// withdrawn (RFC 8326 §4).
+/// The LOCAL_PREF that a route from another AS gets: the lowest one if it is about to be withdrawn
+/// (RFC 8326 §4).
 fn last_choice(attributes: &PathAttributes) -> Option<u32> {
     attributes.communities.contains(&Community::GRACEFUL_SHUTDOWN).then_some(0)
 }
 
-/// What must survive the way: all but where a long path is cut into segments, and whether a length
-/// was written in one octet or two.
+/// What must be preserved: all but where a long path is cut into segments, and whether a length was
+/// written in one octet or two.
 pub(super) fn comparable(attributes: &PathAttributes) -> PathAttributes {
     let mut attributes = attributes.clone();
     for unknown in &mut attributes.unknown {

@@ -1,5 +1,5 @@
-//! How does a test ask an API server? One request on a connection of its own, in plain HTTP over a
-//! socket that is a file: so it can be asked from any network namespace.
+//! How does a test query an API server? One request on a connection of its own, in plain HTTP over a
+//! Unix socket: so it can be reached from any network namespace.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,7 @@ const JSON: &str = "application/json";
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
-/// What was answered.
+/// The status code.
 pub struct Reply {
     pub status: u16,
     /// The values of `Warning` headers.
@@ -30,12 +30,12 @@ impl Reply {
     }
 }
 
-/// Asks. A PATCH is a merge patch.
+/// Sends a request. A PATCH is a merge patch.
 pub fn ask(socket: &Path, method: &str, path: &str, body: Option<&Value>) -> Result<Reply> {
     ask_as(socket, method, path, if method == "PATCH" { MERGE_PATCH } else { JSON }, body)
 }
 
-/// The same, with what the body is.
+/// The same, with a content type.
 pub fn ask_as(
     socket: &Path,
     method: &str,

@@ -17,10 +17,10 @@ use crate::namespace::{Network, Place};
 use crate::process::{Process, tail};
 use crate::wait::wait_until;
 
-/// A machine that is busy with other tests takes its time.
+/// A machine that is busy with other tests is slow.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Of the test itself, who may do everything.
+/// The token of the test itself, with all permissions.
 const TOKEN: &str = "of-the-test";
 
 /// A running API server.
@@ -29,7 +29,7 @@ pub struct Cluster {
     network: Network,
     address: IpAddr,
     ports: Ports,
-    // Ended in this order: who asks before who is asked.
+    // Ended in this order: clients before servers.
     proxy: Option<Process>,
     server: Option<Process>,
     _etcd: Process,
@@ -55,7 +55,7 @@ pub fn assets() -> Result<Option<PathBuf>> {
 }
 
 impl Cluster {
-    /// Starts one that only this machine can ask, and waits until it is ready.
+    /// Starts one that is reachable from this machine only, and waits until it is ready.
     pub fn start(assets: &Path) -> Result<Self> {
         let [etcd, etcd_peers, secure] = free_ports()?;
         let ports = Ports { etcd, etcd_peers, secure };
@@ -106,7 +106,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Starts the API server again, with all that it knew.
+    /// Starts the API server again, with all its data.
     pub fn start_server(&mut self) -> Result<()> {
         let path = |option: &str, name: &str| format!("--{option}={}", self.path(name).display());
         let arguments = [
@@ -122,7 +122,7 @@ impl Cluster {
             "--service-cluster-ip-range=10.96.0.0/16,fd96::/112".to_owned(),
             "--authorization-mode=RBAC".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
-            // Nobody would make the ServiceAccounts that it waits for.
+            // There is no controller to create the ServiceAccounts that it waits for.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             path("audit-policy-file", "audit-policy.json"),
             path("audit-log-path", "audit.log"),
@@ -133,7 +133,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Ends the API server in the middle of whatever it does. etcd stays.
+    /// Ends the API server in the middle of its work. etcd stays.
     pub fn kill_server(&mut self) {
         self.server = None;
     }
@@ -151,7 +151,7 @@ impl Cluster {
         outcome.inspect_err(|_| eprintln!("{}", tail(&self.path("kube-apiserver.log"), 20)))
     }
 
-    /// Asks in plain HTTP.
+    /// Sends a request in plain HTTP.
     pub fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<http::Reply> {
         http::ask(&self.socket(), method, path, body).with_context(|| format!("{method} {path}"))
     }
@@ -199,7 +199,7 @@ impl Cluster {
         std::fs::set_permissions(&file, mode).context("making it a program")
     }
 
-    /// Writes a file by which a client finds the server, and says who it is by this token.
+    /// Writes a kubeconfig with the server and this token.
     pub fn kubeconfig(&self, name: &str, token: &str) -> Result<PathBuf> {
         let certificate = self.path("certificates/apiserver.crt");
         let config = json!({
@@ -217,7 +217,7 @@ impl Cluster {
         Ok(file)
     }
 
-    /// What service accounts have asked until now, one JSON object a line.
+    /// The requests of service accounts until now, one JSON object a line.
     pub fn audit_log(&self) -> PathBuf {
         self.path("audit.log")
     }
@@ -246,7 +246,7 @@ impl Cluster {
     }
 }
 
-/// Ports that nobody listens on just now.
+/// Ports that nothing listens on now.
 fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let sockets: Vec<_> =
         (0..N).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;

@@ -1,4 +1,4 @@
-//! How does a router watch its neighbour by BFD, and what does it say about it? In one form for FRR
+//! How does a router monitor its neighbour by BFD, and what does it report about it? In one form for FRR
 //! and BIRD, which alone have it. Used by the cases about BFD.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// How a router is to watch its neighbour.
+/// How a router is to monitor its neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BfdSpec {
     pub transmit_milliseconds: u32,
@@ -14,11 +14,11 @@ pub struct BfdSpec {
     pub multiplier: u8,
     /// Sends echo packets, and sends back those of its neighbour. Only FRR has it.
     pub echo: bool,
-    /// Says nothing before its neighbour has.
+    /// Sends nothing before its neighbour has.
     pub passive: bool,
     /// Signs packets. Only BIRD has it.
     pub key: Option<BfdKey>,
-    /// A neighbour whose control plane is gone may still forward: `check-control-plane-failure` of FRR,
+    /// A neighbour without a control plane may still forward: `check-control-plane-failure` of FRR,
     /// `bfd graceful` of BIRD.
     pub graceful: bool,
     /// Administratively down.
@@ -40,9 +40,9 @@ pub struct BfdSession {
     pub state: String,
     /// Between two packets that it sends.
     pub interval: Duration,
-    /// After which silence it says that the neighbour is gone.
+    /// The silence after which it declares the neighbour down.
     pub detection: Duration,
-    /// How often it was up and is no longer, since the router was started.
+    /// How often it went from up to down since the router was started.
     pub downs: u64,
 }
 
@@ -61,7 +61,7 @@ impl BfdSpec {
         }
     }
 
-    /// The lines of a profile of FRR. Each says itself or its opposite, so that they change one, too.
+    /// The lines of a profile of FRR. Each line is there or its opposite, so that they change one, too.
     pub(super) fn frr_profile(&self, name: &str) -> String {
         let no = |is_set: bool| if is_set { "" } else { "no " };
         format!(

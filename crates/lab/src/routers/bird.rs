@@ -1,5 +1,5 @@
-//! How is BIRD configured, run and asked? In the foreground, through its control socket, whose
-//! numbered lines are what birdc prints for people. Used by every case.
+//! How is BIRD configured, run and queried? In the foreground, through its control socket, in
+//! the numbered lines that birdc prints. Used by every case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,14 +25,14 @@ pub(super) const BIRD: &str = "/usr/sbin/bird";
 const CONFIGURATION: &str = "bird.conf";
 const SOCKET: &str = "bird.ctl";
 
-/// What it originates and what a feeder says. It drops a MED that no export filter has set.
+/// What it originates and what a feeder announces. It drops a MED that no export filter has set.
 const EXPORT: &str = "export filter { if source != RTS_STATIC && source != RTS_BGP then reject; \
                       if defined(bgp_med) then bgp_med = bgp_med; accept; };";
 
-/// What has come from the neighbour, whatever name the protocol has.
+/// What was received from the neighbour, whatever name the protocol has.
 const FROM_BGP: &str = "where proto ~ \"node*\"";
 
-/// Protocols of the other neighbours, whose routes count like those of the first.
+/// Protocols of the other neighbours; their routes count like those of the first.
 const TWIN: &str = "node_twin";
 
 const NETWORK_NOT_FOUND: &str = "8001";
@@ -70,7 +70,7 @@ impl Bird {
              protocol kernel { ipv4 { export where source = RTS_BGP; }; learn; scan time 1; }\n\
              protocol kernel { ipv6 { export where source = RTS_BGP; }; learn; scan time 1; }\n";
         if let Some(interface) = spec.interface {
-            // By these the neighbour finds it.
+            // Router advertisements, by which the neighbour finds it.
             text += &format!(
                 "protocol radv {{ interface \"{interface}\" \
                  {{ min ra interval 3; max ra interval 4; }}; }}\n"
@@ -348,7 +348,7 @@ impl Router for Bird {
         Ok(self.prefixes(family)?.into_iter().map(|prefix| (prefix, stale)).collect())
     }
 
-    /// It says so in its log, and of the last family, of which there is one marker for each.
+    /// It logs it, for the last family, of which there is one marker for each.
     fn has_end_of_rib(&self, family: Family) -> Result<bool> {
         let log = fs::read_to_string(&self.log).context("reading BIRD's log")?;
         let session = log.rsplit_once(": BGP session established").map_or("", |(_, after)| after);
@@ -402,7 +402,7 @@ impl Router for Bird {
     }
 }
 
-/// A static route that leads nowhere, with the attributes that BGP shall say.
+/// A static route that leads nowhere, with the attributes for BGP.
 fn origination(local_as: u32, origination: &Origination) -> String {
     let Origination { prefix, prepends, communities, large_communities, med } = origination;
     let tuple = |text: &String| text.replace(':', ",");
@@ -420,7 +420,7 @@ fn origination(local_as: u32, origination: &Origination) -> String {
     text + "};\n"
 }
 
-/// The keys of TCP-AO, of which the first is the one that it asks for.
+/// The keys of TCP-AO, of which the first is the one that it requests.
 fn ao_lines(keys: &[super::AoKey]) -> String {
     if keys.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! How is FRR configured, run and asked? zebra and bgpd (bfdd for BFD, mgmtd in FRR 10) in the
+//! How is FRR configured, run and queried? zebra and bgpd (bfdd for BFD, mgmtd in FRR 10) in the
 //! foreground with private sockets, the configuration loaded through vtysh, answers as vtysh's JSON.
 //! Used by every case.
 
@@ -34,7 +34,7 @@ pub(super) struct Frr {
     installation: Installation,
     directory: PathBuf,
     log: PathBuf,
-    /// In the order in which they end: bgpd says good-bye before zebra goes.
+    /// In the order in which they end: bgpd closes its sessions before zebra goes.
     daemons: Vec<Process>,
 }
 
@@ -42,7 +42,7 @@ impl Frr {
     pub(super) fn prepare(release: Release, site: &Site, spec: &RouterSpec) -> Result<Self> {
         let directory = site.directory.join("frr");
         make_directory(&directory)?;
-        // mgmtd has its sockets here, whatever it is told.
+        // mgmtd has its sockets here, whatever option it gets.
         let installation = Installation::new(release, &directory, "/run/frr");
         let log = crate::routers::log_in(&site.directory);
         let (spec, daemons) = (spec.clone(), Vec::new());
@@ -109,7 +109,7 @@ impl Frr {
         text += &self.family_lines();
         text += "exit\n";
         if let Some(interface) = spec.interface {
-            // It dials whom it has heard, and is heard by its own advertisements.
+            // It dials the neighbour that it discovered, and is discovered by its own advertisements.
             text += &format!(
                 "interface {interface}\n ipv6 nd ra-interval 3\n no ipv6 nd suppress-ra\nexit\n"
             );
@@ -181,7 +181,7 @@ impl Frr {
         text
     }
 
-    /// The lines that originate a prefix. What is said about it is a route map of its own.
+    /// The lines that originate a prefix. Its attributes are in a route map of its own.
     fn origination(&self, origination: &Origination) -> Vec<String> {
         let Origination { prefix, prepends, communities, large_communities, med } = origination;
         let asn = self.spec.local_as.to_string();
@@ -233,7 +233,7 @@ impl Frr {
             .with_context(|| format!("expected JSON from FRR's {command}: {text}"))
     }
 
-    /// What `show bgp neighbors` says about our one neighbour.
+    /// `show bgp neighbors` of our one neighbour.
     fn neighbour(&self) -> Result<Value> {
         let name = self.spec.neighbour();
         let mut answer = self.ask(&format!("show bgp neighbors {name} json"))?;
@@ -272,7 +272,7 @@ impl Frr {
         self.configure(self.configuration().lines())?;
         wait_until("FRR is ready for its neighbour", PATIENCE, || {
             self.check_running()?;
-            // While it is Idle it refuses connections; without an address it has nobody to wait for.
+            // While it is Idle it refuses connections; without an address it has no neighbour to wait for.
             let session = self.session()?;
             ensure!(session.state != "Idle" || self.spec.interface.is_some(), "it is Idle");
             Ok(())

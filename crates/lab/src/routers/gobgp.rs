@@ -1,4 +1,4 @@
-//! How is GoBGP configured, run and asked? gobgpd with a TOML file, gobgp in the same namespace
+//! How is GoBGP configured, run and queried? gobgpd with a TOML file, gobgp in the same namespace
 //! with JSON answers, and gobgpd's JSON log for notifications. Used by every case.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +249,7 @@ impl Router for Gobgp {
 
     fn recover(&mut self, site: &Site, originated: &[Origination]) -> Result<()> {
         self.spec.originated = originated.to_vec();
-        // Its file has no routes: without them it would say that it has told all.
+        // Its file has no routes: without them it would send End-of-RIB too early.
         self.is_held_back = true;
         self.start_with(site, &["--graceful-restart"])?;
         self.is_held_back = false;

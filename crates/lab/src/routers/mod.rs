@@ -28,7 +28,7 @@ pub use installation::Release;
 /// How long a router may take to leave after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Who opens the TCP connection, as far as the router is concerned.
+/// Which side opens the TCP connection, as seen from the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialling {
     /// The router only accepts.
@@ -37,8 +37,8 @@ pub enum Dialling {
     Dials,
 }
 
-/// What a router is told about itself and its one neighbour; each router writes it in its own
-/// configuration language.
+/// The settings of a router and of its one neighbour; each router writes them in its own configuration
+/// language.
 #[derive(Clone, Debug)]
 pub struct RouterSpec {
     pub router_id: Ipv4Addr,
@@ -59,7 +59,7 @@ pub struct RouterSpec {
     pub dialling: Dialling,
     /// What it originates from its start on.
     pub originated: Vec<Origination>,
-    /// Instead of an address: whoever sends router advertisements on this interface.
+    /// Instead of an address: the neighbour that sends router advertisements on this interface.
     pub interface: Option<&'static str>,
     /// IPv4 routes may have IPv6 next hops, RFC 8950.
     pub extended_next_hop: bool,
@@ -68,29 +68,29 @@ pub struct RouterSpec {
     /// All paths of a prefix, in both directions, RFC 7911.
     pub add_path: bool,
     pub role: Option<Role>,
-    /// No session with a neighbour that says no role, RFC 9234 §4.2.
+    /// No session with a neighbour that sends no role, RFC 9234 §4.2.
     pub role_strict: bool,
     /// More prefixes than this from the neighbour end the session.
     pub max_prefixes: Option<u32>,
-    /// A neighbour at this address, in AS [`FEEDER_AS`], that tells it other paths.
+    /// A neighbour at this address, in AS [`FEEDER_AS`], that announces other paths to it.
     pub feeder: Option<Ipv4Addr>,
     /// More neighbours in the AS of the first, with which they share traffic: to prefixes that several
     /// announce it uses all ways, if it is FRR. Only FRR and BIRD have them here.
     pub twins: Vec<IpAddr>,
     /// Routes outlive a restart of either side.
     pub graceful_restart: Option<GracefulRestart>,
-    /// Watches its neighbour. Only FRR and BIRD can.
+    /// Monitors its neighbour. Only FRR and BIRD can.
     pub bfd: Option<BfdSpec>,
 }
 
 /// How a router does graceful restart, RFC 4724.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GracefulRestart {
-    /// How long it asks its neighbour to wait for it.
+    /// How long it requests its neighbour to wait for it.
     pub restart_seconds: u16,
     /// After a NOTIFICATION, too: the N bit of RFC 8538. BIRD and OpenBGPD have none.
     pub notifications: bool,
-    /// How long routes are the last resort after that, RFC 9494. OpenBGPD has none of it.
+    /// How long routes stay as long-lived stale after that, RFC 9494. OpenBGPD has none of it.
     pub long_lived_seconds: Option<u32>,
 }
 
@@ -120,7 +120,7 @@ impl Role {
     }
 }
 
-/// A prefix that a router originates, and what it says about it.
+/// A prefix that a router originates, with its attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origination {
     pub prefix: String,
@@ -180,7 +180,7 @@ impl RouterSpec {
         self.local_as == self.peer_as
     }
 
-    /// What the neighbour is called: its address, or the interface that leads to it.
+    /// The name of the neighbour: its address, or the interface that leads to it.
     fn neighbour(&self) -> String {
         self.interface.map_or_else(|| self.peer_address.to_string(), str::to_owned)
     }
@@ -202,7 +202,7 @@ pub struct Session {
     pub established: bool,
     /// In the router's own word.
     pub state: String,
-    /// Changes whenever the session is established anew, and never otherwise.
+    /// Changes whenever the session is established again, and never otherwise.
     pub incarnation: String,
 }
 
@@ -265,7 +265,7 @@ pub trait Router: Send {
         Ok(())
     }
 
-    /// SIGKILL to what speaks BGP. What forwards goes on: FRR's zebra, a kernel.
+    /// SIGKILL to the daemons of BGP. Forwarding goes on: FRR's zebra, a kernel.
     fn crash(&mut self) -> Result<()> {
         ensure!(!self.daemons().is_empty(), "the router does not run");
         self.daemons().remove(0).kill();
@@ -300,7 +300,7 @@ pub trait Router: Send {
         anyhow::bail!("this router has no TCP-AO for {} keys", keys.len())
     }
 
-    /// Watches its neighbour in this way from now on, while it runs. It did before, in another way.
+    /// Monitors its neighbour in this way from now on, while it runs. It did before, in another way.
     fn change_bfd(&mut self, bfd: BfdSpec) -> Result<()> {
         anyhow::bail!("this router has no BFD for {bfd:?}")
     }
@@ -329,12 +329,12 @@ pub trait Router: Send {
     /// kept since the session ended.
     fn kept(&self, family: Family) -> Result<BTreeMap<String, bool>>;
 
-    /// Whether the neighbour has told all that it has of a family, in this session.
+    /// Whether the neighbour has sent all that it has of a family, in this session.
     fn has_end_of_rib(&self, family: Family) -> Result<bool>;
 
     /// What its operator reads on the screen after this command.
     fn screen(&self, command: &str) -> Result<String> {
-        anyhow::bail!("nobody has asked this router {command} yet")
+        anyhow::bail!("this router has no command {command} yet")
     }
 
     fn received(&self) -> Result<Received>;

@@ -1,4 +1,4 @@
-//! How is OpenBGPD configured, run and asked? bgpd in the foreground with a private socket, bgpctl
+//! How is OpenBGPD configured, run and queried? bgpd in the foreground with a private socket, bgpctl
 //! with JSON answers. Used by every case.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,7 +121,7 @@ impl Openbgpd {
         neighbour.cloned().with_context(|| format!("expected a neighbour from bgpctl: {answer}"))
     }
 
-    /// What its log says last behind these words.
+    /// The last log line with these words; returns what follows them.
     fn last_logged(&self, words: &str) -> Result<Option<String>> {
         let log = fs::read_to_string(&self.log).context("reading bgpd's log")?;
         let mut found = log.lines().rev().filter_map(|line| line.split_once(words));

@@ -20,9 +20,9 @@ type Run = Box<dyn FnOnce(&Cell) -> Result<()> + Send>;
 /// One case of a suite.
 pub struct Case {
     pub(super) name: String,
-    /// Words that choose among places (routers, releases) and not among names; the first is shown.
+    /// Words that select places (routers, releases) and not names; the first is shown.
     pub(super) places: Vec<String>,
-    /// More text in which words are looked for.
+    /// More text to search for words.
     pub(super) source: String,
     pub(super) line: Option<String>,
     pub(super) not_applicable: Option<String>,
@@ -65,7 +65,7 @@ impl Case {
         self
     }
 
-    /// It says nothing here, and is not run.
+    /// It does not apply here, and is not run.
     pub fn not_applicable(mut self, reason: Option<impl Into<String>>) -> Self {
         self.not_applicable = reason.map(Into::into);
         self
@@ -82,7 +82,7 @@ impl Case {
     }
 }
 
-/// Whose turn it is among cases that run one after the other.
+/// The turns of cases that run one after the other.
 #[derive(Default)]
 pub(super) struct Line {
     places: Mutex<usize>,

@@ -32,7 +32,7 @@ const TAIL_LINES: usize = 60;
 const SLOWEST_MAX: usize = 3;
 
 /// Runs a suite in the folder of the checkout: plays another role when the command line asks for one, else
-/// parses the options and hands them to `run`, which says whether all cases have passed.
+/// parses the options and hands them to `run`, which returns whether all cases have passed.
 pub fn main<O: clap::Parser>(suite: &'static str, run: impl FnOnce(O) -> Result<bool>) -> ExitCode {
     crate::probe::other_role().unwrap_or_else(|| {
         let options = parse(suite);
@@ -57,7 +57,7 @@ pub struct Suite {
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Passed(Duration),
-    /// It says nothing here, for this reason.
+    /// It does not apply here, for this reason.
     NotApplicable(String),
     Failed(String),
     /// The run was interrupted, or a case before it has failed on which it depends.
@@ -82,7 +82,7 @@ pub struct Report {
 }
 
 impl Suite {
-    /// Without cases, for one thread and a user without rights.
+    /// Without cases, for one thread and a user without privileges.
     pub fn new(name: &'static str, options: Options) -> Self {
         Self {
             name,
@@ -173,7 +173,7 @@ impl Chosen {
         self.options.chooses()
     }
 
-    /// Runs the cases, prints what became of each, and a summary.
+    /// Runs the cases, prints the result of each, and a summary.
     pub fn run(self) -> Result<Report> {
         make_directory(&self.directory)?;
         let start = now();
@@ -280,7 +280,7 @@ impl Report {
         self.outcomes.values().all(is_good) && !is_interrupted()
     }
 
-    /// How many passed, failed, say nothing here, and were not run.
+    /// How many passed, failed, did not apply, and were not run.
     pub fn counts(&self) -> [usize; 4] {
         let mut counts = [0; 4];
         for outcome in self.outcomes.values() {

@@ -1,5 +1,5 @@
-//! What can the command line of every suite say? What that of `cargo test` can, with as many words as
-//! one likes; a suite adds options of its own beside it. Used by `main` of every suite.
+//! What is on the command line of every suite? What that of `cargo test` has, with any number of words; a
+//! suite adds options of its own beside it. Used by `main` of every suite.
 
 use clap::Parser;
 use libtest_mimic::Arguments;
@@ -15,9 +15,9 @@ pub struct Options {
     more: Vec<String>,
 }
 
-/// Parses the command line; prints help or what is wrong with it, and ends, where there is no more to do.
+/// Parses the command line; prints help or what is wrong with it, and exits, where there is no more to do.
 pub fn parse<O: Parser>(suite: &'static str) -> O {
-    // The harness brings a template of its own, without what the suite says about itself.
+    // The harness has a template of its own, without the description of the suite.
     let template = "{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}{after-help}";
     let command = O::command().name(suite).bin_name(suite);
     let command = command.help_template(template).after_help(
@@ -56,7 +56,7 @@ impl Options {
         self.arguments.list
     }
 
-    /// Whether `--bench` was given: what that means is the suite's own business.
+    /// Whether `--bench` was given: its meaning is up to the suite.
     pub fn is_bench(&self) -> bool {
         self.arguments.bench
     }
@@ -66,7 +66,7 @@ impl Options {
         !self.words().is_empty() || !self.arguments.skip.is_empty()
     }
 
-    /// What the harness is told: the cases are chosen already.
+    /// The arguments of the harness: the cases are chosen already.
     pub(super) fn harness(&self) -> Arguments {
         Arguments { filter: None, skip: Vec::new(), bench: false, ..self.arguments.clone() }
     }

@@ -174,7 +174,7 @@ fn recorded_messages_are_read() {
 fn an_attribute_that_does_not_parse_costs_nothing_else() {
     let whole = recorded(recorded::ADDRESS);
     let mut message = whole.clone();
-    // An MTU-like attribute of a kind that nobody knows, and an address of five bytes.
+    // An MTU-like attribute of an unknown kind, and an address of five bytes.
     message.extend([8, 0, 0xEE, 0x3F, 1, 2, 3, 4, 9, 0, 2, 0, 1, 2, 3, 4, 5, 0, 0, 0]);
     message[0] = u8::try_from(message.len()).unwrap();
     assert_eq!(facts(&message), facts(&whole));

@@ -1,4 +1,4 @@
-//! The follower against a simulated kernel: whatever happens, its snapshot ends as one made anew.
+//! The follower against a simulated kernel: whatever happens, its snapshot ends equal to a new one.
 
 use super::*;
 use crate::address::Address;
@@ -159,7 +159,7 @@ fn lost_events_have_every_table_read_again_after_the_socket_is_empty() {
     assert_eq!(follower.machine().addresses_of(2).len(), 100);
 }
 
-/// Something changes that was listed already; the kernel may say so, or not.
+/// An entry that was listed already changes; the kernel may report it, or not.
 fn change_during_a_read(is_noticed: bool) {
     let mut kernel = small_kernel();
     for octet in 0..8 {
@@ -173,7 +173,7 @@ fn change_during_a_read(is_noticed: bool) {
     follower.handle(now, Input::Datagram(&first));
     let listed = kernel.addresses[&1][0].clone();
     if is_noticed {
-        // Linux counts entries, too: it goes on one too far, and says that it was interrupted.
+        // Linux counts entries, too: it continues one too far, and reports that it was interrupted.
         kernel.remove_address(&listed);
     } else {
         kernel.add_address(address(1, "10.0.0.77/24"));
@@ -218,7 +218,7 @@ fn a_machine_that_never_stands_still_is_read_ever_more_rarely() {
     assert_eq!(
         follower.take_notes(),
         [Note::Lost { attempt: 1, wait: Duration::ZERO }],
-        "it was in step"
+        "it was up to date"
     );
 }
 
@@ -384,7 +384,7 @@ fn after_any_events_the_snapshot_is_the_one_made_anew() {
         assert_eq!(
             differences,
             Kinds::NONE,
-            "seed {seed}: {:#?} and anew {anew:#?}",
+            "seed {seed}: {:#?} and a new snapshot {anew:#?}",
             follower.machine()
         );
     }

@@ -51,7 +51,7 @@ impl AsRawFd for RouteSocket {
 }
 
 impl RouteSocket {
-    /// Opens one; with `follows` it hears the events of what `scope` asks for.
+    /// Opens one; with `follows` it receives the events of what `scope` asks for.
     pub(super) fn open(scope: &Scope, follows: bool) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let protocol = SockProtocol::NetlinkRoute;
@@ -72,7 +72,7 @@ impl RouteSocket {
         unsafe { AsyncFd::register(self) }.map_err(|error| error.into_parts().1)
     }
 
-    /// Its number, which answers to its requests carry.
+    /// Its port number, which answers to its requests carry.
     pub(super) fn port(&self) -> u32 {
         self.port
     }
@@ -84,8 +84,7 @@ impl RouteSocket {
         Ok(())
     }
 
-    /// Reads the next datagram of the kernel. One that does not fit is cut off, and malformed to whoever
-    /// reads it.
+    /// Reads the next datagram of the kernel. One that does not fit is cut off, and malformed to the reader.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         loop {
             match recvfrom::<NetlinkAddr>(self.as_raw_fd(), buffer) {

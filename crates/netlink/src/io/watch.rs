@@ -1,7 +1,7 @@
 //! A snapshot that follows the kernel, for any number of readers.
 //!
 //! One task moves bytes; a reader gets the newest snapshot without waiting for it, and is woken when a table
-//! that it has seen is another. Readers that are slow miss what was in between, and nothing else.
+//! that it has seen changes. Slow readers miss what was in between, and nothing else.
 
 use std::io;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::kind::Kinds;
 use crate::machine::Machine;
 use crate::scope::Scope;
 
-/// Datagrams that are read before readers are told and others have their turn.
+/// Datagrams that are read before readers are notified and other tasks run.
 const BURST_MAX: usize = 64;
 /// Datagrams of the first read: no table is longer, in pieces of 32 KiB.
 const FIRST_READ_MAX: usize = 65_536;
-/// Until a socket that failed is opened again: it fails for want of memory or descriptors, and others have to
-/// return some.
+/// Until a socket that failed is opened again: it fails for lack of memory or descriptors, which others have
+/// to free.
 const REOPEN_WAIT: Duration = Duration::from_secs(1);
 
 /// The snapshot of a network namespace. A clone is another reader of the same; the last one ends the task.
@@ -73,8 +73,8 @@ impl Watch {
         self.published.borrow().clone()
     }
 
-    /// Waits until the snapshot differs from the one that this reader has seen, and says in which tables.
-    /// Cancel-safe: a change that nobody was told of is told the next time.
+    /// Waits until the snapshot differs from the one that this reader has seen, and returns the tables that
+    /// differ. Cancel-safe: a change that was not returned is returned the next time.
     pub async fn changed(&mut self) -> Kinds {
         loop {
             if self.published.changed().await.is_err() {
@@ -213,7 +213,7 @@ impl Following {
         }
     }
 
-    /// Tells readers what changed, once everything was read, and the operator what went wrong.
+    /// Notifies readers of changes, once everything was read, and logs failures.
     fn tell(&mut self) {
         for note in self.follower.take_notes() {
             log(note);

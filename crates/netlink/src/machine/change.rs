@@ -1,6 +1,6 @@
 //! How a fact changes a snapshot.
 //!
-//! Another part of [`Machine`]. Says what changed, and where a fact leaves in doubt what the kernel has now.
+//! Another part of [`Machine`]. Returns what changed, and where a fact leaves in doubt what the kernel has now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,16 +16,16 @@ use crate::route::{Route, RouteKind};
 const LINKS_MAX: usize = 16_384;
 /// Addresses that are kept: four for each interface.
 const ADDRESSES_MAX: usize = 65_536;
-/// Routes that are kept. Each change copies the table once while a reader has it; whoever needs more has to
-/// ask for fewer (`RouteScope`).
+/// Routes that are kept. Each change copies the table once while a reader has it; a caller that needs more has
+/// to ask for fewer (`RouteScope`).
 const ROUTES_MAX: usize = 16_384;
-/// Neighbours that are kept: sixteen times what the kernel keeps of each family unless told otherwise.
+/// Neighbours that are kept: sixteen times what the kernel keeps of each family by default.
 const NEIGHBOURS_MAX: usize = 16_384;
 
 /// What a fact did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Applied {
-    /// The tables that are others than before.
+    /// The tables that have changed.
     pub(crate) changed: Kinds,
     /// The tables of the kernel that may differ from the snapshot now: it changes some without a message.
     pub(crate) unclear: Kinds,
@@ -44,7 +44,7 @@ impl Applied {
 }
 
 impl Machine {
-    /// Takes in what an event says.
+    /// Applies an event.
     pub(crate) fn apply(&mut self, fact: &Fact) -> Applied {
         match fact {
             Fact::Link(link) => {
@@ -64,7 +64,7 @@ impl Machine {
             Fact::Address(address) => Applied::changed(Kind::Address, self.place(address, false)),
             Fact::AddressGone(address) => {
                 let gone = self.remove_address(address);
-                // So do those whose preferred source it was.
+                // So do those with it as their preferred source.
                 Applied::changed(Kind::Address, gone).and_unclear(Kind::Route, gone)
             }
             Fact::Route { route, replaces } => self.add_route(route, *replaces),
@@ -98,7 +98,7 @@ impl Machine {
         }
     }
 
-    /// Takes in an entry of a list that the kernel was asked for: what is listed is there, in this order.
+    /// Applies an entry of a list that was requested from the kernel: what is listed exists, in this order.
     pub(crate) fn list(&mut self, fact: &Fact) {
         match fact {
             Fact::Address(address) => {
@@ -115,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// Puts the table of `fresh` in place of this one. Whether it is another.
+    /// Replaces this table with that of `fresh`. Returns whether it differs.
     pub(crate) fn replace(&mut self, kind: Kind, fresh: Self) -> bool {
         let differs = self.differs(&fresh, kind);
         self.truncated = self.truncated.without(kind.into());
@@ -150,7 +150,7 @@ impl Machine {
         is_full && !is_known
     }
 
-    /// What was on the interface goes with it, whether or not the kernel says so of each.
+    /// What was on the interface goes with it, whether or not the kernel reports each entry.
     fn remove_link(&mut self, index: u32) -> Applied {
         if !self.links.contains_key(&index) {
             return Applied::default();
@@ -170,8 +170,8 @@ impl Machine {
         Applied { changed, unclear: Kind::Route.into() }
     }
 
-    /// Puts an address in its place; with `is_listed` behind all others of its rank. Whether that changed
-    /// anything.
+    /// Puts an address in its place; with `is_listed` behind all others of its rank. Returns whether that
+    /// changed anything.
     fn place(&mut self, address: &Address, is_listed: bool) -> bool {
         let key = address.key();
         let list = self.addresses.get(&address.index).map(Vec::as_slice).unwrap_or_default();
@@ -213,7 +213,7 @@ impl Machine {
         true
     }
 
-    /// The routes that the kernel tells from this one by their ways only.
+    /// The routes that differ from this one only in their next hops for the kernel.
     fn competitors<'a>(&'a self, route: &'a Route) -> impl Iterator<Item = &'a Route> {
         let first = Route {
             kind: RouteKind::Unicast,
@@ -225,8 +225,8 @@ impl Machine {
         self.routes.range(first..).take_while(|it| it.competes_with(route))
     }
 
-    /// A route that takes the place of another one is only said to; where it is not certain which one that
-    /// was, the table is unclear.
+    /// A route that takes the place of another one is only reported to do so; where it is not certain which
+    /// one that was, the table is unclear.
     fn add_route(&mut self, route: &Route, replaces: bool) -> Applied {
         let is_known = self.routes.contains(route);
         let others: Vec<Route> =

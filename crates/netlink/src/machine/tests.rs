@@ -1,4 +1,4 @@
-//! What facts make of a snapshot, and what it answers.
+//! What facts make of a snapshot, and what its queries return.
 
 use super::*;
 use crate::route::{NextHop, RouteKind};
@@ -161,7 +161,7 @@ fn a_route_takes_the_place_of_one_with_other_ways() {
     let applied = machine.apply(&add(&new, true));
     assert_eq!((applied.changed, applied.unclear), (Kind::Route.into(), Kinds::NONE));
     assert_eq!(machine.routes().collect::<Vec<_>>(), [&new, &metric]);
-    // IPv4 keeps routes that were appended beside each other; which of them is replaced, no message says.
+    // IPv4 keeps routes that were appended beside each other; no message tells which of them is replaced.
     assert_eq!(machine.apply(&add(&old, false)).unclear, Kinds::NONE);
     assert_eq!(machine.routes().count(), 3);
     let third = route("203.0.113.0/24", 1, Some("10.0.0.7"));
@@ -218,7 +218,7 @@ fn a_table_that_is_full_says_that_it_is_only_a_part() {
         (machine.truncated(), machine.neighbours().count()),
         (Kind::Neighbour.into(), 16_384)
     );
-    // What is known can still change and go.
+    // A known entry can still change and go.
     assert_eq!(
         machine.apply(&Fact::NeighbourGone(1, ip("10.0.0.7"))).changed,
         Kind::Neighbour.into()

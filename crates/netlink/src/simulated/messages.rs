@@ -176,7 +176,7 @@ pub(crate) fn bytes(
     bytes
 }
 
-/// One that nobody asked for.
+/// An event that was not requested.
 pub(crate) fn event(message: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
     bytes(NetlinkPayload::InnerMessage(message), flags, 7, 99)
 }

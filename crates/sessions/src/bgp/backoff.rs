@@ -8,7 +8,7 @@ use crate::rng::Rng;
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait after sessions that were refused or broke.
 const IDLE_HOLD_MAX: Duration = Duration::from_secs(30);
-/// A session that lasted this long proves that whatever failed before is over.
+/// A session that lasted this long proves that the earlier fault is over.
 const STABLE: Duration = Duration::from_secs(60);
 
 /// Counts failures of one neighbour. TCP that does not come up and sessions that break are

@@ -1,7 +1,7 @@
-//! What BFD says of the path to the neighbour, and what follows from it (RFC 5882, RFC 9384).
+//! The BFD state of the path to the neighbour, and what follows from it (RFC 5882, RFC 9384).
 //!
-//! Another part of [`Peer`]. Does not know how BFD finds out, nor who else uses the same BFD session:
-//! the core task of `io` says what became of it ([`super::Event::Bfd`]).
+//! Another part of [`Peer`]. Does not know how BFD determines the state, nor which other clients use the
+//! same BFD session: the core task of `io` reports its state ([`super::Event::Bfd`]).
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use crate::wire::notification::cease;
 const BFD_WAIT: Duration = Duration::from_secs(30);
 
 impl Peer {
-    /// What BFD says of the path to the neighbour.
+    /// The BFD state of the path to the neighbour.
     pub fn liveness(&self) -> Liveness {
         self.liveness
     }
 
-    /// Whether there is to be no session until BFD is Up.
+    /// Whether no session may start until BFD is Up.
     pub(super) fn waits_for_bfd(&self) -> bool {
         let strict = self.config.bfd.as_ref().is_some_and(|it| it.strict);
         strict && self.liveness != Liveness::Up
     }
 
-    /// BFD says something about the path.
+    /// BFD reports the state of the path.
     ///
-    /// A session ends for one thing alone: the path worked, and does not any more, and nobody meant
-    /// it. A BFD session that was never Up, or that the neighbour switched off or began anew, says
-    /// nothing of the path (RFC 5882 §3.2, §4.2).
+    /// Only one change ends a session: the path worked, and does not any more, and neither side meant
+    /// it. A BFD session that was never Up, or that the neighbour disabled or restarted, says nothing of
+    /// the path (RFC 5882 §3.2, §4.2).
     pub(super) fn hear_bfd(&mut self, now: Instant, liveness: Liveness) {
         let waited = self.waits_for_bfd();
         let before = std::mem::replace(&mut self.liveness, liveness);
@@ -48,9 +48,9 @@ impl Peer {
                 let session_since = self.established.as_ref().map(|it| it.since);
                 let is_older = before_at <= session_since;
                 let why = format!("BFD: {diagnostic}");
-                // The neighbour restarts, and its BFD did, too, but later than its BGP: what has just
-                // been heard of it shows that the path works. Should it not, there is the hold timer
-                // (RFC 5882 §4.3.2: a restart is not given up for that).
+                // The neighbour restarts, and its BFD restarted later than its BGP: the messages just
+                // received from it show that the path works. If it does not, the hold timer ends the
+                // session (RFC 5882 §4.3.2: a restart is not given up for that).
                 let may_be_restart = is_older && self.stale_phase() == Some(StalePhase::Back);
                 if independent || !may_be_restart {
                     self.path_failed(now, independent, &why);
@@ -61,8 +61,8 @@ impl Peer {
         self.strictness_changed(now, waited);
     }
 
-    /// One of a range came before BFD is Up: it is not forgotten for a while, since that would end its
-    /// BFD session, too.
+    /// A neighbour of a range connects before BFD is Up: it is remembered for a while, since forgetting
+    /// it would end its BFD session, too.
     pub(super) fn wait_for_bfd(&mut self, now: Instant) {
         if self.config.is_dynamic() && self.waits_for_bfd() {
             self.dial_at.get_or_insert(now + BFD_WAIT);
@@ -87,22 +87,22 @@ impl Peer {
             self.end(now, id, DownReason::Sent { notification, why });
         }
         if independent {
-            // What stayed for a restart leads nowhere (RFC 5882 §4.3.1).
+            // The routes that were kept for a restart lead nowhere (RFC 5882 §4.3.1).
             self.forget_stale();
         }
     }
 
     /// Whether routes outlive a session that BFD ended: where BFD of the neighbour goes down with its
-    /// BGP, this may be no more than its restart (RFC 5882 §4.3.2); where it does not, nothing is
-    /// forwarded any more.
+    /// BGP, this may be no more than its restart (RFC 5882 §4.3.2); where it does not, the neighbour does
+    /// not forward any more.
     ///
-    /// `Ours:` with the N bit or without it, although this end said a NOTIFICATION: who restarts does
-    /// not hear it, and else BFD would cost what graceful restart is for.
+    /// `Ours:` with the N bit or without it, although this end sent a NOTIFICATION: a neighbour that
+    /// restarts does not receive it, and otherwise BFD would defeat graceful restart.
     pub(super) fn bfd_leaves_routes(&self) -> bool {
         !matches!(self.liveness, Liveness::Down { independent: true, .. })
     }
 
-    /// It is waited for BFD from now on, or no longer. A session stays in any case.
+    /// The peer waits for BFD from now on, or no longer. A session stays in any case.
     pub(super) fn strictness_changed(&mut self, now: Instant, waited: bool) {
         let waits = self.waits_for_bfd();
         if waits == waited || self.established.is_some() {
@@ -114,7 +114,7 @@ impl Peer {
             }
             self.idle_hold = true;
         } else if self.dial_at.is_none() && self.outgoing.is_none() {
-            // Else it is put off for another reason.
+            // Otherwise it is held back for another reason.
             self.idle_hold = self.is_held();
             self.dial_at = self.is_dialled().then_some(now);
         }

@@ -1,6 +1,6 @@
 //! Two connections to one neighbour: which of them stays.
 //!
-//! Another part of [`Peer`]. Knows who the two speakers are; each connection knows only itself.
+//! Another part of [`Peer`]. Knows the identifiers of both speakers; each connection knows only itself.
 
 use super::connection::ConnectionId;
 use super::peer::Peer;
@@ -27,20 +27,20 @@ impl Peer {
         }
         let loser = match (other.state, ours > theirs) {
             (SessionState::Established, _) => id,
-            // A dial that is not up yet would only come to disturb the one that is. The neighbour
-            // may have answered it by now and decide for it; then both are lost, and dialled again
-            // a second later. To keep the dial would instead cost sessions that are Established.
+            // A dial that is not up yet would only disturb the connection that is. The neighbour may
+            // have answered it by now and decide for it; then both are lost, and dialled again a
+            // second later. To keep the dial would instead cost sessions that are Established.
             _ if !other.is_connected() => other.id,
-            // `Ours:` not only in OpenConfirm, as RFC 4271 §6.8 has it: this OPEN has said who the
-            // neighbour is, and deciding now keeps either side from being Established on the
-            // connection that the other is about to close.
+            // `Ours:` not only in OpenConfirm, as RFC 4271 §6.8 has it: this OPEN has identified the
+            // neighbour, and deciding now keeps either side from being Established on the connection
+            // that the other is about to close.
             (_, true) => incoming.id,
             (_, false) => outgoing.id,
         };
         self.end(now, loser, collision());
     }
 
-    /// The session is up on `id`: whatever else was on its way is over.
+    /// The session is up on `id`: every other connection and dial ends.
     pub(super) fn end_all_but(&mut self, now: Instant, id: ConnectionId) {
         for other in self.connection_ids().into_iter().filter(|other| *other != id) {
             self.end(now, other, collision());
@@ -51,6 +51,6 @@ impl Peer {
 fn collision() -> DownReason {
     DownReason::Sent {
         notification: Notification::cease(cease::COLLISION),
-        why: "the other connection to the neighbour stays".to_owned(),
+        why: "the other connection to the neighbour is kept".to_owned(),
     }
 }

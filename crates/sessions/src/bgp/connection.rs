@@ -22,48 +22,48 @@ use crate::wire::{
 
 /// How long an OPEN may take to arrive.
 ///
-/// `Ours:` RFC 4271 §8.2.2 suggests 4 minutes; a neighbour that is silent after connecting will
-/// not begin to talk later, and holds a slot.
+/// `Ours:` RFC 4271 §8.2.2 suggests 4 minutes; a neighbour that sends nothing after connecting will
+/// not start later, and holds a slot.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a dial may take to report. The edge gives up long before; this is for an edge that
-/// lost it.
+/// lost track of it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// KEEPALIVEs may not follow each other faster than this (RFC 4271 §4.4).
 const KEEPALIVE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// A tick that comes this much too late means that we stood still, not the neighbour.
+/// A tick that is this much too late means that this process stood still, not the neighbour.
 const LATE: Duration = Duration::from_millis(250);
-/// What the neighbour's bytes then get to be read.
+/// How long the neighbour's bytes then have to be read.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How long a neighbour may refuse to take our bytes, at least (RFC 9687 §4: the larger of eight
 /// minutes and twice the hold time).
 const SEND_HOLD_TIME_MIN: Duration = Duration::from_secs(8 * 60);
 
-/// Names a connection, also beyond the life of its peer: late news of a peer that was removed must
-/// not reach the one that was configured after it under the same key.
+/// Names a connection, also beyond the life of its peer: late events of a peer that was removed must
+/// not reach the peer that was configured after it under the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId {
-    /// Which of all peers there ever were.
+    /// Which of all peers that ever existed.
     pub(super) incarnation: u64,
     /// Which of its connections.
     pub(super) number: u64,
 }
 
-/// What a message meant.
+/// The result of a message.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Nothing that anybody else needs to know.
+    /// Nothing for the peer to do.
     Nothing,
-    /// The neighbour's OPEN was accepted: the peer must look for a collision.
+    /// The neighbour's OPEN was accepted: the peer must check for a collision.
     OpenConfirm,
     /// The session is up.
     Established,
-    /// Routes came.
+    /// Routes were received.
     Update(Update),
-    /// The neighbour wants to hear everything again.
+    /// The neighbour requests all routes again.
     Refresh(RouteRefresh),
     /// The neighbour ends the session.
     Notification(Notification),
@@ -85,10 +85,10 @@ pub(super) struct Connection {
     offered: Vec<Capability>,
     /// Waiting to be written.
     open: Option<Bytes>,
-    /// Until when our OPEN is held back, for the neighbour to speak first.
+    /// Until when our OPEN is held back, for the neighbour to send its OPEN first.
     delay_open_deadline: Option<Instant>,
     keepalive_due: bool,
-    /// Families that the neighbour is asked to say again.
+    /// Families that the neighbour is to be asked to send again.
     pub(super) refresh_due: FamilySet,
     hold_deadline: Option<Instant>,
     keepalive_deadline: Option<Instant>,
@@ -96,7 +96,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// One whose TCP is not up yet: `state` is Connect for one that is dialled, Active for one that
+    /// One without TCP yet: `state` is Connect for one that is dialled, Active for one that
     /// is about to be accepted.
     pub(super) fn new(now: Instant, id: ConnectionId, state: SessionState) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// TCP is up: say OPEN and wait for the neighbour's, or the other way round.
+    /// TCP is up: send OPEN and wait for the neighbour's, or the other way round.
     pub(super) fn connected(
         &mut self,
         now: Instant,
@@ -145,14 +145,14 @@ impl Connection {
         }
     }
 
-    /// Our OPEN may go.
+    /// Our OPEN may be sent.
     fn release_open(&mut self, now: Instant) {
         self.delay_open_deadline = None;
         self.state = SessionState::OpenSent;
         self.hold_deadline = Some(now + OPEN_TIMEOUT);
     }
 
-    /// What this end is known by.
+    /// The addresses of this end.
     pub(super) fn own_addresses(&self) -> Vec<IpAddr> {
         let LocalNextHops { ipv4, ipv6, ipv6_link_local, .. } = self.next_hops;
         let local = self.local.map(|local| local.ip());
@@ -160,7 +160,7 @@ impl Connection {
         [local, ipv4.map(IpAddr::V4)].into_iter().chain(ipv6).flatten().collect()
     }
 
-    /// Those of `next_hops` that the session needs, by what was agreed on.
+    /// Those of `next_hops` that the session needs, by what was negotiated.
     pub(super) fn agreed(&self, next_hops: LocalNextHops) -> LocalNextHops {
         match (&self.negotiated, self.local) {
             (Some(agreed), Some(local)) => {
@@ -175,12 +175,12 @@ impl Connection {
         self.remote.is_some()
     }
 
-    /// What both sides agreed on for restarts; nothing before both have said OPEN.
+    /// What both sides agreed on for restarts; nothing before both have sent OPEN.
     pub(super) fn restarts(&self) -> Restarts {
         self.negotiated.as_ref().map(|it| it.restarts).unwrap_or_default()
     }
 
-    /// Our OPEN has gone, or is free to go. Before it no NOTIFICATION is sent (RFC 4271 §8.1.1,
+    /// Our OPEN has been sent, or may be. Before it no NOTIFICATION is sent (RFC 4271 §8.1.1,
     /// SendNOTIFICATIONwithoutOPEN, which we do not offer).
     pub(super) fn has_spoken(&self) -> bool {
         self.state >= SessionState::OpenSent
@@ -194,7 +194,7 @@ impl Connection {
         self.framing.next_message()
     }
 
-    /// Acts on one message.
+    /// Processes one message.
     pub(super) fn handle(
         &mut self,
         now: Instant,
@@ -206,7 +206,7 @@ impl Connection {
         use SessionState as S;
         match (self.state, message.kind) {
             (_, M::Notification) => Ok(Step::Notification(Notification::parse(&message.body))),
-            // Before OpenSent only one that waits for this OPEN can be told of a message.
+            // Before OpenSent only a connection that waits for this OPEN can process a message.
             (S::Connect | S::Active | S::OpenSent, M::Open) => {
                 let offered = self.offered.clone();
                 let negotiated = negotiate(config, offered, Open::parse(&message.body)?)?;
@@ -252,7 +252,7 @@ impl Connection {
     }
 
     /// The hold timer runs from the last KEEPALIVE or UPDATE (RFC 4271 §6.5). Where it is off, a
-    /// connection must still become a session, or it would hold its slot for ever.
+    /// connection must still become a session, or it would hold its slot forever.
     fn restart_hold_timer(&mut self, now: Instant) {
         let hold_time = self.negotiated.as_ref().and_then(|it| it.hold_time.duration());
         let opening = self.state < SessionState::Established;
@@ -276,7 +276,7 @@ impl Connection {
             .map(|interval| now + rng.jittered(interval).max(KEEPALIVE_INTERVAL_MIN));
     }
 
-    /// The operator chose another keepalive interval.
+    /// The operator configured another keepalive interval.
     pub(super) fn reconfigure(&mut self, now: Instant, config: &PeerConfig, rng: &mut Rng) {
         let interval = self.negotiated.as_ref().and_then(|it| it.keepalive_interval(config));
         if interval != self.keepalive_interval {
@@ -285,12 +285,12 @@ impl Connection {
         }
     }
 
-    /// What is due at `now`. A fault means that the neighbour was silent for too long.
+    /// Handles the timers that are due at `now`. A fault means that the neighbour was silent for too long.
     pub(super) fn tick(&mut self, now: Instant, rng: &mut Rng) -> Result<(), WireError> {
         if let Some(deadline) = self.hold_deadline.filter(|deadline| *deadline <= now) {
             if now.since(deadline) > LATE {
-                // `Ours:` what the neighbour sent meanwhile is still in the socket. The next tick
-                // comes in time and decides.
+                // `Ours:` what the neighbour sent meanwhile is still in the socket. The next tick comes in
+                // time and decides.
                 self.hold_deadline = Some(now + GRACE);
                 return Ok(());
             }
@@ -324,7 +324,7 @@ impl Connection {
     /// The timers that run, and when each expires.
     #[cfg(test)]
     pub(super) fn timers(&self) -> Vec<(&'static str, Instant)> {
-        // Until TCP is up the hold timer's place is taken by the wait for the dial.
+        // Until TCP is up the dial timeout is stored in place of the hold timer.
         let hold = if self.is_connected() { "hold" } else { "connect" };
         let timers = [
             ("delay", self.delay_open_deadline),

@@ -1,4 +1,4 @@
-//! What the operator and the process do to a neighbour: other settings, a stop, a reset, a wait.
+//! What the operator and the process do to a neighbour: change settings, stop, reset, delay.
 //!
 //! Another part of [`Peer`]. Called by the speaker.
 
@@ -14,24 +14,24 @@ use crate::types::PeerConfig;
 use crate::wire::Notification;
 use crate::wire::notification::cease;
 
-/// What a neighbour is to make of the end of a session.
+/// What the neighbour should conclude from the end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parting {
-    /// There will be no other: nothing of ours is to be kept (RFC 8538 §5.1).
+    /// No session will follow: it should keep nothing of ours (RFC 8538 §5.1).
     ForGood,
-    /// The process will be back in a moment. Any NOTIFICATION would cost the routes with those who
-    /// know RFC 4724 alone, and some who know RFC 8538 handle it no better: TCP ends without one.
+    /// The process restarts soon. Any NOTIFICATION would cost the routes on neighbours that support only
+    /// RFC 4724, and some that support RFC 8538 handle it no better: TCP ends without one.
     ForRestart,
     /// Another session follows at once. `Ours:` where a NOTIFICATION would cost the routes, TCP ends
-    /// without one, and the neighbour does not hear that a setting changed.
+    /// without one, and the neighbour is not informed that a setting changed.
     ForNewSession,
-    /// The operator asked for it, and for what follows from it.
+    /// The operator requested it, with its consequences.
     AsAsked,
 }
 
 impl Peer {
-    /// The same neighbour after a panic in what concerned this one: nothing of its state can be
-    /// trusted but what only counts. It is left alone, and not let in, until `at`.
+    /// The same neighbour after a panic in the work on this one: none of its state can be trusted except
+    /// counters. It is not dialled, and not accepted, until `at`.
     pub fn after_panic(&self, now: Instant, at: Instant, seed: u64, incarnation: u64) -> Self {
         let mut peer = Self::new(now, self.config.clone(), seed, incarnation);
         peer.comeback = self.comeback;
@@ -44,15 +44,15 @@ impl Peer {
         peer.set_aside.clone_from(&self.set_aside);
         (peer.liveness, peer.liveness_at) = (self.liveness, self.liveness_at);
         peer.drain = self.drain;
-        let why = "a fault of ours; please report it with the log".to_owned();
+        let why = "internal error; please report it with the log".to_owned();
         let notification = Notification::cease(cease::UNSPECIFIC);
         peer.last_reset = Some((now, DownReason::Sent { notification, why }));
         peer.refuse_until(at);
         peer
     }
 
-    /// Other settings. Resets the session only if it must, and says why. What the neighbour is
-    /// told may be something else now: [`Peer::announce_all`] is due.
+    /// New settings. Resets the session only if it must, and says why. The routes to advertise may have
+    /// changed: [`Peer::announce_all`] is due.
     pub fn reconfigure(&mut self, now: Instant, config: PeerConfig) {
         let was_down = self.config.shutdown.is_some();
         let waited = self.waits_for_bfd();
@@ -93,7 +93,7 @@ impl Peer {
             self.passive_changed(now);
         }
         if before.import.maximum != self.config.import.maximum && is_refused {
-            // The operator has looked at the limit that it broke.
+            // The operator has seen the limit that it exceeded.
             self.begin(now);
         }
         if before.import != self.config.import {
@@ -101,8 +101,8 @@ impl Peer {
         }
     }
 
-    /// Leaves the neighbour alone for the reason `why`: this machine cannot have a session with it.
-    /// `None` is the end of that. Says whether that is new.
+    /// Keeps the neighbour without a session for the reason `why`: this machine cannot have one with it.
+    /// `None` ends that. Returns whether that is a change.
     pub fn set_aside(&mut self, now: Instant, why: Option<String>) -> bool {
         if self.set_aside == why {
             return false;
@@ -116,7 +116,7 @@ impl Peer {
         true
     }
 
-    /// Whether there is to be no session until the operator wants it otherwise.
+    /// Whether there is to be no session until the operator changes it.
     pub fn is_down(&self) -> bool {
         self.config.shutdown.is_some() || self.set_aside.is_some()
     }
@@ -131,7 +131,7 @@ impl Peer {
         self.config.is_dialled() && self.set_aside.is_none() && !self.waits_for_bfd()
     }
 
-    /// Dials at once, whatever the neighbour did before; or waits to be dialled.
+    /// Dials at once, whatever happened before; or waits to be dialled.
     pub(super) fn begin(&mut self, now: Instant) {
         self.backoff = Backoff::default();
         self.refused_until = None;
@@ -139,8 +139,8 @@ impl Peer {
         self.dial_at = self.is_dialled().then_some(now);
     }
 
-    /// It is dialled from now on, or not any more. A session stays, whoever dialled it, and so does
-    /// an attempt that has come as far as TCP.
+    /// The neighbour is dialled from now on, or not any more. A session stays, whichever side dialled it,
+    /// and so does an attempt with a TCP connection.
     fn passive_changed(&mut self, now: Instant) {
         if self.established.is_some() {
             return;
@@ -151,10 +151,10 @@ impl Peer {
         self.begin(now);
     }
 
-    /// Ends the session, tells the neighbour that the operator wants it so, and begins anew.
+    /// Resets the session at the operator's request: sends a Cease, and restarts.
     pub fn reset(&mut self, now: Instant) {
         if self.established.is_none() {
-            // The operator has no other way to be rid of what is kept.
+            // The operator has no other way to remove routes that are kept.
             self.forget_stale();
         }
         let farewell = Notification::cease(cease::ADMINISTRATIVE_RESET);
@@ -162,8 +162,8 @@ impl Peer {
         self.begin(now);
     }
 
-    /// Ends everything for good, with a Cease where there is somebody to tell. The peer dials no more
-    /// until it is reconfigured.
+    /// Ends everything for good, with a Cease where a connection is up. The peer dials no more until it is
+    /// reconfigured.
     pub fn stop(&mut self, now: Instant, subcode: u8, why: &str) {
         self.stop_with(now, &Notification::cease(subcode), Parting::ForGood, why);
         self.forget_stale();
@@ -196,7 +196,7 @@ impl Peer {
                 self.end(now, id, reason);
                 continue;
             }
-            // An attempt that is given up has not failed: nobody needs to hear of it.
+            // An attempt that is given up has not failed: it is not reported.
             let connection = self.take_connection(id);
             let has_spoken = connection.is_some_and(|it| it.has_spoken());
             let is_told = has_spoken && !is_quiet;
@@ -216,7 +216,7 @@ impl Peer {
     fn is_quiet(&self, connection: &Connection, parting: Parting) -> bool {
         let restarts = connection.restarts();
         let is_session = self.is_session(connection.id);
-        // Who has not come as far as a session may keep the routes of an earlier one.
+        // A neighbour without an Established session may still keep the routes of an earlier one.
         let keeps = match is_session {
             true => !restarts.kept_for_us.is_empty(),
             false => self.config.graceful_restart.is_some(),
@@ -228,35 +228,35 @@ impl Peer {
         }
     }
 
-    /// What to say on this connection for the neighbour to keep nothing of ours: where it would keep
-    /// routes over any other NOTIFICATION, a Hard Reset (RFC 8538 §3).
+    /// The NOTIFICATION that makes the neighbour keep none of our routes: where it would keep them over
+    /// any other NOTIFICATION, a Hard Reset (RFC 8538 §3).
     pub(super) fn for_good(&self, id: ConnectionId, farewell: &Notification) -> Notification {
         let notifications = self.connection(id).is_some_and(|it| it.restarts().notifications);
         if notifications { farewell.as_hard_reset() } else { farewell.clone() }
     }
 
-    /// The link of the session is gone: nobody is left to hear a word, nor to be waited for.
+    /// The link of the session is gone: no NOTIFICATION can be sent, and no answer is expected.
     pub fn link_lost(&mut self, now: Instant, why: &str) {
         if let Some(id) = self.established.as_ref().map(|up| up.connection) {
             self.end(now, id, DownReason::Broken(why.to_owned()));
         }
     }
 
-    /// The neighbour may be where it was not before: a dial that waits because TCP did not come up
-    /// is due at once.
+    /// The address of the neighbour may have changed: a dial that waits because TCP did not come up is
+    /// due at once.
     pub fn dial_soon(&mut self, now: Instant) {
         if self.dial_at.is_some() && !self.idle_hold {
             self.dial_at = Some(now);
         }
     }
 
-    /// Waits until `at` before it dials (again).
+    /// Waits until `at` before it dials again.
     pub fn postpone(&mut self, at: Instant) {
         self.idle_hold = true;
         self.dial_at = Some(at);
     }
 
-    /// Waits until `at` before it dials again, and lets nobody in before either.
+    /// Waits until `at` before it dials again, and accepts no connection before either.
     pub(super) fn refuse_until(&mut self, at: Instant) {
         self.postpone(at);
         self.refused_until = Some(at);

@@ -1,46 +1,46 @@
-//! What both sides say of restarts in their OPENs, and what follows from it (RFC 4724 §3, RFC 8538
-//! §2, RFC 9494 §3.1).
+//! What both sides advertise about restarts in their OPENs, and what follows from it (RFC 4724 §3,
+//! RFC 8538 §2, RFC 9494 §3.1).
 //!
-//! Knows no session: who keeps which routes for how long is decided by [`super::Peer`].
+//! Knows no session: [`super::Peer`] decides which routes are kept for how long.
 
 use std::time::Duration;
 
 use crate::types::{AddressFamily, FamilySet, GracefulRestart, PeerConfig, PerFamily};
 use crate::wire::{Capability, KeptFamily, LongLivedOffer, Open, RestartOffer};
 
-/// What we say of our own restart.
+/// What we advertise about our own restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnRestart {
     /// R: we have just restarted, and the neighbour should not wait for our End-of-RIB markers.
     pub restarted: bool,
-    /// F: what our routes said was forwarded all the time.
+    /// F: the destinations of our routes were forwarded to all the time.
     pub forwarding: bool,
 }
 
 /// What a session agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Restarts {
-    /// Families whose routes the neighbour keeps while we are away.
+    /// Families for which the neighbour keeps our routes while we are away.
     pub kept_for_us: FamilySet,
-    /// Families whose routes we keep while it is away.
+    /// Families for which we keep its routes while it is away.
     pub kept_for_it: FamilySet,
-    /// Families of which it says that it forwarded all the time.
+    /// Families for which it advertises that it forwarded all the time.
     pub forwarding: FamilySet,
-    /// It says that it has just restarted.
+    /// It advertises that it has just restarted.
     pub restarted: bool,
-    /// It sends End-of-RIB markers, whatever it says of its routes.
+    /// It sends End-of-RIB markers, whatever it advertises for its routes.
     pub sends_markers: bool,
-    /// A NOTIFICATION that is no Hard Reset is no reason to forget routes (RFC 8538).
+    /// A NOTIFICATION other than a Hard Reset keeps the routes (RFC 8538).
     pub notifications: bool,
     /// How long it may be away.
     pub restart_time: Duration,
-    /// And for how long its routes may be used after that (RFC 9494).
+    /// How long its routes may be used after that (RFC 9494).
     pub long_lived: PerFamily<Option<Duration>>,
-    /// Families of which it says, for that case, that it forwarded all the time.
+    /// Families for which it advertises in the long-lived capability that it forwarded all the time.
     pub long_lived_forwarding: FamilySet,
 }
 
-/// What we offer. Where no route outlives a restart, it is what only promises End-of-RIB markers.
+/// What we offer. Where no route outlives a restart, it only promises End-of-RIB markers.
 pub(super) fn offers(config: &PeerConfig, own: OwnRestart) -> Vec<Capability> {
     let Some(wanted) = config.graceful_restart else { return vec![Capability::end_of_rib()] };
     let kept =
@@ -72,7 +72,7 @@ fn long_lived_offers(
     families.map(offer).collect()
 }
 
-/// What the neighbour's OPEN and our settings come to, for a session that carries `families`.
+/// Combines the neighbour's OPEN and our settings, for a session that carries `families`.
 pub(super) fn agree(config: &PeerConfig, families: FamilySet, theirs: &Open) -> Restarts {
     let offer = theirs.capabilities.iter().find_map(|capability| match capability {
         Capability::GracefulRestart(offer) => Some(offer),
@@ -130,8 +130,8 @@ fn their_long_lived_offers(theirs: &Open) -> impl Iterator<Item = &LongLivedOffe
     offers.flatten()
 }
 
-/// Whether a neighbour that offered `capabilities` may be told routes whose source has been away for
-/// long. Without the other capability the long-lived one means nothing (RFC 9494 §4.5).
+/// Whether long-lived stale routes may be advertised to a neighbour that offered `capabilities`.
+/// Without the other capability the long-lived one means nothing (RFC 9494 §4.5).
 pub(super) fn takes_long_lived(capabilities: &[Capability]) -> bool {
     let restarts = capabilities.iter().any(|it| matches!(it, Capability::GracefulRestart(_)));
     restarts && capabilities.iter().any(|it| matches!(it, Capability::LongLivedGracefulRestart(_)))

@@ -1,20 +1,20 @@
 //! Which keys of TCP-AO a connection holds, and when an old one may go (RFC 5925 §6.1).
 //!
-//! Knows no socket: it is told what the kernel holds and says what to change. `io` asks it when a
-//! connection begins, when the list of keys changes, and now and then while an old key is left.
+//! Knows no socket: its input is what the kernel holds, its output is what to change. `io` calls it when
+//! a connection begins, when the list of keys changes, and periodically while an old key is left.
 
 use std::fmt;
 
 use crate::types::{AoKey, AoKeys};
 
-/// What the kernel says of one key of a connection.
+/// The kernel's state of one key of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldKey {
     /// See [`AoKey::send_id`].
     pub send_id: u8,
     /// See [`AoKey::recv_id`].
     pub recv_id: u8,
-    /// What we send is signed with it: the neighbour asked for that (Current_key).
+    /// What we send is signed with it: the neighbour requested that (Current_key).
     pub current: bool,
     /// The neighbour is asked to sign with it (RNext_key).
     pub asked: bool,
@@ -32,11 +32,11 @@ impl HeldKey {
 /// One change to the keys of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyChange {
-    /// Take this key.
+    /// Add this key.
     Add(AoKey),
-    /// Ask the neighbour to sign with this key.
+    /// Request that the neighbour signs with this key.
     Ask(AoKey),
-    /// Give this key up; should it be in use, the other one takes its place.
+    /// Delete this key; should it be in use, the other one takes its place.
     Delete(AoKey, Option<AoKey>),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for KeyChange {
         let (what, key) = match self {
             Self::Add(key) => ("new key", key),
             Self::Ask(key) => ("the neighbour is asked to sign with key", key),
-            Self::Delete(key, _) => ("no longer in use: key", key),
+            Self::Delete(key, _) => ("deleted, no longer in use: key", key),
         };
         write!(f, "{what} {}/{}", key.send_id(), key.recv_id())
     }
@@ -58,7 +58,7 @@ pub struct KeyRing(Vec<Given>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Given {
     key: AoKey,
-    /// How many segments the neighbour had signed with it when we last looked.
+    /// How many segments the neighbour had signed with it at the last check.
     segments: u64,
 }
 
@@ -66,27 +66,27 @@ struct Given {
 struct Look {
     key: AoKey,
     held: HeldKey,
-    /// The neighbour signed with it since the last look.
+    /// The neighbour signed with it since the last check.
     heard: bool,
 }
 
 impl KeyRing {
-    /// The keys of a connection that begins.
+    /// The keys of a new connection.
     pub fn new(keys: &AoKeys) -> Self {
         Self(keys.iter().map(|key| Given { key: key.clone(), segments: 0 }).collect())
     }
 
-    /// Whether a key is left that `wanted` has no more.
+    /// Whether a key is left that is no longer in `wanted`.
     pub fn is_rolling(&self, wanted: &AoKeys) -> bool {
         self.0.iter().any(|given| !wanted.contains(&given.key))
     }
 
     /// What to change, in this order, so that the connection comes to hold `wanted` without ever
     /// missing a segment: new keys come first, then the neighbour is asked for the preferred one,
-    /// and what is no more wanted goes when neither side signs with it. `held` is what the kernel
-    /// says; whatever it did not take the last time is tried again.
+    /// and a key that is no longer wanted is deleted when neither side signs with it. `held` is the
+    /// kernel's state; changes that the kernel did not accept are tried again.
     ///
-    /// Ours: a key that was taken off the list stays for as long as the neighbour uses it on this
+    /// Ours: a key that was removed from the list stays for as long as the neighbour uses it on this
     /// connection, as RFC 5925 §3.1 presumes. No new connection can begin with it.
     pub fn follow(&mut self, wanted: &AoKeys, held: &[HeldKey]) -> Vec<KeyChange> {
         let mut looks: Vec<Look> = self.0.drain(..).filter_map(|it| it.look(held)).collect();
@@ -110,7 +110,7 @@ impl KeyRing {
             let asked = looks.iter().any(|look| look.key == *preferred && look.held.asked);
             changes.extend((!asked).then(|| KeyChange::Ask(preferred.clone())));
         }
-        // The neighbour signs with one key at a time, and if it is silent we do not know which.
+        // The neighbour signs with one key at a time, and while it is silent that key is not known.
         let spoke = looks.iter().any(|look| look.heard);
         let over = looks.iter().filter(|look| {
             spoke && !wanted.contains(&look.key) && !look.heard && !look.held.current
@@ -146,7 +146,7 @@ mod tests {
         AoKeys::new(ids.map(key).to_vec()).unwrap()
     }
 
-    /// A kernel: it does as it is told, and its neighbour does, too, if it has the key.
+    /// A kernel: it applies each change, and so does its neighbour if it has the key.
     struct Kernel {
         held: Vec<HeldKey>,
         neighbour: Vec<u8>,

@@ -1,9 +1,9 @@
 //! One neighbour: its TCP connections, timers, negotiation, and what to send next.
 //!
-//! [`Peer`] is told what happened ([`Peer::handle`]), says what to do ([`Peer::poll_action`]),
-//! fills a buffer when a socket has room ([`Peer::poll_transmit`]) and names the time it wants to
-//! be woken ([`Peer::next_deadline`]). It owns two slots for connections, since both sides may
-//! dial at once; a [`connection::Connection`] never knows about the other slot.
+//! [`Peer`] takes events ([`Peer::handle`]), returns actions ([`Peer::poll_action`]), fills a buffer
+//! when a socket has room ([`Peer::poll_transmit`]) and names the time of its next deadline
+//! ([`Peer::next_deadline`]). It owns two slots for connections, since both sides may dial at once; a
+//! [`connection::Connection`] never knows about the other slot.
 //!
 //! Knows no socket, clock or task. Called by the speaker, and by tests.
 

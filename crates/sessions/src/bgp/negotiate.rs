@@ -21,21 +21,21 @@ pub struct Negotiated {
     pub hold_time: HoldTime,
     /// Families that both offered.
     pub families: FamilySet,
-    /// Families whose paths we send with identifiers.
+    /// Families for which we send path identifiers.
     pub add_path_sent: FamilySet,
-    /// Families whose paths come with identifiers.
+    /// Families for which path identifiers are received.
     pub add_path_received: FamilySet,
     /// Both use AS numbers of four octets.
     pub four_octet_as: bool,
-    /// The neighbour can be asked to say its routes again (RFC 2918).
+    /// The neighbour supports ROUTE-REFRESH (RFC 2918).
     pub route_refresh: bool,
-    /// Both mark where an answer to that begins and ends (RFC 7313).
+    /// Both mark the beginning and the end of a refresh (RFC 7313).
     pub enhanced_route_refresh: bool,
     /// Both read messages of up to 65,535 octets (RFC 8654).
     pub extended_message: bool,
     /// IPv4 routes may have IPv6 next hops, both ways (RFC 8950).
     pub extended_next_hop: bool,
-    /// Whose routes outlive whose restart (RFC 4724).
+    /// Which routes survive a restart of either side (RFC 4724).
     pub restarts: Restarts,
     /// What we offered.
     pub capabilities_sent: Vec<Capability>,
@@ -43,7 +43,7 @@ pub struct Negotiated {
     pub capabilities_received: Vec<Capability>,
 }
 
-/// The OPEN that says what `config` wants, and how we came to be here.
+/// The OPEN for `config` and the state of our own restart.
 pub(super) fn our_open(config: &PeerConfig, own: OwnRestart) -> Open {
     let families = config.families.iter().map(|it| Capability::Multiprotocol(it.into()));
     let next_hops = offers_extended_next_hop(config)
@@ -82,7 +82,7 @@ fn our_add_path(config: &PeerConfig) -> Option<Capability> {
         .then(|| Capability::AddPath(config.families.iter().map(offer).collect()))
 }
 
-/// The families of which the neighbour offered what `is_it` asks. Of two offers for one family the
+/// The families for which `is_it` holds of the neighbour's offer. Of two offers for one family the
 /// first counts.
 fn their_add_path(theirs: &Open, is_it: impl Fn(&AddPathOffer) -> bool) -> FamilySet {
     let offers = theirs.capabilities.iter().filter_map(|capability| match capability {
@@ -101,7 +101,7 @@ fn offers_extended_next_hop(config: &PeerConfig) -> bool {
     config.extended_next_hop && config.families.contains(AddressFamily::Ipv4Unicast)
 }
 
-/// Holds the neighbour's OPEN against what `config` wants, and what was `offered` in ours.
+/// Compares the neighbour's OPEN with `config` and with what was `offered` in ours.
 pub(super) fn negotiate(
     config: &PeerConfig,
     offered: Vec<Capability>,
@@ -118,11 +118,11 @@ pub(super) fn negotiate(
     check_role(config, &theirs)?;
     let families = config.families.intersection(theirs.families());
     if families.is_empty() {
-        // RFC 5492 §5: the data lists all that we miss.
+        // RFC 5492 §5: the data lists all capabilities that we require and miss.
         let missed = config.families.iter().map(|it| Capability::Multiprotocol(it.into()));
         return Err(WireError::NoCommonFamily(missed.flat_map(|it| it.encode()).collect()));
     }
-    // RFC 7911 §5: in each direction by itself, if the one can send and the other receive.
+    // RFC 7911 §5: for each direction alone, if one can send and the other receive.
     let AddPath { send, receive } = config.add_path;
     let agreed = |ours: bool, theirs: FamilySet| match ours {
         true => families.intersection(theirs),
@@ -148,8 +148,8 @@ pub(super) fn negotiate(
     })
 }
 
-/// Whether the neighbour is to us what it must be (RFC 9234 §4.2). One that says nothing of its role
-/// is refused only where the operator insists.
+/// Whether the neighbour's role matches ours (RFC 9234 §4.2). A neighbour without a role is refused
+/// only where roleStrict is set.
 fn check_role(config: &PeerConfig, theirs: &Open) -> Result<(), WireError> {
     let Some(ours) = config.external_role() else { return Ok(()) };
     let expected = ours.counterpart();
@@ -161,7 +161,7 @@ fn check_role(config: &PeerConfig, theirs: &Open) -> Result<(), WireError> {
     let received = match (said.len(), said.contains(&expected.code())) {
         (0, _) if !config.role_strict => return Ok(()),
         (1, true) => return Ok(()),
-        (0, _) => "nothing of its role (roleStrict asks for one)".to_owned(),
+        (0, _) => "nothing about its role (roleStrict requires one)".to_owned(),
         _ => said.iter().map(name).collect::<Vec<_>>().join(" and "),
     };
     Err(WireError::Role { received, expected })
@@ -179,7 +179,7 @@ impl Negotiated {
     /// is less (RFC 4271 §4.4). `None` when the hold timer is off.
     pub fn keepalive_interval(&self, config: &PeerConfig) -> Option<Duration> {
         let third = self.hold_time.duration()? / 3;
-        // Zero would mean a flood; the operator means "none", which only a hold time of zero is.
+        // Zero would mean a flood; the operator means "none", which only a hold time of zero can be.
         let chosen = config.keepalive_interval.filter(|interval| !interval.is_zero());
         Some(chosen.map_or(third, |chosen| chosen.min(third)))
     }
@@ -207,7 +207,7 @@ mod tests {
         PeerConfig::example(1)
     }
 
-    /// What speaker 2 says to it.
+    /// What speaker 2 sends to it.
     fn theirs() -> Open {
         our_open(&PeerConfig::example(2))
     }
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(text(&[3]), format!("OPEN: the neighbour says it is customer{expected}"));
         let both = format!("OPEN: the neighbour says it is provider and it has role 7{expected}");
         assert_eq!(text(&[0, 7]), both);
-        let nothing = "OPEN: the neighbour says nothing of its role (roleStrict asks for one)";
+        let nothing = "OPEN: the neighbour says nothing about its role (roleStrict requires one)";
         assert_eq!(text(&[]), format!("{nothing}{expected}"));
     }
 
@@ -456,7 +456,7 @@ mod tests {
         // A family that the session does not carry.
         let offers = vec![offer(1, true, true), offer(2, true, true)];
         assert_eq!(agreed(offers, ipv4), (ipv4, ipv4));
-        // Another word on the same family, and one on a family that nobody here knows.
+        // Another offer for the same family, and one for a family that is not supported.
         let offers = vec![offer(25, true, true), offer(1, false, true), offer(1, true, true)];
         assert_eq!(agreed(offers, both), (FamilySet::EMPTY, ipv4));
     }

@@ -1,4 +1,4 @@
-//! A neighbour as the operator sees it: dialled and dialling, up or down, and told its routes.
+//! A neighbour as the operator sees it: dialled and dialling, up or down, and its advertised routes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -34,9 +34,9 @@ pub enum Event<'a> {
     Received(ConnectionId, &'a [u8]),
     /// TCP ended: in order, or with an error.
     Closed(ConnectionId, Option<String>),
-    /// BFD says what the path to the neighbour is like.
+    /// BFD reports the state of the path to the neighbour.
     Bfd(Liveness),
-    /// It may be time for something.
+    /// A deadline may have passed.
     Tick,
 }
 
@@ -47,7 +47,7 @@ pub struct Connected {
     pub local: SocketAddr,
     /// Its end.
     pub remote: SocketAddr,
-    /// What our end can be reached at.
+    /// The addresses that our end may offer as next hops.
     pub next_hops: LocalNextHops,
     /// The networks that this machine is on; empty when they are not known.
     pub networks: Vec<Prefix>,
@@ -71,11 +71,11 @@ pub enum Action {
     Routes(Arc<PathSource>, Vec<RouteChange>),
     /// A malformed UPDATE came.
     Malformed(Malformed),
-    /// The neighbour announces nearly as many prefixes as it may: so many of them.
+    /// The number of the neighbour's prefixes comes near the maximum; this is the number.
     NearMaximum(AddressFamily, u32),
 }
 
-/// How often a neighbour is told that it has a session already.
+/// How often a neighbour that dials again is sent a Cease because a session exists already.
 const REJECTION_GAP: Duration = Duration::from_secs(1);
 
 /// One neighbour.
@@ -85,11 +85,11 @@ pub struct Peer {
     pub(super) outgoing: Option<Connection>,
     pub(super) incoming: Option<Connection>,
     pub(super) established: Option<Established>,
-    /// What the last session left behind, while the neighbour may come back for it.
+    /// What the last session left behind, while the neighbour may restart.
     pub(super) retained: Option<Inbound>,
     /// The end of a wait: for the next dial, or, where none is made, until Idle is over.
     pub(super) dial_at: Option<Instant>,
-    /// We wait because a session ended, not because TCP failed.
+    /// It waits because a session ended, not because TCP failed.
     pub(super) idle_hold: bool,
     pub(super) messages: MessageCounters,
     pub(super) malformed: MalformedCounters,
@@ -100,21 +100,21 @@ pub struct Peer {
     pub(super) changed_at: Option<Instant>,
     /// The end of the last session, or of the last attempt that a NOTIFICATION ended.
     pub(super) last_reset: Option<(Instant, DownReason)>,
-    /// What the last attempt since then met, if that was less than an answer. It does not take
-    /// the place of a reason that says more.
+    /// The failure of the last attempt since then, if that was less than an answer. It does not replace a
+    /// reason that says more.
     pub(super) last_attempt: Option<(Instant, DownReason)>,
     pub(super) last_read: Option<Instant>,
     pub(super) last_write: Option<Instant>,
-    /// When a connection was last told that there is a session already.
+    /// When a connection was last refused because a session exists already.
     rejected_at: Option<Instant>,
-    /// Until when nobody is let in either.
+    /// Until when no connection is accepted either.
     pub(super) refused_until: Option<Instant>,
-    /// Why it is left alone, whatever the operator wants.
+    /// Why it has no session, whatever the operator wants.
     pub(super) set_aside: Option<String>,
-    /// What BFD said last of the path, and when.
+    /// The BFD state of the path, and when it changed.
     pub(super) liveness: Liveness,
     pub(super) liveness_at: Option<Instant>,
-    /// Whether what it is told draws traffic here.
+    /// Whether routes advertised to it attract traffic to this node.
     pub(super) drain: DrainState,
     /// When it was configured.
     pub(super) since: Instant,
@@ -202,14 +202,14 @@ impl Peer {
         }
     }
 
-    /// The neighbour dialled us. While Idle, too.
+    /// The neighbour dialled us. Accepted in Idle, too.
     ///
     /// `Ours:` RFC 4271 §8.2.2 refuses connections in Idle; a neighbour that has just restarted
-    /// would then wait for our own timer for nothing.
+    /// would then wait for our own timer without need.
     pub fn accept(&mut self, now: Instant, connected: Connected) -> ConnectionId {
         let id = self.new_id();
         if self.is_held() {
-            // It was shut down while it dialled, or comes before BFD.
+            // It was shut down while it dialled, or connects before BFD is Up.
             self.wait_for_bfd(now);
             self.actions.push_back(Action::Close(id, None));
             return id;
@@ -223,7 +223,7 @@ impl Peer {
             None
         };
         if let Some(subcode) = refusal {
-            // Who does not listen is not told again: a farewell keeps a socket for a while.
+            // A neighbour that ignores it does not get it again: a NOTIFICATION keeps a socket for a while.
             let told = self.rejected_at.is_some_and(|at| now.since(at) < REJECTION_GAP);
             let notification = (!told).then(|| Notification::cease(subcode).encode());
             if notification.is_some() {
@@ -235,7 +235,7 @@ impl Peer {
         }
         self.make_room_for_incoming();
         if let Some(older) = self.incoming.take() {
-            // Who dials a second time has given up the first.
+            // A neighbour that dials a second time has given up the first connection.
             self.actions.push_back(Action::Close(older.id, None));
         }
         let mut connection = Connection::new(now, id, SessionState::Active);
@@ -406,18 +406,18 @@ impl Peer {
             self.session_lost(now, up.inbound, &negotiated.restarts, &reason);
         }
         if lasted.is_none() && (self.outgoing.is_some() || self.incoming.is_some()) {
-            // The other connection goes on; this one was only the loser of a collision.
+            // The other connection continues; this one only lost a collision.
             return;
         }
         if !self.is_dialled() {
-            // Nothing to put off: it may come back when it likes.
+            // No reason to wait: the neighbour may connect again at any time.
             self.idle_hold = self.dial_at.is_some() || self.is_held();
         } else if lasted.is_some() || dialled || self.dial_at.is_none() {
             let wait = self.backoff.after_session_ended(lasted, &mut self.rng);
             self.dial_at = Some(now + wait);
             self.idle_hold = true;
         }
-        // Else somebody knocked and left: that must not put off a dial that is due.
+        // Otherwise a short-lived connection would delay a dial that is due.
         if lasted.is_some() || reason.has_notification() {
             self.last_reset = Some((now, reason.clone()));
             self.last_attempt = None;

@@ -12,25 +12,25 @@ pub enum DownReason {
     Sent {
         /// What was sent.
         notification: Notification,
-        /// What led to it.
+        /// What caused it.
         why: String,
     },
     /// The neighbour sent one.
     Received(Notification),
     /// TCP ended without one.
     Closed,
-    /// We ended TCP without one: the neighbour keeps our routes until we are back. What led to it.
+    /// We closed TCP without one: the neighbour keeps our routes until we are back. The cause.
     Left(String),
     /// TCP broke, as the system says it.
     Broken(String),
-    /// The neighbour dialled anew, and has restarted without a word (RFC 4724 §4.2).
+    /// The neighbour dialled again, and has restarted without a NOTIFICATION (RFC 4724 §4.2).
     Replaced,
     /// TCP never came up.
     ConnectFailed(String),
 }
 
 impl DownReason {
-    /// Whether one of both said why.
+    /// Whether one of the two sides gave a reason.
     pub(super) fn has_notification(&self) -> bool {
         matches!(self, Self::Sent { .. } | Self::Received(_))
     }
@@ -39,7 +39,7 @@ impl DownReason {
     pub fn cause(&self) -> ResetCause {
         match self {
             Self::Sent { notification, .. } => {
-                // A Hard Reset only says that nothing is kept; the cause is in it.
+                // A Hard Reset only means that nothing is kept; it carries the cause.
                 let enclosed = notification.enclosed();
                 let cause = enclosed.as_ref().unwrap_or(notification);
                 ResetCause::NotificationSent(cause.code, cause.subcode)
@@ -74,10 +74,8 @@ impl fmt::Display for DownReason {
                 f,
                 "closed without a notification, so that the neighbour keeps our routes: {why}"
             ),
-            Self::Broken(why) => write!(f, "the connection broke: {why}"),
-            Self::Replaced => {
-                f.write_str("the neighbour has restarted, and opened a new connection")
-            }
+            Self::Broken(why) => write!(f, "connection lost: {why}"),
+            Self::Replaced => f.write_str("the neighbour restarted and opened a new connection"),
             Self::ConnectFailed(why) => write!(f, "cannot connect: {why}"),
         }
     }

@@ -1,4 +1,4 @@
-//! What a neighbour announces: judged, kept, and handed on.
+//! What a neighbour announces: checked, kept, and passed on.
 //!
 //! Another part of [`Peer`]. Knows no other neighbour: which of several paths is best is for
 //! [`crate::rib::LocRib`].
@@ -21,16 +21,16 @@ use crate::types::{
 use crate::wire::attribute::{AttributeFault, Disposition};
 use crate::wire::{Notification, RawMessage, Update, WireError};
 
-/// How long a neighbour that announced too many prefixes is left alone, and not let in.
+/// How long a neighbour that exceeded its maximum of prefixes is not dialled and not accepted.
 ///
-/// `Ours:` routers wait for the operator. A limit guards us against a mistake at the other end,
-/// and when that is mended the session should be back without anybody's doing.
+/// `Ours:` routers wait for the operator. A limit protects against a mistake at the other end, and
+/// when that is fixed the session should come back without any command.
 const MAXIMUM_PREFIXES_WAIT: Duration = Duration::from_secs(30);
 
-/// How often a count that comes near the maximum is worth a warning.
+/// How often a count near the maximum is worth a warning.
 const NEAR_MAXIMUM_GAP: Duration = Duration::from_secs(10);
 
-/// A malformed UPDATE and what became of it.
+/// A malformed UPDATE and how it was handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// The faults of attributes; empty when the session was reset.
@@ -47,7 +47,7 @@ impl Malformed {
         Self { faults: Vec::new(), reset, body: message.body.to_vec() }
     }
 
-    /// The strongest thing that a fault led to; `None` when that was a reset.
+    /// The strongest disposition of its faults; `None` when the session was reset.
     pub fn disposition(&self) -> Option<Disposition> {
         self.faults.iter().map(|fault| fault.disposition).max()
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Malformed {
         let only_prefixes = self.faults.iter().all(|fault| fault.code == 0);
         f.write_str(match self.disposition() {
             Some(Disposition::TreatAsWithdraw) => "treated as withdrawal",
-            Some(Disposition::Discard) if only_prefixes => "prefix passed over",
+            Some(Disposition::Discard) if only_prefixes => "prefix ignored",
             Some(Disposition::Discard) | None => "attribute discarded",
         })?;
         for (position, fault) in self.faults.iter().enumerate() {
@@ -84,14 +84,14 @@ pub(super) struct Inbound {
     pub(super) end_of_rib_received: PerFamily<bool>,
     pub(super) importer: Importer,
     refusals: BTreeMap<Refusal, u64>,
-    /// Until when the neighbour may say a family again (RFC 7313).
+    /// Until when the neighbour may send a family again (RFC 7313).
     pub(super) refresh_deadline: PerFamily<Option<Instant>>,
-    /// Families with routes of an earlier session that were not said again in this one.
+    /// Families with routes of an earlier session that were not sent again in this one.
     pub(super) stale: PerFamily<Option<Stale>>,
-    /// Families whose long-lived time ended in this session, before the neighbour had said all of
-    /// them: should it end like that, they do not outlive it (RFC 9494 §4.2).
+    /// Families with a long-lived time that ended in this session, before the neighbour had sent them all:
+    /// if the session ends like that, they do not outlive it (RFC 9494 §4.2).
     pub(super) is_overdue: PerFamily<bool>,
-    /// Families whose count was near the maximum when it was last looked at.
+    /// Families with a count that was near the maximum at the last check.
     near_maximum: PerFamily<bool>,
     /// When that was last worth a warning.
     warned_at: PerFamily<Option<Instant>>,
@@ -130,17 +130,17 @@ impl Inbound {
         self.refusals.iter().map(|(refusal, count)| (*refusal, *count)).collect()
     }
 
-    /// What is left to say when the session is over; `None` when nothing was accepted.
+    /// The withdrawals that remain when the session is over; `None` when nothing was accepted.
     pub(super) fn all_withdrawn(&self) -> Option<Action> {
         let gone = |nlri: &Nlri| RouteChange { nlri: *nlri, attributes: None };
         let changes: Vec<_> = self.adj_rib_in.routes().keys().map(gone).collect();
         (!changes.is_empty()).then(|| Action::Routes(Arc::clone(&self.source), changes))
     }
 
-    /// Takes in the routes of an UPDATE, and returns what changed by it. Stops at the first prefix
-    /// that is one too many, and names its family.
+    /// Adds the routes of an UPDATE, and returns the changes. Stops at the first prefix above the
+    /// maximum, and returns its family.
     fn take(&mut self, update: Update) -> (Vec<RouteChange>, Option<AddressFamily>) {
-        // Counted first: a list that grows by doubling takes twice what a flood is worth.
+        // Counted first: a list that grows by doubling takes twice the memory of a flood.
         let announced = update.announced.iter().map(|group| group.prefixes.len());
         let count = announced.fold(update.withdrawn.len(), usize::saturating_add);
         let mut changes = Vec::with_capacity(count);
@@ -154,7 +154,7 @@ impl Inbound {
                 let family = nlri.prefix.family();
                 if let Err(refusal) = judged.and_then(|()| self.allows(nlri)) {
                     self.refuse(family, refusal);
-                    // Whatever it said before, it does not say any more.
+                    // Its earlier announcement does not count any more.
                     self.withdraw(nlri, &mut changes);
                     continue;
                 }
@@ -164,7 +164,7 @@ impl Inbound {
                     let attributes = Some(Arc::clone(&attributes));
                     changes.push(RouteChange { nlri, attributes });
                     if self.is_over_maximum(family) {
-                        // `Ours:` what it said before its restart goes before the session does.
+                        // `Ours:` routes from before its restart are removed before the session is.
                         changes.extend(self.give_up_stale(family));
                     }
                     if self.is_over_maximum(family) {
@@ -187,7 +187,7 @@ impl Inbound {
         }
     }
 
-    /// Throws out what was not said again in a refresh of `family` that has begun.
+    /// Removes what was not sent again in a refresh of `family` that has begun.
     pub(super) fn sweep(&mut self, family: AddressFamily) -> Vec<RouteChange> {
         let gone = self.adj_rib_in.end_refresh(family).into_iter();
         gone.map(|nlri| RouteChange { nlri, attributes: None }).collect()
@@ -203,8 +203,8 @@ impl Inbound {
         maximum.is_some_and(|maximum| *self.adj_rib_in.counts().of(family) > maximum.limit)
     }
 
-    /// The families whose count has just come near the maximum, with the count. One that swings
-    /// around it is named now and then.
+    /// The families with a count that has just come near the maximum, with the count. One that swings around
+    /// it is reported once in a while.
     fn newly_near_maximum(&mut self, now: Instant) -> Vec<(AddressFamily, u32)> {
         let Some(maximum) = self.importer.policy().maximum else { return Vec::new() };
         let counts = self.adj_rib_in.counts();
@@ -223,7 +223,7 @@ impl Inbound {
         near
     }
 
-    /// What a change of the policy, or of this end's addresses, throws out.
+    /// What a change of the policy, or of this end's addresses, removes.
     pub(super) fn reconsider(&mut self) -> Vec<RouteChange> {
         let routes = self.adj_rib_in.routes().iter();
         let refused = routes.filter(|(nlri, attributes)| {
@@ -240,7 +240,7 @@ impl Inbound {
 }
 
 impl Peer {
-    /// Routes came: those that are wanted are kept and handed on, the others counted.
+    /// Routes were received: those that the policy accepts are kept and passed on, the others counted.
     pub(super) fn update(&mut self, now: Instant, update: Update, message: &RawMessage) {
         if !update.faults.is_empty() {
             self.note_malformed(now, &update, message);
@@ -275,8 +275,8 @@ impl Peer {
         }
     }
 
-    /// Cease 6/1 (RFC 4486 §4), and a wait in which the neighbour is not let in either: it would
-    /// come back with the same flood.
+    /// Cease 6/1 (RFC 4486 §4), and a wait in which the neighbour is not accepted either: it would come
+    /// back with the same flood.
     fn end_over_maximum(&mut self, now: Instant, family: AddressFamily) {
         let (Some(up), Some(maximum)) = (&self.established, self.config.import.maximum) else {
             return;
@@ -303,8 +303,8 @@ impl Peer {
         self.actions.push_back(Action::Malformed(malformed));
     }
 
-    /// Whether what `config` wants to accept can only be had over a new session: what is refused
-    /// is not kept, and this neighbour cannot be asked again.
+    /// Whether what `config` wants to accept can only be had over a new session: refused routes are not
+    /// kept, and this neighbour does not support ROUTE-REFRESH.
     pub(super) fn needs_to_hear_again(&self, config: &PeerConfig) -> bool {
         let Some(up) = &self.established else { return false };
         let negotiated = self.connection(up.connection).and_then(|it| it.negotiated.as_ref());
@@ -314,8 +314,8 @@ impl Peer {
             && negotiated.is_some_and(|it| !it.route_refresh)
     }
 
-    /// What the operator wants to accept has changed: what is no longer wanted goes at once, the
-    /// rest the neighbour is asked for.
+    /// The import policy has changed: routes that it no longer accepts are removed at once, the rest is
+    /// requested from the neighbour.
     pub(super) fn import_policy_changed(&mut self, now: Instant) {
         let policy = self.config.import.clone();
         let Some(up) = &mut self.established else { return self.review_stale(now) };
@@ -335,11 +335,11 @@ impl Peer {
         }
     }
 
-    /// The addresses of this end, or the networks of this machine, may have changed: routes whose
-    /// next hop is of no use any more go at once, those that were refused for it are asked for.
+    /// The addresses of this end, or the networks of this machine, may have changed: routes with a next
+    /// hop that is no longer usable are removed at once, those that were refused for it are requested.
     ///
-    /// `Ours:` a neighbour that cannot be asked keeps them to itself until its next session; an
-    /// address that comes is no reason to end this one.
+    /// `Ours:` a neighbour without ROUTE-REFRESH does not send them before its next session; an address
+    /// that comes is no reason to end this one.
     pub fn set_networks(&mut self, now: Instant, networks: &[Prefix]) {
         let Some(id) = self.established.as_ref().map(|up| up.connection) else { return };
         let Some(connection) = self.connection(id) else { return };
@@ -352,15 +352,15 @@ impl Peer {
         }
     }
 
-    /// Asks for what was refused before, if anything is wanted. Without a session there is nobody
-    /// to ask, and the next one says everything anyway.
+    /// Requests what was refused before, if the policy accepts anything. Without a session nothing is
+    /// requested, and the next one sends everything anyway.
     fn ask_again(&mut self) {
         if self.established.as_ref().is_some_and(|up| up.inbound.importer.wants_routes()) {
             let _ = self.refresh_in();
         }
     }
 
-    /// Whether the neighbour may be told routes that were learned.
+    /// Whether learned routes may be advertised to the neighbour.
     pub fn passes_on(&self) -> bool {
         self.established.is_some() && self.config.pass_on != PrefixFilter::Nothing
     }

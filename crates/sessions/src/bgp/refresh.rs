@@ -1,6 +1,6 @@
-//! ROUTE-REFRESH, asked and answered (RFC 2918), and the marks around an answer (RFC 7313).
+//! ROUTE-REFRESH, sent and answered (RFC 2918), and the marks around an answer (RFC 7313).
 //!
-//! Another part of [`Peer`]. What goes out again is [`crate::rib::AdjRibOut`]'s, what was said again
+//! Another part of [`Peer`]. What is sent again is [`crate::rib::AdjRibOut`]'s, what was received again
 //! [`crate::rib::AdjRibIn`]'s; this part knows when a mark counts, and for how long.
 
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::time::Instant;
 use crate::types::AddressFamily;
 use crate::wire::RouteRefresh;
 
-/// How long a neighbour may take to say its routes again. What it has not said by then it does not
-/// say any more: one that forgets to end would keep dead routes alive with it (RFC 7313 §4 leaves
-/// the bound to us). A full table takes a minute or two.
+/// How long a neighbour may take to send its routes again. What it has not sent by then is removed:
+/// a neighbour that forgets the end mark would keep dead routes with it (RFC 7313 §4 leaves the bound
+/// to us). A full table takes a minute or two.
 const REFRESH_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 
 impl Peer {
@@ -35,7 +35,7 @@ impl Peer {
             RouteRefresh::REQUEST => self.say_again(family),
             RouteRefresh::BEGIN => self.refresh_begins(now, family, restarts),
             RouteRefresh::END => self.refresh_ends(now, family),
-            // Whatever it may mean one day (RFC 7313 §5).
+            // Reserved values are ignored (RFC 7313 §5).
             _ => {}
         }
     }
@@ -46,8 +46,8 @@ impl Peer {
         }
     }
 
-    /// All routes of `family` are to be said again. From one that restarts gracefully this means
-    /// nothing before it has said them once (RFC 7313 §4).
+    /// The neighbour begins to send all routes of `family` again. From one that restarts gracefully this
+    /// means nothing before it has sent them once (RFC 7313 §4).
     fn refresh_begins(&mut self, now: Instant, family: AddressFamily, restarts: bool) {
         let Some(up) = &mut self.established else { return };
         if restarts && !up.inbound.end_of_rib_received.of(family) {
@@ -57,10 +57,10 @@ impl Peer {
         *up.inbound.refresh_deadline.of_mut(family) = Some(now + REFRESH_TIME_MAX);
     }
 
-    /// All routes of `family` were said again, or should have been: the others are gone.
+    /// All routes of `family` were sent again, or should have been: the others are removed.
     fn refresh_ends(&mut self, now: Instant, family: AddressFamily) {
         let Some(up) = &mut self.established else { return };
-        // The end of what has not begun, or of a beginning that did not count.
+        // The end of a refresh that has not begun, or that did not count.
         if up.inbound.refresh_deadline.of_mut(family).take().is_none() {
             return;
         }
@@ -79,14 +79,14 @@ impl Peer {
         }
     }
 
-    /// When the first of them does.
+    /// When the first of them ends.
     pub(super) fn refresh_deadline(&self) -> Option<Instant> {
         let up = self.established.as_ref()?;
         let deadlines = up.inbound.refresh_deadline;
         AddressFamily::ALL.into_iter().filter_map(|family| *deadlines.of(family)).min()
     }
 
-    /// Asks the neighbour to say all its routes again (RFC 2918).
+    /// Requests all routes of the neighbour again (RFC 2918).
     pub fn refresh_in(&mut self) -> Result<(), ClearError> {
         let up = self.established.as_ref().ok_or(ClearError::NotEstablished)?;
         let (id, families) = (up.connection, up.families);
@@ -98,7 +98,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Says all our routes again.
+    /// Sends all our routes again.
     pub fn refresh_out(&mut self) -> Result<(), ClearError> {
         let up = self.established.as_mut().ok_or(ClearError::NotEstablished)?;
         up.families.iter().for_each(|family| up.adj_rib_out.refresh(family));

@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::peer::Peer;
 use crate::time::Instant;
 
-/// How old a session must be. A connection that comes earlier was dialled before the neighbour knew
-/// of the session, and has lost a collision.
+/// How old a session must be. A connection that comes earlier was dialled before the neighbour knew of
+/// the session, and has lost a collision.
 const SETTLED_AFTER: Duration = Duration::from_secs(5);
 
 impl Peer {
-    /// Whether another connection from the neighbour means that it has restarted. One that loses its
-    /// routes with its session is better told to wait: its old connection may be alive.
+    /// Whether another connection from the neighbour means that it has restarted. A neighbour that loses
+    /// its routes with its session is refused instead: its old connection may be alive.
     pub(super) fn may_be_replaced(&self, now: Instant) -> bool {
         let Some(up) = &self.established else { return false };
         let negotiated = self.connection(up.connection).and_then(|it| it.negotiated.as_ref());
@@ -22,9 +22,9 @@ impl Peer {
         keeps && now.since(up.since) >= SETTLED_AFTER
     }
 
-    /// Lets another connection come up beside a session that the neighbour had dialled: until its
-    /// OPEN has said that it is the same neighbour, the session goes on. Who dialled a session does
-    /// not matter any more.
+    /// Accepts another connection beside a session that the neighbour had dialled: until its OPEN has
+    /// shown that it is the same neighbour, the session stays. Which side dialled a session does not
+    /// matter any more.
     pub(super) fn make_room_for_incoming(&mut self) {
         let session = self.established.as_ref().map(|up| up.connection);
         let incoming = self.incoming.as_ref().map(|it| it.id);

@@ -2,9 +2,9 @@
 //! (RFC 4724 §4.2, RFC 8538 §4, RFC 9494 §4.2).
 //!
 //! Another part of [`Peer`] and [`Inbound`]. The table is [`crate::rib::AdjRibIn`]'s, which knows what
-//! was said again; this part knows which end of a session leaves routes behind, and until when each
-//! family of them stays. Memory is bounded as ever: routes that stay count towards `maxPrefixes`, and
-//! go before the neighbour's new ones would be too many.
+//! was sent again; this part knows which end of a session leaves routes behind, and until when each
+//! family of them stays. Memory stays bounded: routes that stay count towards `maxPrefixes`, and are
+//! removed before the neighbour's new ones would exceed it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::time::Instant;
 use crate::types::{AddressFamily, GracefulRestart, Nlri, PathSource, PerFamily, RouteChange};
 use crate::wire::notification::cease;
 
-/// How long a neighbour that is back may take until it has said everything (RFC 4724 §4.2, and the
+/// How long a neighbour that is back may take until it has sent everything (RFC 4724 §4.2, and the
 /// stale timer of RFC 8538 §4.1).
 const SYNCHRONIZATION_TIME_MAX: Duration = GracefulRestart::STALE_PATH_TIME;
 
-/// What is waited for before the stale routes of a family go.
+/// What must happen before the stale routes of a family are removed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stale {
     phase: StalePhase,
@@ -30,16 +30,16 @@ pub(super) struct Stale {
     until: Instant,
     /// What follows the restart time.
     long_lived: Option<Duration>,
-    /// Whether that has begun since the family was last said in full. Its timer is set once.
+    /// Whether that has begun since the family was last received in full. Its timer is set once.
     was_long_lived: bool,
-    /// Until when losing another session is no reason to let go of what an earlier one left behind:
-    /// who flaps for ever and never says everything keeps nothing alive. In the long-lived phase the
-    /// end of that.
+    /// Until when the loss of another session keeps what an earlier one left behind: a neighbour that
+    /// flaps forever and never sends everything keeps nothing alive. In the long-lived phase the end of
+    /// that.
     oldest_until: Instant,
 }
 
 impl Stale {
-    /// When routes go that are not said again.
+    /// When routes are removed that are not sent again.
     fn removed_at(&self) -> Instant {
         match (self.phase, self.long_lived) {
             (StalePhase::Away, Some(_)) if self.was_long_lived => self.until.max(self.oldest_until),
@@ -55,7 +55,7 @@ fn leaves_routes(reason: &DownReason, restarts: &Restarts) -> bool {
         DownReason::Closed | DownReason::Broken(_) | DownReason::Replaced | DownReason::Left(_) => {
             true
         }
-        // Who sends one keeps routes by the same rule as who gets it.
+        // A side that sends one keeps routes by the same rule as the side that receives it.
         DownReason::Sent { notification, .. } | DownReason::Received(notification) => {
             let is_hard_reset = (notification.code, notification.subcode) == (6, cease::HARD_RESET);
             restarts.notifications && !is_hard_reset
@@ -65,7 +65,7 @@ fn leaves_routes(reason: &DownReason, restarts: &Restarts) -> bool {
 }
 
 impl Inbound {
-    /// The session is over, and the neighbour will be back: marks what stays. Returns what goes.
+    /// The session is over, and the neighbour will be back: marks what stays. Returns what is removed.
     fn session_lost(&mut self, now: Instant, restarts: &Restarts) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         for family in AddressFamily::ALL {
@@ -90,8 +90,8 @@ impl Inbound {
             let earlier = self.stale.of_mut(family).take();
             let outlast = |it: &Stale| restarts.notifications || it.was_long_lived;
             let stale = match earlier {
-                // It was not said in full since: two kinds of stale routes, told apart by what was
-                // said again.
+                // It was not received in full since: two kinds of stale routes, distinguished by what was
+                // sent again.
                 Some(earlier) if outlast(&earlier) && now < earlier.oldest_until => {
                     let Stale { was_long_lived, oldest_until, .. } = earlier;
                     Stale { was_long_lived, oldest_until, ..fresh }
@@ -113,9 +113,9 @@ impl Inbound {
         changes
     }
 
-    /// The neighbour is back with a session of its own: what `earlier` left behind stays until it is
-    /// said again, as far as the neighbour says that it went on forwarding (RFC 4724 §4.2). Returns
-    /// what the Loc-RIB has to hear of that.
+    /// The neighbour is back with a new session: what `earlier` left behind stays until it is sent again,
+    /// as far as the neighbour advertises that it went on forwarding (RFC 4724 §4.2). Returns the changes
+    /// for the Loc-RIB.
     pub(super) fn take_over(
         &mut self,
         now: Instant,
@@ -136,7 +136,7 @@ impl Inbound {
             }
             self.adj_rib_in.begin_refresh(family);
             let until = now + SYNCHRONIZATION_TIME_MAX;
-            // The long-lived time goes on until all was said again (RFC 9494 §4.2).
+            // The long-lived time continues until all was received again (RFC 9494 §4.2).
             let runs_on = stale.was_long_lived && now < stale.oldest_until;
             let until = if runs_on { until.min(stale.oldest_until) } else { until };
             *self.stale.of_mut(family) = Some(Stale { phase: StalePhase::Back, until, ..stale });
@@ -152,7 +152,7 @@ impl Inbound {
         changes
     }
 
-    /// Judges stale routes by the policy and the addresses of now.
+    /// Checks stale routes against the current policy and addresses.
     fn review(&mut self) -> Vec<RouteChange> {
         let mut changes = self.reconsider();
         for family in AddressFamily::ALL {
@@ -163,8 +163,8 @@ impl Inbound {
         changes
     }
 
-    /// The operator allows less than was agreed (RFC 9494 §4.2): of the long-lived time of `family`
-    /// no more than `time` is left.
+    /// The operator allows less than was negotiated (RFC 9494 §4.2): the long-lived time of `family` that
+    /// is left becomes `time` at most.
     fn bound_long_lived(&mut self, now: Instant, family: AddressFamily, time: Duration) {
         let Some(stale) = self.stale.of_mut(family) else { return };
         stale.long_lived = stale.long_lived.map(|it| it.min(time)).filter(|it| !it.is_zero());
@@ -176,7 +176,7 @@ impl Inbound {
         }
     }
 
-    /// Nothing of `family` that is still stale is of use any more.
+    /// No route of `family` that is still stale is of use any more.
     pub(super) fn give_up_stale(&mut self, family: AddressFamily) -> Vec<RouteChange> {
         match self.stale.of_mut(family).take() {
             Some(_) => self.sweep(family),
@@ -184,7 +184,7 @@ impl Inbound {
         }
     }
 
-    /// Takes out all routes of `family`.
+    /// Removes all routes of `family`.
     fn clear(&mut self, family: AddressFamily) -> Vec<RouteChange> {
         *self.stale.of_mut(family) = None;
         withdrawals(self.adj_rib_in.clear(family))
@@ -239,7 +239,7 @@ impl Inbound {
         AddressFamily::ALL.into_iter().filter_map(deadline).min()
     }
 
-    /// The state of the family whose stale routes stay for longest.
+    /// The state of the family with the stale routes that stay for longest.
     fn last_stale(&self) -> Option<Stale> {
         let stale = AddressFamily::ALL.into_iter().filter_map(|family| *self.stale.of(family));
         stale.max_by_key(Stale::removed_at)
@@ -250,7 +250,7 @@ impl Inbound {
         AddressFamily::ALL.into_iter().any(|it| self.stale.of(it).is_some() && is_left(it))
     }
 
-    /// Whether the neighbour has not said `nlri` since it restarted.
+    /// Whether the neighbour has not sent `nlri` since it restarted.
     pub(super) fn is_stale(&self, nlri: Nlri) -> bool {
         match self.stale.of(nlri.prefix.family()) {
             Some(Stale { phase: StalePhase::Back, .. }) => !self.adj_rib_in.was_said_again(nlri),
@@ -283,8 +283,8 @@ impl Inbound {
 }
 
 impl Peer {
-    /// The session that `inbound` belonged to is over. What stays of its routes waits for the
-    /// neighbour; the others go.
+    /// The session that `inbound` belonged to is over. The routes that stay wait for the neighbour; the
+    /// others are removed.
     pub(super) fn session_lost(
         &mut self,
         now: Instant,
@@ -307,14 +307,14 @@ impl Peer {
         self.retained = Some(inbound).filter(Inbound::has_stale);
     }
 
-    /// Nobody waits for the neighbour any more.
+    /// The neighbour is no longer waited for.
     pub(super) fn forget_stale(&mut self) {
         let retained = self.retained.take();
         self.actions.extend(retained.and_then(|it| it.all_withdrawn()));
     }
 
-    /// The operator has other wishes while the neighbour is away. What it would be under the new
-    /// settings shows when it is back.
+    /// The settings change while the neighbour is away. What it means under the new settings shows when
+    /// it is back.
     pub(super) fn review_stale(&mut self, now: Instant) {
         let Some(mut inbound) = self.retained.take() else { return };
         let config = &self.config;
@@ -349,12 +349,12 @@ impl Peer {
         }
     }
 
-    /// When the first of them is.
+    /// When the first of them ends.
     pub(super) fn stale_deadline(&self) -> Option<Instant> {
         self.inbound()?.stale_deadline()
     }
 
-    /// Whether the neighbour said `nlri` before it restarted and not since.
+    /// Whether the neighbour sent `nlri` before it restarted and not since.
     pub fn is_stale(&self, nlri: Nlri) -> bool {
         self.inbound().is_some_and(|it| it.is_stale(nlri))
     }

@@ -1,8 +1,8 @@
-//! What the first moments of a process know: what an earlier run left behind, whether the sources
-//! have spoken, and until when what is missing is waited for (RFC 4724 §4.1).
+//! The first moments of a process: what an earlier run left behind, whether the sources are ready, and
+//! until when missing routes are waited for (RFC 4724 §4.1).
 //!
-//! Knows no neighbour and no session. The speaker asks it, and tells each
-//! [`super::Peer`] what follows.
+//! Knows no neighbour and no session. The speaker queries it, and passes the result to each
+//! [`super::Peer`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,29 +13,30 @@ use crate::backend::{Desired, DesiredRoute, EarlierRun};
 use crate::time::Instant;
 use crate::types::{GracefulRestart, PeerConfig, PeerKey, Prefix, PrefixFilter};
 
-/// The beginning of a process.
+/// The start of a process.
 #[derive(Debug)]
 pub struct Startup {
     at: Instant,
     own: OwnRestart,
-    /// What an earlier run announced, while it may be all there is.
+    /// What an earlier run announced, while that may be all there is.
     earlier: Option<Vec<DesiredRoute>>,
     awaits_sources: bool,
-    /// Neighbours that are no more, and had a session: for them the restart is over.
+    /// Neighbours that are gone, and had a session: for them the restart is over.
     met: BTreeSet<PeerKey>,
 }
 
-/// How many of them are remembered: far more than a listen range holds by default, and little
-/// memory. One that is not hears of the restart again.
+/// How many of them are remembered: far more than a listen range holds by default, and little memory.
+/// One that is not remembered sees the restart again.
 const MET_MAX: usize = 10_000;
 
-/// Half the time for which a neighbour waits: what is missing then has the other half to be told.
+/// Half the time for which a neighbour waits: routes that are missing then have the other half to be
+/// sent.
 fn patience(graceful_restart: Option<GracefulRestart>) -> Duration {
     graceful_restart.unwrap_or_default().restart_time() / 2
 }
 
 impl Startup {
-    /// A process that begins `at`, perhaps after another one.
+    /// A process that starts `at`, perhaps after another one.
     pub fn new(at: Instant, earlier: Option<EarlierRun>) -> Self {
         let forwarding = earlier.as_ref().is_some_and(|earlier| earlier.forwarding);
         let own = OwnRestart { restarted: earlier.is_some(), forwarding };
@@ -43,9 +44,9 @@ impl Startup {
         Self { at, own, earlier, awaits_sources: true, met: BTreeSet::new() }
     }
 
-    /// What a neighbour that is configured now is told of the restart: nothing when it has given up
-    /// waiting long ago, or had a session since. It has no routes of an earlier run then, and F is
-    /// true of all others.
+    /// What a neighbour that is configured now learns of the restart: nothing when it has given up waiting
+    /// long ago, or had a session since. It has no routes of an earlier run then, and F is true of all
+    /// others.
     pub fn own_restart(&self, now: Instant, config: &PeerConfig) -> OwnRestart {
         let restart_time = config.graceful_restart.unwrap_or_default().restart_time();
         if now.since(self.at) < restart_time && !self.met.contains(&config.key) {
@@ -63,22 +64,22 @@ impl Startup {
     }
 
     /// Until when End-of-RIB to such a neighbour waits: for the sources, and after a restart for the
-    /// neighbours whose routes are passed on to it.
+    /// neighbours that have routes to pass on to it.
     pub fn hold_end_of_rib_until(&self, now: Instant, config: &PeerConfig) -> Option<Instant> {
         let until = self.at + patience(config.graceful_restart);
         let waits = self.awaits_sources || self.defers_to_neighbours(config);
         (waits && now < until).then_some(until)
     }
 
-    /// Whether End-of-RIB to such a neighbour waits for that of others, whose routes it is told.
+    /// Whether End-of-RIB to such a neighbour waits for that of others, which have routes to pass on to it.
     ///
-    /// `Ours:` RFC 4724 §4.1 has route selection wait with it. Here nothing is forwarded by what is
-    /// selected, so routes are passed on as they come, and only the marker says that they are all.
+    /// `Ours:` RFC 4724 §4.1 delays route selection, too. Here nothing is forwarded by the selected
+    /// routes, so routes are passed on as they arrive, and only the marker says that they are all.
     pub fn defers_to_neighbours(&self, config: &PeerConfig) -> bool {
         self.own.restarted && config.pass_on != PrefixFilter::Nothing
     }
 
-    /// The routes to originate: what is desired, and while that may not be all, what an earlier run
+    /// The routes to originate: the desired ones, and while those may not be all, what an earlier run
     /// announced for other prefixes.
     pub fn routes(&mut self, desired: &Desired) -> Arc<[DesiredRoute]> {
         self.awaits_sources = desired.awaits_sources;
@@ -91,24 +92,25 @@ impl Startup {
         }
     }
 
-    /// Whether what an earlier run announced is announced, whatever is desired.
+    /// Whether routes of an earlier run are announced beside the desired ones.
     pub fn keeps_earlier(&self) -> bool {
         self.earlier.is_some()
     }
 
-    /// Whether some source has not spoken.
+    /// Whether some source is not ready.
     pub fn awaits_sources(&self) -> bool {
         self.awaits_sources
     }
 
-    /// When what an earlier run announced goes, whoever has not spoken: `None` when it has gone.
+    /// When the routes of an earlier run are withdrawn, even if a source is not ready: `None` when they
+    /// are gone.
     pub fn deadline(&self, desired: &Desired) -> Option<Instant> {
         self.earlier.as_ref()?;
         let patience = desired.peers.iter().map(|config| patience(config.graceful_restart)).max();
         Some(self.at + patience.unwrap_or_else(|| self::patience(None)))
     }
 
-    /// It goes.
+    /// Drops the routes of the earlier run.
     pub fn forget_earlier(&mut self) {
         self.earlier = None;
     }
@@ -169,7 +171,7 @@ mod tests {
         let complete = desired(&["10.0.0.3/32"], false);
         assert_eq!(startup.routes(&complete), complete.routes);
         assert_eq!((startup.awaits_sources(), startup.deadline(&complete)), (false, None));
-        // What is gone does not come back, whatever a source says later.
+        // What is gone does not come back, whatever a source reports later.
         assert_eq!(startup.routes(&partial), partial.routes);
     }
 
@@ -189,13 +191,13 @@ mod tests {
         let (asks, told) = (patient(120), patient(60));
         let told = PeerConfig { pass_on: PrefixFilter::Everything, ..told };
         let mut startup = Startup::new(at(10), earlier(&[], true));
-        // Before the daemon has said anything, everything may be missing.
+        // Until the daemon has reported its sources, everything may be missing.
         assert_eq!(startup.hold_end_of_rib_until(at(10), &asks), Some(at(70)));
         startup.routes(&desired(&[], false));
         assert_eq!(startup.hold_end_of_rib_until(at(10), &asks), None);
         assert_eq!(startup.hold_end_of_rib_until(at(10), &told), Some(at(40)));
         assert_eq!(startup.hold_end_of_rib_until(at(40), &told), None);
-        // Without a restart nobody waits for a complete table.
+        // Without a restart End-of-RIB does not wait for a complete table.
         let mut first = Startup::new(at(10), None);
         assert_eq!(first.hold_end_of_rib_until(at(10), &asks), Some(at(70)));
         first.routes(&desired(&[], false));

@@ -1,4 +1,4 @@
-//! What goes out next on a connection, and what the neighbour should be told at all.
+//! What is sent next on a connection, and which routes are advertised to the neighbour at all.
 //!
 //! Another part of [`Peer`]: pulled by the edge when a socket has room, pushed by changed routes.
 
@@ -31,10 +31,10 @@ impl Peer {
         connections.filter(|id| self.wants_to_transmit(*id))
     }
 
-    /// Fills `buffer` with whole messages for a connection whose socket has room: OPEN, KEEPALIVE,
+    /// Fills `buffer` with whole messages for a connection with room in its socket: OPEN, KEEPALIVE,
     /// ROUTE-REFRESH, then as many UPDATEs as fit behind what the buffer holds, up to `room` bytes
-    /// in all. The last one may reach beyond if it is an extended message (RFC 8654), which is begun
-    /// where an ordinary one would fit: else it would wait for ever for that much room.
+    /// in all. The last one may exceed that if it is an extended message (RFC 8654), which is started
+    /// where an ordinary one would fit: otherwise it would wait forever for that much room.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -74,13 +74,13 @@ impl Peer {
         }
     }
 
-    /// Tells the neighbour everything it should have: what follows [`Action::Established`].
+    /// Queues every route that the neighbour should have: what follows [`Action::Established`].
     pub fn announce_all(&mut self, rib: &LocRib) {
         let prefixes: BTreeSet<Prefix> = rib.prefixes().collect();
         self.announce(rib, &prefixes);
     }
 
-    /// Tells the neighbour what became of `prefixes`.
+    /// Queues the changes of `prefixes` for the neighbour.
     pub fn announce(&mut self, rib: &LocRib, prefixes: &BTreeSet<Prefix>) {
         let Some(up) = self.established.as_mut() else { return };
         let peer = self.config.route_key();
@@ -111,7 +111,7 @@ impl Peer {
         up.exporter.forget();
     }
 
-    /// Tells the neighbour what became of routes that were heard, if it is told such routes.
+    /// Queues the changes of learned routes, if such routes are advertised to the neighbour.
     pub fn pass_on(&mut self, rib: &LocRib, touched: &Touched) {
         let Some(up) = self.established.as_ref().filter(|_| self.passes_on()) else { return };
         let several = up.adj_rib_out.add_path();
@@ -122,8 +122,8 @@ impl Peer {
         }
     }
 
-    /// The addresses that this end can be reached at may have changed. What was held back for want
-    /// of a next hop goes out, what had another one goes out again. Says whether anything changed.
+    /// The addresses of this end may have changed. Routes that were held back for want of a next hop are
+    /// advertised, those with another next hop are advertised again. Returns whether anything changed.
     pub fn set_next_hops(&mut self, rib: &LocRib, next_hops: LocalNextHops) -> bool {
         let Some(id) = self.established.as_ref().map(|up| up.connection) else { return false };
         let Some(connection) = self.connection_mut(id) else { return false };
@@ -137,7 +137,7 @@ impl Peer {
         true
     }
 
-    /// What a route leaves with may be something else than before.
+    /// The attributes that routes are advertised with may have changed.
     pub(super) fn renew_exporter(&mut self) {
         let connection = self.established.as_ref().map(|up| up.connection);
         let next_hops = connection.and_then(|id| Some(self.connection(id)?.next_hops));
@@ -148,8 +148,8 @@ impl Peer {
         }
     }
 
-    /// The node is drained, or comes back: the neighbour is told so with every route that it has or
-    /// should have, now and in later sessions.
+    /// The node is drained, or comes back: that is advertised to the neighbour with every route that it
+    /// has or should have, now and in later sessions.
     pub fn set_drain(&mut self, rib: &LocRib, drain: DrainState) {
         if self.drain != drain {
             self.drain = drain;
@@ -158,13 +158,13 @@ impl Peer {
         }
     }
 
-    /// The other end of the session that is up.
+    /// The address of the other end of the session that is up.
     pub fn remote_address(&self) -> Option<SocketAddr> {
         let up = self.established.as_ref()?;
         self.connection(up.connection)?.remote
     }
 
-    /// Our end of it.
+    /// Our address of it.
     pub fn local_address(&self) -> Option<SocketAddr> {
         let up = self.established.as_ref()?;
         self.connection(up.connection)?.local

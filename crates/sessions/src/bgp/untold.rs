@@ -1,33 +1,33 @@
-//! Since when a neighbour should know something that it has not been told: how late an UPDATE is.
+//! The age of the oldest change that a neighbour has not been sent: how late an UPDATE is.
 //!
-//! Knows no clock and no socket: the neighbour of `io` says when bytes leave and have left.
+//! Knows no clock and no socket: the neighbour of `io` reports when bytes are written.
 
 use super::Peer;
 use crate::time::Instant;
 
-/// The oldest change that one neighbour has not been told.
+/// The oldest change that one neighbour has not been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UntoldSince {
     waiting: Option<Instant>,
-    /// What will have been told, once the bytes have left that are on their way.
+    /// What will have been sent, once the bytes that are on their way are written.
     on_its_way: Option<Instant>,
     told: Option<Instant>,
 }
 
 impl UntoldSince {
-    /// Something changed then that it has to be told.
+    /// Something changed then that must be sent to it.
     pub fn changed(&mut self, at: Instant) {
         self.waiting = self.waiting.into_iter().chain([at]).min();
     }
 
     /// The neighbour was given what there was room for. `owes`: not everything; `is_writing`: not all
-    /// that it was given has been written.
+    /// of it has been written.
     pub fn given(&mut self, owes: bool, is_writing: bool) {
         if owes {
             return;
         }
         let given = self.waiting.take();
-        // Without a byte on its way there was nothing to say: it was taken back meanwhile.
+        // No byte is on its way: the change was reverted meanwhile.
         if is_writing {
             self.on_its_way = self.on_its_way.into_iter().chain(given).min();
         }
@@ -38,14 +38,14 @@ impl UntoldSince {
         self.told = self.on_its_way.take().or(self.told);
     }
 
-    /// When what happened that it has been told since this was asked last.
+    /// When the change happened that it has been sent since the last call.
     pub fn take_told(&mut self) -> Option<Instant> {
         self.told.take()
     }
 }
 
 impl Peer {
-    /// Whether there is something that the neighbour has to be told and has not been given.
+    /// Whether there is a change that must be sent to the neighbour and has not been given to it.
     pub fn owes_updates(&self) -> bool {
         self.established.as_ref().is_some_and(|up| up.adj_rib_out.has_pending())
     }

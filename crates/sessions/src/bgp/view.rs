@@ -21,13 +21,13 @@ impl Peer {
         connections.map(|it| it.state).max().unwrap_or(waiting)
     }
 
-    /// UPDATEs that were given to its connections since the daemon began.
+    /// UPDATEs that were given to its connections since the daemon started.
     pub fn updates_sent(&self) -> u64 {
         self.messages.sent.updates
     }
 
-    /// Whether it has no connection and waits for none that it would dial, nor for the end of
-    /// anything.
+    /// Whether it has no connection and waits for none that it would dial, nor for the end of a
+    /// phase.
     pub fn is_at_rest(&self) -> bool {
         self.outgoing.is_none()
             && self.incoming.is_none()
@@ -71,7 +71,7 @@ impl Peer {
                 .map(|(prefix, reason)| (*prefix, reason.to_string()))
                 .collect(),
             prefixes_advertised: up.map(|up| up.adj_rib_out.counts()).unwrap_or_default(),
-            // Known to who writes.
+            // Known to the writer.
             is_being_told: false,
             advertised: up
                 .filter(|_| scope.advertised)
@@ -82,13 +82,13 @@ impl Peer {
                 .map(|it| routes(it.adj_rib_in.routes(), |nlri| it.is_stale(nlri)))
                 .unwrap_or_default(),
             last_reset: last_reset(self, now),
-            // Known to who listens.
+            // Known to the listeners.
             not_accepted: None,
             set_aside: self.set_aside.clone(),
             liveness: self.liveness,
             liveness_since: self.liveness_at.map(|at| now.since(at)),
             waits_for_bfd: self.waits_for_bfd() && up.is_none() && !self.is_down(),
-            // Known to who asks BFD.
+            // Known to BFD's view.
             bfd_path: None,
             stale: inbound.and_then(|it| it.stale_view(now)),
             next_connect_in: self
@@ -101,7 +101,7 @@ impl Peer {
     }
 }
 
-/// Why there is no session, or was none: what ended the last one, and what attempts met since then.
+/// Why there is no session, or was none: what ended the last one, and the failures of attempts since then.
 fn last_reset(peer: &Peer, now: Instant) -> Option<LastReset> {
     let (at, reason) = peer.last_reset.as_ref().or(peer.last_attempt.as_ref())?;
     let since = peer.last_attempt.as_ref().filter(|_| peer.last_reset.is_some());

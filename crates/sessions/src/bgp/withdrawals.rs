@@ -1,25 +1,25 @@
-//! Up to which generation of the desired state a neighbour has been told what is gone.
+//! Up to which generation of the desired state all withdrawals have been sent to a neighbour.
 //!
-//! Whoever gives an address to another must know that nobody is told any more to send its traffic to
-//! where it was. Knows no socket: the neighbour of `io` says when bytes leave and have left.
+//! Before an address moves to another Service, no neighbour may still send its traffic to the old place.
+//! Knows no socket: the neighbour of `io` reports when bytes are written.
 
 use super::Peer;
 use crate::time::Instant;
 
-/// What one neighbour has been told.
+/// What has been sent to one neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WithdrawnUpTo {
     written: u64,
-    /// What will be, once the bytes have left that are on their way.
+    /// What will have been sent, once the bytes that are on their way are written.
     on_its_way: Option<u64>,
 }
 
 impl WithdrawnUpTo {
-    /// The neighbour was given what there was room for. `generation` is in force; `owes` what is
-    /// gone in it, or not; `is_writing`: not all that it was given has been written.
+    /// The neighbour was given what there was room for. `generation` is in force; `owes`: some of its
+    /// withdrawals are not given yet; `is_writing`: not all that it was given has been written.
     pub fn given(&mut self, generation: u64, owes: bool, is_writing: bool) {
         match (owes, is_writing) {
-            // What is on its way holds what it held.
+            // What is on its way still holds the earlier state.
             (true, _) => {}
             (false, true) => self.on_its_way = Some(generation),
             (false, false) => *self = Self { written: generation, on_its_way: None },
@@ -31,15 +31,15 @@ impl WithdrawnUpTo {
         self.written = self.on_its_way.take().unwrap_or(self.written);
     }
 
-    /// All that was gone in this generation has been written to its socket.
+    /// All withdrawals of this generation have been written to its socket.
     pub fn generation(self) -> u64 {
         self.written
     }
 }
 
 impl Peer {
-    /// Whether the neighbour may have a route of ours that it should not have. `Ours:` one that has no
-    /// session cannot be told, and is not waited for, unless it waits for us after a restart.
+    /// Whether the neighbour may have a route of ours that it should not have. `Ours:` one without a
+    /// session cannot be reached, and is not waited for, unless it waits for us after a restart.
     pub fn owes_withdrawals(&self, now: Instant) -> bool {
         match &self.established {
             Some(up) => up.adj_rib_out.owes_withdrawals(),

@@ -1,7 +1,7 @@
-//! Which addresses this machine can be reached at, interface by interface.
+//! The addresses at which this machine can be reached, by interface.
 //!
-//! Decides from the kernel's description of the machine ([`Machine`]), which [`AddressWatch`] follows. Asks
-//! nobody else.
+//! Decides from the kernel's description of the machine ([`Machine`]), which [`AddressWatch`] follows, and
+//! from nothing else.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,18 +15,18 @@ use crate::types::{InterfaceName, LocalNextHops, Prefix};
 /// Where the kernel lists its interfaces, each with the one above it.
 const INTERFACES: &str = "/sys/class/net";
 
-/// The machine's addresses, which the kernel reports as they change. It is opened by the first question,
-/// and again by each one after that failed.
+/// The machine's addresses, which the kernel reports as they change. The first query opens it, and each
+/// query after that failed tries again.
 #[derive(Debug, Default)]
 pub(super) struct AddressWatch {
     watch: Option<Watch>,
-    /// It is said once that it could not be opened, and once that it could.
+    /// A failure to open it is logged once, and so is its recovery.
     has_failed: bool,
 }
 
 impl AddressWatch {
-    /// All addresses now. An error says nothing about the addresses: whoever knows earlier ones goes on
-    /// with them.
+    /// All addresses now. An error says nothing about the addresses: a caller that knows earlier ones keeps
+    /// them.
     pub(super) fn addresses(&mut self) -> io::Result<Addresses> {
         if let Some(watch) = &self.watch {
             return Ok(Addresses::of(&watch.snapshot()));
@@ -34,7 +34,7 @@ impl AddressWatch {
         match Watch::open(Scope::default()) {
             Ok(watch) => {
                 if std::mem::take(&mut self.has_failed) {
-                    info!("the addresses of this machine can be read again");
+                    info!("reading the addresses of this machine works again");
                 }
                 Ok(Addresses::of(&self.watch.insert(watch).snapshot()))
             }
@@ -52,7 +52,7 @@ impl AddressWatch {
     }
 
     /// Waits until an interface or an address has changed. Cancel-safe; never resolves before the first
-    /// question.
+    /// query.
     pub(super) async fn changed(&mut self) {
         match &mut self.watch {
             Some(watch) => {
@@ -74,7 +74,7 @@ struct InterfaceAddress {
     other_end: Option<IpAddr>,
     /// Bits of the network that it is on.
     length: u8,
-    /// Whether others may be given it as the way to us.
+    /// Whether it may be advertised as a next hop.
     is_fit: bool,
     /// The VRF that the interface is in, or is.
     vrf: Option<String>,
@@ -86,13 +86,13 @@ pub(super) struct LocalEnd {
     /// What it may offer as next hops.
     pub(super) next_hops: LocalNextHops,
     /// The networks of all interfaces of its VRF: the session may run over the address of another
-    /// one.
+    /// interface.
     pub(super) networks: Vec<Prefix>,
 }
 
 impl LocalEnd {
-    /// The end at `local` in `vrf`. What the system does not tell is left out: then a session has a
-    /// next hop for its own family only, until the system is asked again.
+    /// The end at `local` in `vrf`. What the system does not report is left out: then a session has a
+    /// next hop for its own family only, until the next query.
     pub(super) fn at(local: SocketAddr, vrf: Option<InterfaceName>) -> Self {
         Addresses::now().unwrap_or_default().end_at(local, vrf)
     }
@@ -103,14 +103,14 @@ impl LocalEnd {
 pub(super) struct Addresses(Vec<InterfaceAddress>);
 
 impl Addresses {
-    /// Asks the system. An error says nothing about the addresses: whoever knows earlier ones goes
-    /// on with them.
+    /// Queries the system. An error says nothing about the addresses: a caller that knows earlier ones
+    /// keeps them.
     pub(super) fn now() -> io::Result<Self> {
         fairway_netlink::read(Scope::default()).map(|machine| Self::of(&machine))
     }
 
-    /// Those of `machine`, by interface. An address whose interface is not described belongs to one that is
-    /// about to come or go.
+    /// Those of `machine`, by interface. An address of an interface that is not described belongs to one
+    /// that is about to come or go.
     pub(super) fn of(machine: &Machine) -> Self {
         let addresses = machine.addresses().filter_map(|it| {
             let interface = machine.link(it.index)?.name.clone();
@@ -120,8 +120,8 @@ impl Addresses {
         Self(addresses.collect())
     }
 
-    /// Whether `remote` is on a network of this machine, in `vrf`: also where our address there is
-    /// not to be given to others.
+    /// Whether `remote` is on a network of this machine, in `vrf`: also where our address there must
+    /// not be advertised.
     pub(super) fn are_beside(&self, remote: IpAddr, vrf: Option<InterfaceName>) -> bool {
         let mut networks = self.0.iter().filter(|it| it.is_in(vrf)).filter_map(|it| it.network());
         networks.any(|network| network.contains(remote))

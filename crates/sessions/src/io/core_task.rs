@@ -1,9 +1,8 @@
 //! The task that drives the speaker: its clock, its sockets, its log.
 //!
-//! One loop: something happened, the speaker hears of it, what it wants done is done, sockets with
-//! room are filled, sleep until the next deadline. Everything it waits for is cancel-safe (`recv`,
-//! `changed`, a sleep), and nothing it does waits. What follows from an event is
-//! [`crate::speaker::Speaker`]'s.
+//! One loop: pass each event to the speaker, carry out its actions, fill the sockets that have room,
+//! sleep until the next deadline. Everything that it waits for is cancel-safe (`recv`, `changed`, a
+//! sleep), and no action waits. What follows from an event is [`crate::speaker::Speaker`]'s.
 
 mod addresses;
 mod bfd;
@@ -33,7 +32,7 @@ use crate::speaker::{Action, Event, Guard, PeerAction, Speaker};
 use crate::time::Instant;
 use crate::types::PeerKey;
 
-/// Events handled before sockets are filled and deadlines looked at: a quarter of a megabyte of
+/// Events handled before the loop fills sockets and checks deadlines: a quarter of a megabyte of
 /// UPDATEs at most.
 const BURST_MAX: usize = 16;
 
@@ -41,21 +40,21 @@ const BURST_MAX: usize = 16;
 /// enough that a full table needs few turns.
 const TRANSMIT_LENGTH_BYTES: usize = 64 * 1024;
 
-/// What the backend asks.
+/// What the backend requests.
 #[derive(Debug)]
 pub(super) enum Command {
     /// A snapshot.
     View(ViewScope, oneshot::Sender<BgpView>),
     /// Reset or refresh a session.
     Clear(PeerKey, Clear, oneshot::Sender<Result<(), ClearError>>),
-    /// End all sessions; answered when everything is on its way.
+    /// End all sessions; answered when every NOTIFICATION is on its way.
     Shutdown(Leave, oneshot::Sender<()>),
 }
 
 /// What the links of every neighbour need of the loop.
 #[derive(Debug)]
 pub(super) struct Surroundings {
-    /// Where their tasks report.
+    /// Where their tasks send events.
     pub(super) events: mpsc::Sender<NetworkEvent>,
     /// Tasks that must end before the process may.
     pub(super) tasks: TaskTracker,
@@ -71,9 +70,9 @@ pub(super) struct CoreTask {
     surroundings: Surroundings,
     /// What runs for each peer of the speaker.
     neighbours: BTreeMap<PeerKey, Neighbour>,
-    /// Where it is said up to which generation everybody knows what is gone.
+    /// Publishes the generation up to which all withdrawals have been written to all peers.
     withdrawn: watch::Sender<u64>,
-    /// Where it is counted how often something changed, and whether it has since.
+    /// Publishes a count of changes, and whether anything has changed since the last count.
     changed: watch::Sender<u64>,
     has_changed: bool,
     listeners: Listeners,
@@ -109,12 +108,12 @@ impl CoreTask {
         }
     }
 
-    /// Where it is said up to which generation everybody knows what is gone.
+    /// The generation up to which all withdrawals have been written to all peers.
     pub(super) fn withdrawn(&self) -> watch::Receiver<u64> {
         self.withdrawn.subscribe()
     }
 
-    /// Where it is said how often sessions, or what neighbours were told, changed.
+    /// The count of changes to sessions and to what was advertised to peers.
     pub(super) fn changed(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -127,7 +126,7 @@ impl CoreTask {
         mut network: mpsc::Receiver<NetworkEvent>,
     ) {
         loop {
-            // Without peers nothing of the machine needs to be known.
+            // Without peers no fact of the machine is needed.
             let looks = !self.neighbours.is_empty() || self.listeners.follows_devices();
             let look = looks.then_some(self.addresses_due);
             let deadlines = [self.speaker.next_deadline(), look, self.bfd.deadline()];
@@ -138,7 +137,7 @@ impl CoreTask {
                     Some(deadline) => tokio::time::sleep_until(clock.at(deadline)).await,
                     None => std::future::pending().await,
                 }
-                // Readers first: a hold timer must not run out while a KEEPALIVE waits.
+                // Readers first: a hold timer must not expire while a KEEPALIVE waits.
                 tokio::task::yield_now().await;
             };
             tokio::select! {
@@ -156,7 +155,7 @@ impl CoreTask {
                         self.bfd.complete(self.view(scope), answer);
                     }
                     Some(Command::Clear(key, how, answer)) => {
-                        // Whoever asked may have stopped waiting: then nobody needs the answer.
+                        // The client may have stopped waiting: then the answer is not needed.
                         let _ = answer.send(self.clear(key, how));
                     }
                     Some(Command::Shutdown(how, done)) => {
@@ -205,13 +204,13 @@ impl CoreTask {
         }
     }
 
-    /// Something happened: the speaker hears of it, and what it wants done is done.
+    /// Passes an event to the speaker and carries out its actions.
     fn handle(&mut self, now: Instant, event: Event<'_>) {
         self.speaker.handle(now, event);
         self.carry_out(now);
     }
 
-    /// Does what the speaker wants done.
+    /// Carries out the actions of the speaker.
     fn carry_out(&mut self, now: Instant) {
         while let Some(action) = self.speaker.poll_action() {
             match action {
@@ -236,14 +235,15 @@ impl CoreTask {
                 Action::Changed => self.has_changed = true,
                 Action::SourcesSilent => {
                     warn!(
-                        "a source has not spoken: what only the earlier run announced is withdrawn"
+                        "a source is not ready in time: withdrawing routes that only the earlier run \
+                         announced"
                     );
                 }
             }
         }
     }
 
-    /// Runs `work` on what runs for one neighbour. A panic in it is a fault of ours, and ends the
+    /// Runs `work` on what runs for one neighbour. A panic in it is an internal error: it resets the
     /// session of that neighbour and nothing else.
     fn guarded<T>(
         &mut self,
@@ -260,7 +260,7 @@ impl CoreTask {
         worked
     }
 
-    /// Looks whether this machine can have a session with a neighbour.
+    /// Checks whether this machine can have a session with a neighbour.
     fn examine(&mut self, now: Instant, key: PeerKey) {
         let Some(neighbour) = self.neighbours.get(&key) else { return };
         let unsupported = neighbour.unsupported();
@@ -273,7 +273,7 @@ impl CoreTask {
         }
     }
 
-    /// Resets a session, or has its routes said again.
+    /// Resets a session, or requests or sends its routes again.
     fn clear(&mut self, key: PeerKey, how: Clear) -> Result<(), ClearError> {
         if let Some(neighbour) = self.neighbours.get(&key) {
             info!(peer = %key, name = neighbour.config().name, ?how, "cleared by the operator");

@@ -1,6 +1,6 @@
 //! Keeps a panic in the work on one neighbour from the others.
 //!
-//! Called by the speaker and the core task, which both start that neighbour over. Knows no neighbour.
+//! Called by the speaker and the core task, which both restart that neighbour. Knows no neighbour.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,7 +12,7 @@ pub(super) struct CatchUnwind;
 
 impl Guard for CatchUnwind {
     fn run<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        // Unwind-safe: whatever state the panic left is thrown away.
+        // Unwind-safe: the state that the panic left is discarded.
         catch_unwind(AssertUnwindSafe(work)).ok()
     }
 }

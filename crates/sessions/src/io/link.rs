@@ -1,4 +1,4 @@
-//! The link of an unnumbered neighbour: who is at its other end.
+//! The link of an unnumbered neighbour: which router is at its other end.
 //!
 //! One task for each such neighbour drives [`Discovery`] and reports what it finds. An interface
 //! may come, go and come back as another one of the same name.
@@ -19,11 +19,11 @@ use crate::ndp::{Discovery, Message, Packet, router_advertisement};
 use crate::time::Instant;
 use crate::types::{InterfaceName, PeerKey};
 
-/// Until a link that cannot be used is tried again, if no event says that it is another: the socket may have
-/// failed for a reason that passes.
+/// How long until a link that cannot be used is tried again, if no event reports a change: the socket may
+/// have failed for a temporary reason.
 const RETRY_WAIT: Duration = Duration::from_millis(500);
 
-/// Why no router can be heard on a link.
+/// Why no router can be discovered on a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LinkTrouble {
     #[error("there is no interface {0}")]
@@ -31,8 +31,8 @@ pub(super) enum LinkTrouble {
     #[error("interface {0} has no link-local address (is it up?)")]
     NoAddress(InterfaceName),
     #[error(
-        "router advertisements on {0} need the capability NET_RAW; only a neighbor that dials by \
-         itself is found"
+        "router discovery on {0} needs the capability NET_RAW; without it only a neighbor that dials \
+         first is found"
     )]
     NotPermitted(InterfaceName),
     #[error("router advertisements on {0}: {1}")]
@@ -87,7 +87,7 @@ impl Drop for LinkWatch {
     }
 }
 
-/// Tells the core what is new.
+/// Reports a change to the core.
 struct Reporter {
     key: PeerKey,
     interface: InterfaceName,
@@ -95,7 +95,7 @@ struct Reporter {
     state: LinkState,
 }
 
-/// The core is gone, and nobody needs the task any more.
+/// The core is gone, and the task is not needed any more.
 struct Gone;
 
 impl Reporter {
@@ -106,13 +106,13 @@ impl Reporter {
         let (peer, interface) = (self.key, self.interface);
         match (&state.router, &state.trouble) {
             (Some((address, _)), _) if self.state.router != state.router => {
-                info!(%peer, %interface, %address, "router heard");
+                info!(%peer, %interface, %address, "router discovered");
             }
             (_, Some(trouble)) if self.state.trouble.as_ref() != Some(trouble) => {
-                warn!(%peer, %interface, %trouble, "cannot look for the neighbor; trying again");
+                warn!(%peer, %interface, %trouble, "cannot discover the neighbor; trying again");
             }
             (None, None) if self.state.router.is_some() => {
-                info!(%peer, %interface, "the router is silent, and its lifetime over");
+                info!(%peer, %interface, "router lost: its lifetime expired");
             }
             _ => {}
         }
@@ -140,7 +140,7 @@ async fn watch(mut reporter: Reporter, seed: u64) {
     }
 }
 
-/// Follows the interfaces of the machine, as soon as there is a socket for that.
+/// Follows the interfaces of the machine, once there is a socket for that.
 async fn follow_machine(reporter: &mut Reporter) -> Result<Watch, Gone> {
     loop {
         let error = match Watch::open(Scope::default()) {
@@ -181,7 +181,7 @@ impl Link {
         Ok(Self { interface, index, socket, own, link_layer_address })
     }
 
-    /// Takes in what became of the interface; an error says why nothing can run over it any more.
+    /// Handles a change of the interface; an error says why nothing can run over it any more.
     fn follow(&mut self, machine: &Machine) -> Result<(), LinkTrouble> {
         let link = machine.link_named(self.interface.as_str());
         let same = link.filter(|link| link.index == self.index);
@@ -191,7 +191,7 @@ impl Link {
         if self.own.is_empty() { Err(LinkTrouble::NoAddress(self.interface)) } else { Ok(()) }
     }
 
-    /// Speaks and listens until the interface is another one or none.
+    /// Sends and listens until the interface has changed or is gone.
     async fn run(
         mut self,
         clock: Clock,
@@ -220,7 +220,7 @@ impl Link {
                 received = self.socket.receive(&mut buffer) => match received {
                     Ok(received) => self.hear(clock.now(), received, &buffer, &mut discovery),
                     Err(error) => {
-                        debug!(interface = %self.interface, %error, "cannot hear routers");
+                        debug!(interface = %self.interface, %error, "cannot receive router advertisements");
                         return Ok(());
                     }
                 },

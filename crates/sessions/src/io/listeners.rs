@@ -1,4 +1,4 @@
-//! The listening sockets: which there are, which keys they hold, who may connect.
+//! The listening sockets: which exist, which keys they hold, which addresses may connect.
 //!
 //! One for each address and VRF. Owned by the core task; accepting is [`super::listen`]'s.
 
@@ -24,9 +24,9 @@ use crate::types::{
 };
 
 /// Why a peer is not accepted, for `show`.
-const UNPROTECTED: &str = "a listener did not take its TCP-MD5 key or its TCP-AO keys (the kernel \
-                           has no TCP-AO, or bounds their number by net.core.optmem_max)";
-/// The same, where there is nothing to connect to.
+const UNPROTECTED: &str = "its TCP-MD5 or TCP-AO keys cannot be set on a listening socket (the \
+                           kernel has no TCP-AO, or net.core.optmem_max is too low)";
+/// The same, where its VRF has no listener.
 const NO_VRF: &str = "nothing listens in its VRF (is there a device of that name?)";
 
 /// See the module.
@@ -35,22 +35,22 @@ pub(super) struct Listeners {
     listen: Listen,
     events: mpsc::Sender<NetworkEvent>,
     admission: watch::Sender<Arc<Admission>>,
-    /// Those of the main table under `None`, where there are always some unless none were asked
-    /// for, or none are needed.
+    /// Those of the main table under `None`, where there is always an entry unless no address was
+    /// configured, or none is needed.
     open: BTreeMap<Option<InterfaceName>, Opened>,
     /// The VRFs that peers are in.
     wanted: BTreeSet<InterfaceName>,
-    /// Those of them that have no listener, and why, as it was logged.
+    /// VRFs of peers that have no listener, and why, as it was logged.
     missing: BTreeMap<InterfaceName, String>,
     /// The keys that all listeners of their VRF hold.
     keys: BTreeMap<PeerKey, Keys>,
-    /// Where unnumbered peers were heard: a key is for an address.
+    /// Where unnumbered peers were discovered: a key belongs to an address.
     routers: BTreeMap<PeerKey, Ipv6Addr>,
-    /// Peers whose key a listener did not take: they are not accepted.
+    /// Peers with a key that could not be set on a listener: they are not accepted.
     unprotected: BTreeSet<PeerKey>,
 }
 
-/// What the packets of a peer must be signed with: a key of TCP-MD5, or those of TCP-AO.
+/// What signs the packets of a peer: a key of TCP-MD5, or those of TCP-AO.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Keys {
     password: Option<Password>,
@@ -79,8 +79,8 @@ impl Drop for Listener {
 }
 
 impl Listeners {
-    /// Listens in the main table, if that is to be done before anybody needs it. An address that
-    /// cannot be listened on is reported once and left out; dialling goes on.
+    /// Listens in the main table, if that is to be done before a peer needs it. An address that cannot
+    /// be listened on is reported once and left out; dialling continues.
     pub(super) fn open(listen: Listen, events: mpsc::Sender<NetworkEvent>) -> Self {
         let mut listeners = Self {
             listen,
@@ -105,20 +105,20 @@ impl Listeners {
             match self.open_one(*address, None) {
                 Ok(listener) => opened.listeners.push(listener),
                 Err(error) => {
-                    warn!(%address, %error, "cannot listen for BGP there; only dialling");
+                    warn!(%address, %error, "cannot listen for BGP on this address; dialling continues");
                 }
             }
         }
         self.open.insert(None, opened);
     }
 
-    /// Whether somebody has to listen for this neighbour.
+    /// Whether a listener is needed for this neighbour.
     fn is_needed(&self, config: &PeerConfig) -> bool {
         !self.listen.only_when_needed || config.passive || config.key.is_range()
     }
 
-    /// Opens the listeners of the main table with the first who needs them, and closes them with the
-    /// last.
+    /// Opens the listeners of the main table with the first peer that needs them, and closes them with
+    /// the last.
     fn follow_need(&mut self, is_needed: bool) {
         if !self.listen.only_when_needed || is_needed == self.open.contains_key(&None) {
             return;
@@ -130,20 +130,20 @@ impl Listeners {
         }
     }
 
-    /// Where connections are accepted in the main table.
+    /// The addresses that accept connections in the main table.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let listeners = self.open.get(&None).map(|opened| &opened.listeners);
         listeners.into_iter().flatten().filter_map(|it| it.socket.local_addr().ok()).collect()
     }
 
-    /// These may connect. A peer whose key a listener does not take is dialled, with its key, but
-    /// not accepted without; every change of the desired state tries again.
+    /// Sets which peers may connect. A peer with a key that cannot be set on a listener is dialled, with the
+    /// key, but not accepted without it; every change of the desired state tries again.
     pub(super) fn admit<'a>(&mut self, configs: impl Iterator<Item = &'a PeerConfig> + Clone) {
         let keys: BTreeSet<PeerKey> = configs.clone().map(|config| config.key).collect();
         let gone: Vec<PeerKey> =
             self.keys.keys().filter(|it| !keys.contains(it)).copied().collect();
         for key in gone {
-            // A key that stays behind only keeps out an address that is no peer any more.
+            // A key that stays behind only refuses an address that is no peer any more.
             let _ = self.change_keys(key, &Keys::default());
         }
         self.routers.retain(|key, _| keys.contains(key));
@@ -162,15 +162,15 @@ impl Listeners {
         self.bound_ttl();
     }
 
-    /// Unnumbered peer `key` is at `router` now. Before that is known, none of its connections that
-    /// are signed is let in, and none that is not.
+    /// Unnumbered peer `key` is at `router` now. Before that is known, no connection from it is
+    /// accepted, signed or unsigned.
     pub(super) fn set_router(&mut self, key: PeerKey, router: Option<Ipv6Addr>) {
         if self.routers.get(&key).copied() == router {
             return;
         }
         let keys = self.keys.get(&key).cloned();
         if keys.is_some() {
-            // A key that stays behind only keeps out an address that is no peer any more.
+            // A key that stays behind only refuses an address that is no peer any more.
             let _ = self.change_keys(key, &Keys::default());
         }
         match router {
@@ -180,17 +180,20 @@ impl Listeners {
         if let Some(keys) = keys
             && let Err(cause) = self.change_keys(key, &keys)
         {
-            error!(peer = %key, %cause, "a listener did not take its keys: it is only dialled");
+            error!(
+                peer = %key, %cause,
+                "cannot set its keys on a listening socket: the peer is dialled, but not accepted"
+            );
         }
     }
 
-    /// Whether there is a VRF that may come or go.
+    /// Whether a VRF may appear or disappear.
     pub(super) fn follows_devices(&self) -> bool {
         !self.wanted.is_empty()
     }
 
-    /// Opens listeners in VRFs that have appeared, and closes those in VRFs that are gone or that
-    /// nobody is in any more.
+    /// Opens listeners in VRFs that have appeared, and closes those in VRFs that are gone or that no
+    /// peer is in any more.
     pub(super) fn follow_devices(&mut self) {
         let Self { open, wanted, missing, .. } = self;
         missing.retain(|vrf, _| wanted.contains(vrf));
@@ -214,8 +217,8 @@ impl Listeners {
                     if self.missing.get(&vrf) != Some(&why) {
                         warn!(
                             %vrf, %error,
-                            "cannot listen for BGP in the VRF; trying again, and silent until the \
-                             reason changes"
+                            "cannot listen for BGP in the VRF; trying again (not logged again \
+                             until the reason changes)"
                         );
                         self.missing.insert(vrf, why);
                     }
@@ -254,7 +257,7 @@ impl Listeners {
         Ok(Listener { socket, task })
     }
 
-    /// Packets that come from further than any peer may be are not even answered.
+    /// Packets from further away than any peer may be are not even answered.
     fn bound_ttl(&self) {
         let admission = self.admission.borrow();
         for (vrf, opened) in &self.open {
@@ -262,8 +265,8 @@ impl Listeners {
                 let Ok(local) = socket.local_addr() else { continue };
                 let least = admission.ttl_min_of_all(*vrf, AddressFamily::of(local.ip()));
                 if let Err(error) = sockopt::set_ttl_min(&**socket, local.ip(), least) {
-                    // Each session still bounds its own.
-                    warn!(%error, least, "cannot bound the TTL of a listener");
+                    // Each session still sets its own minimum.
+                    warn!(%error, least, "cannot set the minimum TTL of a listening socket");
                 }
             }
         }
@@ -283,11 +286,11 @@ impl Listeners {
                 match tcp_ao::supports(tcp_ao) {
                     Ok(()) => error!(
                         peer = %key, name, %cause,
-                        "a listener did not take the TCP-MD5 key or the TCP-AO keys (the kernel \
-                         bounds their number by net.core.optmem_max): connections from this peer \
+                        "cannot set the TCP-MD5 key or the TCP-AO keys on a listening socket (if there \
+                         are many keys, raise net.core.optmem_max): connections from this peer \
                          are refused"
                     ),
-                    // That is said of the peer itself; a range is none.
+                    // For a single peer this is logged elsewhere; a range is no peer.
                     Err(why) if key.is_range() => {
                         error!(peer = %key, name, %why, "connections from this range are refused");
                     }
@@ -311,7 +314,7 @@ impl Listeners {
             change_keys_of(listener, local, remote, &before, wanted)
         });
         if changed.is_err() {
-            // As far as it came: the next attempt begins with none.
+            // Undo what was set: the next attempt begins with none.
             for (listener, local) in listeners() {
                 for some in [&before, wanted] {
                     let _ = change_keys_of(listener, local, remote, some, &Keys::default());
@@ -323,7 +326,7 @@ impl Listeners {
         changed
     }
 
-    /// Whom a key of `key` is for.
+    /// The addresses that a key of `key` applies to.
     fn remote(&self, key: PeerKey) -> Remote {
         let router = self.routers.get(&key).map(|router| IpAddr::V6(*router));
         router.map_or(key.remote, Remote::Address)
@@ -342,7 +345,7 @@ fn change_keys_of(
     let peers = match remote {
         Remote::Address(address) => Prefix::host(address),
         Remote::Range(range) => range,
-        // Of an unnumbered one it is not known yet whom it is for.
+        // The address of an unnumbered one is not known yet.
         Remote::Interface(_) => return Ok(()),
     };
     if before == wanted || peers.family() != AddressFamily::of(local) {
@@ -392,7 +395,7 @@ mod tests {
         assert_eq!(listeners.not_accepted(peers[0].key), Some(NO_VRF));
         assert_eq!(listeners.not_accepted(peers[1].key), None);
         listeners.admit(peers[1..].iter());
-        assert_eq!(listeners.not_accepted(peers[0].key), None, "nobody wants it any more");
+        assert_eq!(listeners.not_accepted(peers[0].key), None, "it is not needed any more");
     }
 
     /// Any device can be bound to; the loopback one is on every machine.

@@ -21,9 +21,9 @@ use crate::types::PeerKey;
 /// that a flood fills the sockets and not our memory (each holds at most one read, 16 KiB, and no
 /// connection has more than two).
 const EVENTS_MAX: usize = 256;
-/// Questions that may wait: each is one `show`.
+/// Requests that may wait: each is one `show`.
 const COMMANDS_MAX: usize = 16;
-/// How long leaving may take.
+/// How long the shutdown may take.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where connections are accepted.
@@ -31,7 +31,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Listen {
     /// The addresses and ports; none: only dial.
     pub addresses: Vec<SocketAddr>,
-    /// Only while a neighbour can come no other way, because it is passive for us or one of a range:
+    /// Only while a neighbour can come no other way, because it is passive for us or in a listen range:
     /// another daemon may own the port meanwhile.
     pub only_when_needed: bool,
 }
@@ -48,7 +48,7 @@ impl Listen {
     }
 }
 
-/// BGP sessions of our own.
+/// Fairway's own BGP sessions.
 #[derive(Debug)]
 pub struct NativeBackend {
     desired: watch::Sender<Handed>,
@@ -61,8 +61,8 @@ pub struct NativeBackend {
 
 impl NativeBackend {
     /// Starts the tasks. An address that cannot be listened on is reported once and left out;
-    /// dialling goes on. `seed` decides the jitter of the timers. `earlier` is what an earlier run
-    /// left behind, if one did and it is known.
+    /// dialling continues. `seed` decides the jitter of the timers. `earlier` is the state that an
+    /// earlier run left behind, if it is known.
     ///
     /// Must be called inside a tokio runtime.
     pub fn start(listen: Listen, bfd: BfdOptions, seed: u64, earlier: Option<EarlierRun>) -> Self {
@@ -78,7 +78,7 @@ impl NativeBackend {
         Self { desired, commands, withdrawn, changed, tasks, listening }
     }
 
-    /// The addresses that it accepts connections on since the start.
+    /// The addresses that have accepted connections since the start.
     pub fn listening(&self) -> &[SocketAddr] {
         &self.listening
     }
@@ -122,7 +122,7 @@ impl Backend for NativeBackend {
         let mut withdrawn = self.withdrawn.clone();
         Box::pin(async move {
             if withdrawn.wait_for(|it| *it >= generation).await.is_err() {
-                // Nobody will be told any more.
+                // No withdrawal will be written any more.
                 std::future::pending::<()>().await;
             }
         })
@@ -139,7 +139,7 @@ impl Backend for NativeBackend {
             let _ = self.ask(|done| Command::Shutdown(how, done)).await;
             self.tasks.close();
             if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await.is_err() {
-                warn!("not every neighbour closed its side in time");
+                warn!("some neighbours did not close their connections in time");
             }
         })
     }

@@ -1,7 +1,7 @@
-//! What runs for one neighbour: its links and dials, and what the log says of it.
+//! What runs for one neighbour: its links and dials, and its log lines.
 //!
-//! Does what the pure speaker wants done for its peer of the same key. Knows no route. Called by the
-//! core task, which owns it.
+//! Carries out the actions of the pure speaker for its peer of the same key. Knows no route. Called by
+//! the core task, which owns it.
 
 mod log;
 
@@ -26,7 +26,7 @@ use crate::speaker::PeerAction;
 use crate::time::Instant;
 use crate::types::{PeerConfig, PeerKey, Remote};
 
-/// What connections, dials and listeners report of a neighbour.
+/// What connections, dials and listeners report about a neighbour.
 #[derive(Debug)]
 pub(super) struct NetworkEvent {
     /// The neighbour.
@@ -38,7 +38,7 @@ pub(super) struct NetworkEvent {
 /// See [`NetworkEvent`].
 #[derive(Debug)]
 pub(super) enum News {
-    /// What is known of the link of an unnumbered neighbour has changed.
+    /// The state of an unnumbered neighbour's link has changed.
     Link(LinkState),
     /// The neighbour dialled us.
     Accepted { stream: TcpStream, remote: SocketAddr, end: LocalEnd },
@@ -46,9 +46,9 @@ pub(super) enum News {
     Connected { id: ConnectionId, stream: TcpStream, end: LocalEnd },
     /// A dial failed.
     ConnectFailed { id: ConnectionId, why: String },
-    /// Bytes came. The next are read when the permit is dropped.
+    /// Bytes were received. The next are read when the permit is dropped.
     Received { id: ConnectionId, bytes: Bytes, permit: OwnedSemaphorePermit },
-    /// What was given to the writer has left.
+    /// What was given to the writer has been written.
     Written { id: ConnectionId },
     /// The connection ended, in order or with an error.
     Closed { id: ConnectionId, why: Option<String> },
@@ -60,20 +60,20 @@ pub(super) struct Neighbour {
     config: PeerConfig,
     links: BTreeMap<ConnectionId, Link>,
     pub(super) dials: BTreeMap<ConnectionId, AbortHandle>,
-    /// What is known of its link, and who finds out, where it is unnumbered.
+    /// The state of its link, and the task that discovers the router, where it is unnumbered.
     link: LinkState,
     _watch: Option<LinkWatch>,
     /// Dials that failed one after the other: each tries another key of TCP-AO.
     dials_failed: usize,
-    /// The failure that was logged last, so that the same one is not logged for ever.
+    /// The failure that was logged last, so that the same one is not logged repeatedly.
     logged_failure: Option<String>,
-    /// When a malformed UPDATE was logged last, and how many came since.
+    /// When a malformed UPDATE was logged last, and how many were received since.
     malformed_logged_at: Option<Instant>,
     malformed_unlogged: u64,
 }
 
 impl Neighbour {
-    /// A neighbour for which nothing runs yet, but for who watches the link of an unnumbered one.
+    /// A neighbour for which nothing runs yet, except discovery on the link of an unnumbered one.
     pub(super) fn new(config: PeerConfig, surroundings: &Surroundings) -> Self {
         let key = config.key;
         let Surroundings { events, seed, .. } = surroundings;
@@ -96,7 +96,7 @@ impl Neighbour {
         &self.config
     }
 
-    /// Other settings. Connections that had to go for them are gone: the others live on with the new
+    /// New settings. Connections that must end because of them are gone: the others stay, with the new
     /// keys.
     pub(super) fn reconfigure(&mut self, config: PeerConfig) {
         self.config = config;
@@ -104,14 +104,14 @@ impl Neighbour {
         self.follow_keys();
     }
 
-    /// What is known of its link. Says whether there is another router on it than before.
+    /// The new state of its link. Returns whether the router on it has changed.
     pub(super) fn set_link(&mut self, link: LinkState) -> bool {
         let is_new = link.router.is_some() && link.router != self.link.router;
         self.link = link;
         is_new
     }
 
-    /// Does what the speaker wants done.
+    /// Carries out one action of the speaker.
     pub(super) fn act(&mut self, now: Instant, action: PeerAction, surroundings: &Surroundings) {
         match action {
             PeerAction::Connect(id) => self.connect(id, &surroundings.events),
@@ -125,14 +125,14 @@ impl Neighbour {
             }
             PeerAction::StartedOver(farewell) => self.start_over(&farewell),
             PeerAction::Report(report) => self.log(now, report),
-            // The core task's, which owns all of them.
+            // Handled by the core task, which owns all neighbours.
             PeerAction::Configured(_) | PeerAction::Removed => {}
         }
     }
 
-    /// Ends everything: the peer is another incarnation from now on.
+    /// Ends everything: the peer has a new incarnation from now on.
     fn start_over(&mut self, farewell: &Bytes) {
-        error!(peer = %self.config.key, "a fault of ours: its session is ended and begins anew");
+        error!(peer = %self.config.key, "internal error: session reset, restarting");
         for link in std::mem::take(&mut self.links).into_values() {
             link.finish(Some(farewell.clone()));
         }
@@ -166,13 +166,13 @@ impl Neighbour {
                 }
                 Err(error) => News::ConnectFailed { id, why: error.to_string() },
             };
-            // Without a core there is nobody to tell.
+            // The core is gone: there is no receiver.
             let _ = events.send(NetworkEvent { key, news }).await;
         });
         self.dials.insert(id, task.abort_handle());
     }
 
-    /// The router of its link, where it is unnumbered and one was heard.
+    /// The router of its link, where it is unnumbered and one was discovered.
     pub(super) fn router(&self) -> Option<Ipv6Addr> {
         self.link.router.map(|(address, _)| address)
     }
@@ -191,13 +191,13 @@ impl Neighbour {
         }
     }
 
-    /// A dial came to nothing.
+    /// A dial failed.
     pub(super) fn dial_failed(&mut self, id: ConnectionId) {
         self.dials.remove(&id);
         self.dials_failed = self.dials_failed.wrapping_add(1);
     }
 
-    /// A dial succeeded: `None` if it was given up meanwhile.
+    /// A dial succeeded: `None` if it was cancelled meanwhile.
     pub(super) fn dial_succeeded(
         &mut self,
         id: ConnectionId,
@@ -237,14 +237,14 @@ impl Neighbour {
         self.links.insert(id, Link::start(self.config.key, id, stream, keys, events, tasks));
     }
 
-    /// Listeners hold the keys of an unnumbered neighbour only once it was heard. A connection from
-    /// before that, or from another address of the link, is not let in without them.
+    /// Listeners hold the keys of an unnumbered neighbour only once its router was discovered. A
+    /// connection from before that, or from another address of the link, is not accepted without them.
     fn is_from_router(&self, remote: IpAddr) -> Result<(), String> {
         let PeerConfig { key, password, tcp_ao, .. } = &self.config;
         let has_keys = password.is_some() || !tcp_ao.is_empty();
         let router = self.link.router.map(|(address, _)| IpAddr::V6(address));
         if key.interface().is_some() && has_keys && router != Some(remote) {
-            return Err("it was not heard as the router of the link, whose keys are known".into());
+            return Err("it does not come from the router that was discovered on the link".into());
         }
         Ok(())
     }
@@ -254,8 +254,8 @@ impl Neighbour {
         tcp_ao::supports(&self.config.tcp_ao).err()
     }
 
-    /// Brings the keys of all connections up to date. One that cannot be is left as it is: the
-    /// hold timer knows whether it still works.
+    /// Updates the keys of all connections. A connection that cannot be updated is left as it is: the
+    /// hold timer detects whether it still works.
     fn follow_keys(&mut self) {
         let config = &self.config;
         let (peer, name) = (config.key, &config.name);
@@ -268,17 +268,17 @@ impl Neighbour {
                     if !changes.is_empty() && keys.is_rolling(config) {
                         info!(
                             %peer, name,
-                            "TCP-AO: a key that is no longer in the list stays until the neighbour \
-                             uses another"
+                            "TCP-AO: a key that was removed from the list stays until the neighbour \
+                             uses another one"
                         );
                     }
                 }
-                Err(cause) => warn!(%peer, name, %cause, "a connection did not take its keys"),
+                Err(cause) => warn!(%peer, name, %cause, "cannot set the keys of a connection"),
             }
         }
     }
 
-    /// Looks whether old keys are still in use.
+    /// Checks whether old keys are still in use.
     pub(super) fn follow_rollover(&mut self) {
         let config = &self.config;
         let mut keys = self.links.values().filter_map(|link| link.keys.as_ref());
@@ -299,7 +299,7 @@ impl Neighbour {
         let remote = stream.peer_addr().map_err(text)?;
         stream.set_nodelay(true).map_err(text)?;
         sockopt::set_network(stream, local.ip(), config.ttl()).map_err(|it| it.to_string())?;
-        // An accepted connection has that of its listener, which suits others, too.
+        // An accepted connection inherits that of its listener, which suits other peers, too.
         let least = config.ttl_min().unwrap_or(0);
         sockopt::set_ttl_min(stream, local.ip(), least).map_err(|it| it.to_string())?;
         sockopt::set_keepalive(stream).map_err(|it| it.to_string())?;

@@ -51,7 +51,7 @@ pub struct AdjRibOut {
     end_of_rib: FamilySet,
     /// End-of-RIB markers are held back: the initial routes are not complete yet.
     end_of_rib_held: bool,
-    /// Families whose End-of-RIB marker was sent.
+    /// Families for which the End-of-RIB marker was sent.
     end_of_rib_sent: PerFamily<bool>,
 }
 

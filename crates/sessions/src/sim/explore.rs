@@ -1,8 +1,8 @@
-//! Two speakers without a clock or chance of their own: the caller chooses what happens next, so
+//! Two speakers without a clock or randomness of their own: the caller chooses what happens next, so
 //! that every order can be tried.
 //!
-//! A state is named by the choices that lead to it, and made again from them: the machines need no
-//! copying for tests' sake.
+//! A state is named by the choices that lead to it, and recreated from them: the machines need no
+//! copying for tests.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::types::PeerConfig;
 /// What may happen next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Choice {
-    /// The next thing on its way to this end arrives: the news that a dial was answered, an OPEN, a
-    /// KEEPALIVE, any other message, a FIN, a reset.
+    /// The next thing on its way to this end arrives: the answer to a dial, an OPEN, a KEEPALIVE, any other
+    /// message, a FIN, a reset.
     Deliver { wire: usize, end: usize },
     /// A dial reaches the other side, which accepts it.
     Accept { dial: usize },
     /// A dial is refused.
     Refuse { dial: usize },
-    /// The next timer of this side expires. Time goes on to then.
+    /// The next timer of this side expires. Time advances to then.
     Timer { side: usize },
-    /// Somebody on the way ends the stream to this end, in order.
+    /// Something on the way ends the stream to this end, in order.
     Fin { wire: usize, end: usize },
     /// The connection is reset; what is on its way is lost.
     Reset { wire: usize },
@@ -82,7 +82,7 @@ impl Crossing {
         waiting.collect()
     }
 
-    /// Whose timer is next; both when they expire at once.
+    /// The side with the earlier timer; both when they expire at once.
     fn timers(&self) -> Vec<Choice> {
         let deadlines = [0, 1].map(|side| self.sides[side].peer().next_deadline());
         let first = deadlines.iter().flatten().min();
@@ -90,7 +90,7 @@ impl Crossing {
         next.map(|side| Choice::Timer { side }).collect()
     }
 
-    /// Lets one of [`Crossing::choices`] happen, and holds both sides to the rules.
+    /// Lets one of [`Crossing::choices`] happen, and checks the rules on both sides.
     pub(super) fn take(&mut self, choice: Choice) {
         match choice {
             Choice::Deliver { wire, end } => self.deliver(wire, end),
@@ -159,7 +159,7 @@ impl Crossing {
             }
         }
         let states = [0, 1].map(|side| self.sides[side].peer().state());
-        panic!("{states:?} at {:?}, {bound:?} after everything was well", self.now);
+        panic!("{states:?} at {:?}, {bound:?} after the last fault", self.now);
     }
 
     fn is_converged(&self) -> bool {

@@ -1,19 +1,19 @@
-//! What goes wrong in a box, and how often.
+//! The faults of a simulation, and how often they happen.
 
 /// Each fault with its chance in a hundred for each second of the faulty time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
     /// Every connection is reset; bytes in flight are lost.
     pub reset: u64,
-    /// One connection of those that there are is reset.
+    /// One of the open connections is reset.
     pub reset_one: u64,
-    /// One direction of one connection stands still for a while, and goes on.
+    /// One direction of one connection stands still for a while, and continues.
     pub stall: u64,
-    /// One connection is gone without a FIN; only a timer finds out.
+    /// One connection is gone without a FIN; only a timer detects it.
     pub vanish: u64,
     /// Nothing moves between the two for a while.
     pub partition: u64,
-    /// Nothing reaches one of the two for a while; the other hears all.
+    /// Nothing reaches one of the two for a while; the other receives everything.
     pub partition_one_way: u64,
     /// One side refuses for a while: it resets dials, or accepts them and closes at once, with or
     /// without a NOTIFICATION.
@@ -84,11 +84,11 @@ impl Faults {
 /// How a side refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Nobody listens.
+    /// Nothing listens.
     Reset,
     /// Accepts, and closes at once.
     Close,
-    /// Accepts, says Cease/Connection Rejected, and closes.
+    /// Accepts, sends Cease/Connection Rejected, and closes.
     Notification,
 }
 

@@ -1,5 +1,5 @@
-//! What a speaker must have of its neighbour's routes, by the book: RFC 4724 §4.2 and RFC 8538 §4
-//! a second time, from the bytes that arrived. The router's table is held against this one.
+//! What a speaker must have of its neighbour's routes: RFC 4724 §4.2 and RFC 8538 §4 implemented a
+//! second time, from the bytes that arrived. The router's table is compared with this one.
 //!
 //! Shares with the speaker what reads bytes, and nothing that decides.
 
@@ -15,27 +15,27 @@ use crate::wire::{
     Capability, Framing, MessageType, Notification, Open, RestartOffer, Update, UpdateContext,
 };
 
-/// What a neighbour that is back has not said again by then goes.
+/// When routes that a neighbour does not send again after it is back are removed.
 const BACK_TIME_MAX: Duration = Duration::from_secs(360);
 
 /// One route.
 #[derive(Debug, Clone)]
 struct Had {
     communities: Vec<Community>,
-    /// How many sessions have ended since it was said.
+    /// How many sessions have ended since it was announced.
     losses: u32,
 }
 
-/// Why a prefix went.
+/// Why a prefix was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
     /// The neighbour withdrew it.
     Withdrawn,
-    /// The neighbour said that it had said everything.
+    /// The neighbour sent End-of-RIB.
     NotSaidAgain,
     /// The session ended in a way that keeps nothing.
     ForGood,
-    /// A second session ended, and had not said it.
+    /// A second session ended, and had not announced it.
     LostTwice,
     /// The neighbour is back, and forwarded nothing meanwhile.
     NotForwarded,
@@ -48,9 +48,9 @@ pub(super) enum Gone {
 /// How a prefix came to stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kept {
-    /// It was stale, and said again.
+    /// It was stale, and announced again.
     SaidAgain,
-    /// The same, and it was not said between two losses.
+    /// The same, and it was not announced between two losses.
     SaidAgainAfterTwoLosses,
 }
 
@@ -62,19 +62,19 @@ struct Heard {
     updates: Vec<Update>,
 }
 
-/// A table by the book.
+/// The expected table.
 #[derive(Debug)]
 pub(super) struct Helper {
     config: PeerConfig,
     table: BTreeMap<Prefix, Had>,
     heard: BTreeMap<ConnectionId, Heard>,
-    /// The session, and what the neighbour said in it of its restarts, if that is worth anything.
+    /// The session, and what the neighbour advertised in it about its restarts, if that counts.
     session: Option<(ConnectionId, Option<RestartOffer>)>,
-    /// When what is stale goes.
+    /// When stale routes are removed.
     stale_until: PerFamily<Option<Instant>>,
-    /// When that goes which had not been said between two losses (RFC 8538 §4.1).
+    /// When routes are removed that had not been announced between two losses (RFC 8538 §4.1).
     oldest_until: PerFamily<Option<Instant>>,
-    /// What went, and why.
+    /// What was removed, and why.
     pub(super) gone: Vec<(Prefix, Gone)>,
     /// How others came to stay.
     pub(super) is_kept: BTreeSet<Kept>,
@@ -121,7 +121,7 @@ impl Helper {
         }
     }
 
-    /// The session is up over `id`: what it does not promise to have kept is gone.
+    /// The session is up over `id`: what it does not advertise to have kept is removed.
     pub(super) fn is_up(&mut self, now: Instant, id: ConnectionId) {
         let heard = self.heard.entry(id).or_default();
         let offer = heard.offer.clone().filter(|_| self.config.graceful_restart.is_some());
@@ -177,8 +177,7 @@ impl Helper {
         self.is_new = true;
     }
 
-    /// The operator clears the session: who does so while there is none wants to be rid of what is
-    /// kept.
+    /// The operator clears the session: clearing it while there is none removes what is kept.
     pub(super) fn is_cleared(&mut self) {
         if self.session.is_none() {
             for family in AddressFamily::ALL {
@@ -211,7 +210,7 @@ impl Helper {
         self.next_deadline().is_some()
     }
 
-    /// Takes in what came over the session.
+    /// Processes what came over the session.
     fn catch_up(&mut self) {
         let Some(heard) = self.session.as_ref().and_then(|(id, _)| self.heard.get_mut(id)) else {
             return;
@@ -241,7 +240,7 @@ impl Helper {
         }
     }
 
-    /// What is stale goes.
+    /// Stale routes are removed.
     fn sweep(&mut self, family: AddressFamily, why: Gone) {
         self.remove(family, why, |had| had.losses > 0);
         self.is_fresh(family);
@@ -263,7 +262,7 @@ impl Helper {
         self.is_new = true;
     }
 
-    /// The speaker has acted on everything that it heard: its table is this one.
+    /// The speaker has processed everything that it received: its table is this one.
     pub(super) fn check(&mut self, now: Instant, peer: &Peer, rib: &LocRib) {
         self.catch_up();
         if !std::mem::take(&mut self.is_new) {

@@ -1,5 +1,5 @@
-//! What a speaker heard, did and said, as JSON lines: printed when a schedule fails, and the form
-//! in which sessions with real routers are kept.
+//! What a speaker received, did and sent, as JSON lines: printed when a schedule fails, and the form in
+//! which sessions with real routers are kept.
 
 use std::collections::BTreeMap;
 
@@ -27,32 +27,32 @@ pub(super) struct Line {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum What {
-    /// Heard: the process starts.
+    /// Input: the process starts.
     Started,
-    /// Heard: the process ends.
+    /// Input: the process ends.
     Stopped { how: String },
-    /// Heard: the neighbour dialled.
+    /// Input: the neighbour dialled.
     Accepted,
-    /// Heard: a dial succeeded.
+    /// Input: a dial succeeded.
     Connected,
-    /// Heard: a dial failed.
+    /// Input: a dial failed.
     ConnectFailed { why: String },
-    /// Heard: bytes.
+    /// Input: bytes.
     Received { bytes: Hex },
-    /// Heard: the end of the connection.
+    /// Input: the end of the connection.
     Closed { why: Option<String> },
-    /// Heard: it may be time for something.
+    /// Input: a deadline may have passed.
     Tick,
-    /// Done: a dial.
+    /// Output: a dial.
     Dials,
-    /// Done: bytes written.
+    /// Output: bytes written.
     Sends { bytes: Hex },
-    /// Done: the connection closed.
+    /// Output: the connection closed.
     Closes,
 }
 
 impl What {
-    /// Whether the speaker did this, rather than heard it.
+    /// Whether this is an output of the speaker.
     pub(super) fn is_done(&self) -> bool {
         matches!(self, Self::Dials | Self::Sends { .. } | Self::Closes)
     }
@@ -96,7 +96,7 @@ impl Log {
         Self { side, lines: keep.then(Vec::new), connections: BTreeMap::new() }
     }
 
-    /// Takes a note. `what` is only made when somebody will read it.
+    /// Takes a note. `what` is only made when it will be printed.
     pub(super) fn note(
         &mut self,
         now: Instant,

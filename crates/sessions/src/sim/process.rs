@@ -1,5 +1,5 @@
-//! The process around a speaker: what it finds on its disk, what its sources have said, and what the
-//! neighbour may be told of its restart meanwhile (RFC 4724 §4.1). Knows no route of the neighbour.
+//! The process around a speaker: what it finds on its disk, which sources are ready, and what it may
+//! advertise about its restart meanwhile (RFC 4724 §4.1). Knows no route of the neighbour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::types::{Community, PeerConfig, PeerKey, Prefix};
 /// Prefixes, and what each is announced with.
 pub(super) type Routes = BTreeMap<Prefix, Community>;
 
-/// What a process that begins finds of the one before.
+/// What a process finds of the one before when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// What that announced last.
@@ -30,21 +30,21 @@ pub(super) struct Process {
     config: PeerConfig,
     /// Counts the desired states that were handed over.
     generation: u64,
-    /// What is configured; the sources may not have said so yet.
+    /// What is configured; the sources may not have reported it yet.
     pub(super) wanted: Routes,
-    /// The sources have not said everything.
+    /// Not all sources are ready.
     awaits_sources: bool,
     /// What was announced last, and before that, as it stands on the disk.
     written: [Vec<DesiredRoute>; 2],
     started_at: Instant,
-    /// What it may say of its restart in the first OPENs.
+    /// What it may advertise about its restart in the first OPENs.
     own: OwnRestart,
     /// Sessions so far.
     pub(super) sessions: u64,
 }
 
 impl Process {
-    /// The first one, which finds nothing and is told everything at once.
+    /// The first one, which finds nothing and gets everything at once.
     pub(super) fn first(config: &PeerConfig) -> Self {
         Self {
             config: config.clone(),
@@ -80,17 +80,17 @@ impl Process {
         routes.map(|routes| EarlierRun { routes, forwarding })
     }
 
-    /// This is originated now, and soon on the disk.
+    /// This is originated now, and soon written to disk.
     pub(super) fn write<'a>(&mut self, routes: impl Iterator<Item = &'a DesiredRoute>) {
         let [last, _] = std::mem::take(&mut self.written);
         self.written = [routes.cloned().collect(), last];
     }
 
-    /// What the sources have said so far.
+    /// What the sources have reported so far.
     pub(super) fn desired(&mut self) -> Desired {
         self.generation += 1;
         let peers = Arc::new(BTreeSet::from([self.config.key]));
-        // Half of the sources speak at once.
+        // Half of the sources report at once.
         let known =
             self.wanted.iter().filter(|(prefix, _)| !self.awaits_sources || is_even(prefix));
         Desired {
@@ -102,13 +102,13 @@ impl Process {
         }
     }
 
-    /// The sources have said everything. Says whether that is news.
+    /// All sources are ready. Returns whether that is a change.
     pub(super) fn sources_speak(&mut self) -> bool {
         std::mem::take(&mut self.awaits_sources)
     }
 
-    /// Whether what is announced may lack something that is configured: the sources are silent, and
-    /// half the restart time is over.
+    /// Whether what is announced may lack something that is configured: the sources are not ready, and half
+    /// the restart time is over.
     pub(super) fn is_incomplete(&self, now: Instant) -> bool {
         let restart_time = self.config.graceful_restart.unwrap_or_default().restart_time();
         self.awaits_sources && now >= self.started_at + restart_time / 2
@@ -119,7 +119,7 @@ impl Process {
         self.awaits_sources && !self.is_incomplete(now)
     }
 
-    /// What an OPEN says of the restart.
+    /// What an OPEN advertises about the restart.
     pub(super) fn own_restart(&self, now: Instant) -> OwnRestart {
         let restart_time = self.config.graceful_restart.unwrap_or_default().restart_time();
         let is_first = self.sessions == 0;

@@ -1,4 +1,4 @@
-//! Plays a log back to a real speaker: what it heard, at the times at which it heard it.
+//! Replays a log to a real speaker: its inputs, at the times at which they came.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,16 +26,16 @@ pub(super) fn parse(text: &str) -> serde_json::Result<(Heading, Vec<Line>)> {
     Ok((serde_json::from_str(heading)?, lines))
 }
 
-/// A speaker that hears a log.
+/// A speaker that replays a log.
 #[derive(Debug)]
 pub(super) struct Replay {
     pub(super) router: Router,
     pub(super) now: Instant,
-    /// The log tells of every tick and dial: it is of a simulated speaker. One that was taken from
-    /// the network does not; there, the speaker has its own timers, and dials that nobody was seen
-    /// to answer are refused.
+    /// The log contains every tick and dial: it is of a simulated speaker. One that was taken from the
+    /// network does not; there, the speaker has its own timers, and dials without a recorded answer are
+    /// refused.
     is_complete: bool,
-    /// Numbers of dials that the log tells of.
+    /// Numbers of dials that the log contains.
     dials: VecDeque<usize>,
     connections: BTreeMap<usize, ConnectionId>,
 }
@@ -53,13 +53,13 @@ impl Replay {
         }
     }
 
-    /// Hears one line. What the speaker did itself is not heard again.
+    /// Processes one line. The speaker's own outputs are skipped.
     pub(super) fn hear(&mut self, line: &Line) {
         let at = Instant::from_micros(line.at_micros);
         self.tick_until(at, (line.what == What::Connected).then_some(line.connection));
         self.now = at;
         let known = self.connections.get(&line.connection).copied();
-        // A simulated speaker also hears of connections that it never had.
+        // A simulated speaker also gets events of connections that it never had.
         let known = known.or_else(|| self.is_complete.then(ConnectionId::default));
         let router = &mut self.router;
         match (&line.what, known) {

@@ -1,4 +1,4 @@
-//! How a process ends and begins again, at any moment: another part of [`World`].
+//! How a process ends and restarts, at any moment: another part of [`World`].
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::wire::{Capability, Framing, MessageType, Open};
 pub(super) enum Ending {
     /// SIGTERM.
     Terminated,
-    /// It is stopped for good; that it comes back after all is another story.
+    /// It is stopped for good; it still comes back later.
     Left,
     /// SIGKILL: the kernel ends its streams in order.
     Killed,
     /// The same while something was not read: the kernel resets its connections.
     KilledReading,
-    /// The same while the network is gone: nobody hears of it.
+    /// The same while the network is gone: no peer notices.
     KilledUnheard,
     /// The machine is switched off and on.
     PoweredOff,
@@ -51,12 +51,12 @@ pub(super) struct Restart {
     /// Until the next one begins.
     pub(super) after: Duration,
     pub(super) found: Found,
-    /// For how long its sources say nothing.
+    /// For how long its sources are not ready.
     pub(super) silence: Duration,
 }
 
 impl World {
-    /// Ends the process of a side, if there is one, and has another one begin.
+    /// Ends the process of a side, if there is one, and starts another one.
     pub(super) fn restart(&mut self, restart: Restart) {
         let Restart { side, ending, after, .. } = restart;
         if !self.sides[side].is_running {
@@ -119,13 +119,13 @@ impl World {
         self.follow_up(side);
     }
 
-    /// A side asks for all routes again, if there is a session.
+    /// A side requests all routes again, if there is a session.
     pub(super) fn ask_again(&mut self, side: usize) {
         self.sides[side].ask_again(self.now);
         self.follow_up(side);
     }
 
-    /// Nobody is away any more, and all sources speak.
+    /// Both processes run, and all their sources are ready.
     pub(super) fn end_restarts(&mut self) {
         for side in 0..2 {
             self.start(side);
@@ -142,7 +142,7 @@ impl World {
         });
     }
 
-    /// Somebody restarts before the event that is next, if its turn has come.
+    /// A side restarts before the next event, if its turn has come.
     pub(super) fn restart_if_due(&mut self) {
         let Some((_, restart)) = self.restart_at.take_if(|(at, _)| *at <= self.steps) else {
             return;
@@ -197,7 +197,7 @@ pub(super) fn routes_that_stay() -> Routes {
     (0..4).filter_map(prefix).map(|prefix| (prefix, Community(7))).collect()
 }
 
-/// What two speakers say to each other that know RFC 4724 and not RFC 8538: no bit N.
+/// What two speakers advertise to each other that support RFC 4724 and not RFC 8538: no bit N.
 pub(super) fn without_notifications(bytes: &[u8]) -> Vec<u8> {
     let mut framing = Framing::default();
     framing.push(bytes);

@@ -1,4 +1,4 @@
-//! One speaker with one neighbour: the real one without its sockets, and what it heard from the other.
+//! One speaker with one neighbour: the real one without its sockets, and what it received from the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const ROOM: usize = 16 * 1024;
 /// No two dials of one side may be closer than this: the shortest backoff with the most jitter.
 const DIAL_GAP_MIN: Duration = Duration::from_millis(750);
 
-/// When a speaker begins: there is a moment before its first timer is due.
+/// When a speaker starts: there is a moment before its first timer is due.
 const BEGINNING: Instant = Instant::from_micros(1);
 
 /// A speaker with one neighbour.
@@ -42,9 +42,9 @@ pub(super) struct Router {
     pub(super) log: Log,
     speeches: BTreeMap<ConnectionId, Speech>,
     last_dial: Option<Instant>,
-    /// A timer is due, and time has done its work.
+    /// A timer is due, and its time has come.
     ticks: bool,
-    /// Over which the bytes came that are acted on.
+    /// The connection that delivered the bytes that are processed.
     hearing: ConnectionId,
     side: usize,
     seed: u64,
@@ -92,7 +92,7 @@ impl Router {
         self.speaker.peer(self.key).expect("a neighbour is configured")
     }
 
-    /// The speaker is handed what the sources have said.
+    /// The speaker is given the desired state of its sources.
     fn apply(&mut self, now: Instant) {
         let desired = self.process.desired();
         self.speaker.handle(now, Event::Desired(Arc::new(desired), None));
@@ -113,7 +113,10 @@ impl Router {
             |effect: &Effect| matches!(effect, Effect::Write(_, bytes) if !bytes.is_empty());
         let is_kept = self.peer().config().graceful_restart.is_some();
         let is_quiet = is_kept && how == Leave::ForRestart;
-        assert!(!is_quiet || !effects.iter().any(says_something), "it leaves without a word");
+        assert!(
+            !is_quiet || !effects.iter().any(says_something),
+            "it leaves without a NOTIFICATION"
+        );
         effects
     }
 
@@ -122,10 +125,10 @@ impl Router {
         self.last_dial = None;
         self.helper.is_cleared();
         let cleared = self.speaker.clear(now, self.key, Clear::Hard);
-        assert_eq!(cleared, Ok(()), "whoever is configured can be cleared");
+        assert_eq!(cleared, Ok(()), "a configured peer can be cleared");
     }
 
-    /// There is no process any more: nothing is left of what it knew.
+    /// There is no process any more: nothing is left of its state.
     pub(super) fn stop(&mut self, now: Instant, how: &str) {
         self.log.note(now, None, || What::Stopped { how: how.to_owned() });
         self.is_running = false;
@@ -146,7 +149,7 @@ impl Router {
         self.apply(now);
     }
 
-    /// All sources have said what they have to say.
+    /// All sources are ready.
     pub(super) fn sources_speak(&mut self, now: Instant) {
         if self.is_running && self.process.sources_speak() {
             self.apply(now);
@@ -186,7 +189,7 @@ impl Router {
         id
     }
 
-    /// A dial came to nothing. Says whether anybody still waited for it.
+    /// A dial failed. Returns whether it was still pending.
     pub(super) fn connect_failed(&mut self, now: Instant, id: ConnectionId, why: &str) -> bool {
         let waited = self.dialling.remove(&id);
         if waited {
@@ -219,7 +222,7 @@ impl Router {
         deadline
     }
 
-    /// Lets time do its work, if there is something due.
+    /// Lets time pass, if something is due.
     pub(super) fn tick(&mut self, now: Instant) {
         self.ticks = self.due_at().is_some_and(|deadline| deadline <= now);
         if self.ticks {
@@ -247,18 +250,18 @@ impl Router {
         }
     }
 
-    /// The neighbour is asked for all its routes, if there is a session.
+    /// All routes are requested from the neighbour, if there is a session.
     pub(super) fn ask_again(&mut self, now: Instant) {
         let _ = self.speaker.clear(now, self.key, Clear::SoftIn);
     }
 
-    /// What the neighbour should have heard from us.
+    /// What the neighbour should have received from us.
     pub(super) fn told(&self) -> BTreeMap<Prefix, Vec<Community>> {
         let routes = self.process.wanted.iter();
         routes.map(|(prefix, community)| (*prefix, vec![*community])).collect()
     }
 
-    /// What the speaker wants done after something happened, and whether it kept the rules.
+    /// The actions of the speaker after an event, and whether it kept the rules.
     pub(super) fn settle(&mut self, now: Instant) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.carry_out(now, &mut effects);
@@ -324,7 +327,7 @@ impl Router {
     }
 
     fn write(&mut self, now: Instant, id: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
-        let wire = *self.wires.get(&id).expect("what has no wire has nothing to say");
+        let wire = *self.wires.get(&id).expect("a peer without a wire sends nothing");
         let peer = self.speaker.peer(self.key).expect("a neighbour is configured");
         let speech = self.speeches.entry(id).or_default();
         speech.check(bytes, peer.config());
@@ -351,7 +354,7 @@ impl Router {
             effects.push(Effect::Write(wire, bytes.to_vec()));
         }
         let says_more = self.peer().wants_to_transmit(id);
-        assert!(!says_more, "a connection that is over has nothing to say");
+        assert!(!says_more, "a connection that is over sends nothing");
         effects.push(Effect::Close(wire));
     }
 }

@@ -13,13 +13,13 @@ use crate::wire::{
     UpdateContext,
 };
 
-/// The order in which one connection may speak.
+/// The order of messages on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     opened: bool,
     confirmed: bool,
     over: bool,
-    /// The OPEN and the UPDATEs that were not looked at yet for what they say of a restart.
+    /// The OPEN and the UPDATEs that were not checked yet for what they advertise about a restart.
     unchecked: Vec<Said>,
     /// What was announced and not withdrawn.
     told: BTreeSet<Prefix>,
@@ -32,8 +32,8 @@ enum Said {
 }
 
 impl Speech {
-    /// Reads back what is about to be written: whole messages that a neighbour understands, OPEN
-    /// first and once, nothing after a NOTIFICATION.
+    /// Parses what is about to be written: whole messages that a neighbour understands, OPEN first and
+    /// once, nothing after a NOTIFICATION.
     pub(super) fn check(&mut self, bytes: &[u8], config: &PeerConfig) {
         let mut framing = Framing::default();
         framing.push(bytes);
@@ -73,8 +73,8 @@ impl Speech {
         assert_eq!(length, bytes.len(), "only whole messages are handed out");
     }
 
-    /// What was said since, held against the process: nothing is withdrawn that is configured, and
-    /// nobody is told that this was all before it was (RFC 4724 §4.1).
+    /// Compares what was sent since with the process: nothing is withdrawn that is configured, and no
+    /// End-of-RIB is sent before all routes were (RFC 4724 §4.1).
     pub(super) fn check_restart(&mut self, now: Instant, config: &PeerConfig, process: &Process) {
         for said in std::mem::take(&mut self.unchecked) {
             match said {
@@ -89,7 +89,7 @@ impl Speech {
                     let announced = update.announced.into_iter().flat_map(|it| it.prefixes);
                     self.told.extend(announced.map(|nlri| nlri.prefix));
                     let Some(family) = update.end_of_rib else { continue };
-                    assert!(!process.is_waiting(now), "End-of-RIB, and the sources are silent");
+                    assert!(!process.is_waiting(now), "End-of-RIB, and the sources are not ready");
                     let of_family = process.wanted.keys().filter(|it| it.family() == family);
                     let missing: Vec<_> = of_family.filter(|it| !self.told.contains(it)).collect();
                     assert!(missing.is_empty() || is_excused, "End-of-RIB before {missing:?}");
@@ -102,7 +102,7 @@ impl Speech {
     pub(super) fn check_last_words(&mut self, bytes: &[u8], config: &PeerConfig) {
         self.check(bytes, config);
         if bytes.is_empty() {
-            return; // It leaves without a word, and what is on its way still arrives.
+            return; // It closes without a NOTIFICATION, and what is on its way still arrives.
         }
         assert!(self.over, "last words are a NOTIFICATION");
         let one = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
@@ -110,7 +110,7 @@ impl Speech {
     }
 }
 
-/// R is said by who has just restarted, F by who forwarded all the time.
+/// R is set by a speaker that has just restarted, F by one that forwarded all the time.
 fn check_open(open: &Open, config: &PeerConfig, own: OwnRestart) {
     let offer = open.capabilities.iter().find_map(|capability| match capability {
         Capability::GracefulRestart(offer) => Some(offer),
@@ -121,7 +121,7 @@ fn check_open(open: &Open, config: &PeerConfig, own: OwnRestart) {
         assert!(offer.families.is_empty() && !offer.restarted, "{offer:?}");
         return;
     }
-    // One that was delayed was made a while ago, and may say R for a moment too long.
+    // One that was delayed was made a while ago, and may set R for a moment too long.
     let is_late = config.delay_open_time.is_some();
     assert!(offer.restarted == own.restarted || offer.restarted && is_late, "{offer:?}: {own:?}");
     for kept in &offer.families {
@@ -129,8 +129,8 @@ fn check_open(open: &Open, config: &PeerConfig, own: OwnRestart) {
     }
 }
 
-/// The slots of a peer: at most two connections, one when the session is up, unless the neighbour
-/// may have restarted and dials anew; the peer knows of each socket there is, and of no other.
+/// The slots of a peer: at most two connections, one when the session is up, unless the neighbour may
+/// have restarted and dials again; the peer knows of each socket there is, and of no other.
 pub(super) fn check_slots(router: &Router) {
     let connections = router.peer().connections();
     assert!(connections.len() <= 2, "{connections:?}");

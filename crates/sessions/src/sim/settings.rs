@@ -1,4 +1,4 @@
-//! The settings of two speakers that fit each other, drawn from a seed.
+//! The settings of two speakers that match, drawn from a seed.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ pub(super) fn speaker(number: u8, router_id: u32) -> PeerConfig {
 }
 
 /// eBGP or iBGP, identifiers in both orders and equal ones (RFC 6286), hold times of 0, 3 and 9 s,
-/// OPEN at once or delayed, roles that fit each other, refreshes with and without marks. Equal
-/// identifiers within one AS never make a session.
+/// OPEN at once or delayed, roles that match, refreshes with and without marks. Equal identifiers
+/// within one AS never make a session.
 pub(super) fn drawn(rng: &mut Rng) -> [PeerConfig; 2] {
     let mut one_of = |count: u64| usize::try_from(rng.next_u64() % count).unwrap_or(0);
     let internal = one_of(3) == 0;

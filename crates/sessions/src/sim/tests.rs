@@ -17,7 +17,7 @@ use crate::rng::Rng;
 
 /// After the last fault: the longest idle hold, the longest connect retry, and a little.
 const BOUND: Duration = Duration::from_secs(30 + 5 + 2);
-/// How long everything goes wrong.
+/// How long faults happen.
 const FAULTY: Duration = Duration::from_secs(30);
 /// Lines of the log that a failure prints.
 const LAST_LINES: usize = 100;
@@ -46,7 +46,7 @@ fn live_through(world: &mut World) {
     world.heal_and_converge(BOUND);
 }
 
-/// Tells how `seed` went wrong: the same again, with a log.
+/// Prints how `seed` failed: the same again, with a log.
 fn explain(kind: Kind, seed: u64) {
     let mut world = (kind.world)(seed, true);
     let _ = catch_unwind(AssertUnwindSafe(|| live_through(&mut world)));
@@ -112,8 +112,8 @@ fn a_good_network_never_loses_a_session_that_was_up() {
     }
 }
 
-/// Hardly anybody: a side gives up a dial that the other has just accepted and decided for. They
-/// lose both connections, and a second later one of them dials again.
+/// Rare: a side gives up a dial that the other has just accepted and decided for. They lose both
+/// connections, and a second later one of them dials again.
 #[test]
 fn a_collision_costs_hardly_anybody_a_third_dial() {
     let good = Faults { delay_max_ms: 20, pieces_max: 4, ..Faults::NONE };

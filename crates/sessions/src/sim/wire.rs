@@ -22,7 +22,7 @@ pub(super) enum Parcel {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Wire {
-    /// Side and connection of who dialled, then of who accepted.
+    /// Side and connection of the dialler, then of the other end.
     pub(super) ends: [(usize, ConnectionId); 2],
     /// On the way to each of the two ends.
     pub(super) to_end: [VecDeque<Parcel>; 2],
@@ -30,12 +30,12 @@ pub(super) struct Wire {
     pub(super) stalled: [bool; 2],
     /// It was reset: nothing more is taken.
     pub(super) closed: bool,
-    /// It is gone without a word, and neither end knows.
+    /// It is gone without a FIN, and neither end knows.
     pub(super) vanished: bool,
 }
 
 impl Wire {
-    /// A dial that was just answered: its news are on the way to the dialler.
+    /// A dial that was just answered: the answer is on its way to the dialler.
     pub(super) fn between(dialler: (usize, ConnectionId), acceptor: (usize, ConnectionId)) -> Self {
         Self {
             ends: [dialler, acceptor],
@@ -51,7 +51,7 @@ impl Wire {
         usize::from(self.ends[0].0 != side)
     }
 
-    /// Puts a parcel on its way to `end`. Says whether it is.
+    /// Puts a parcel on its way to `end`. Returns whether it is.
     pub(super) fn push(&mut self, end: usize, parcel: Parcel) -> bool {
         let moves = !self.closed && !self.vanished;
         if moves {
@@ -60,7 +60,7 @@ impl Wire {
         moves
     }
 
-    /// What is on the way is lost, and both ends will hear why.
+    /// What is on its way is lost, and both ends will learn why.
     pub(super) fn reset(&mut self) {
         if self.closed || self.vanished {
             return;
@@ -72,7 +72,7 @@ impl Wire {
         }
     }
 
-    /// What is on the way is lost, and nobody will hear of it.
+    /// What is on its way is lost, and neither end learns of it.
     pub(super) fn vanish(&mut self) {
         self.vanished = true;
         self.to_end.iter_mut().for_each(VecDeque::clear);

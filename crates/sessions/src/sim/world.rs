@@ -1,4 +1,4 @@
-//! The event loop of the box: the earliest event happens, its consequences become new events.
+//! The event loop of the simulation: the earliest event happens, its consequences become new events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,11 +19,11 @@ use crate::wire::notification::cease;
 
 /// How long an unanswered dial takes to fail, as at the edge.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// When the kernel finds out that a connection has vanished, for sessions without a hold timer.
-/// The edge's own setting is a minute and more; it would only make every schedule longer.
+/// When the kernel detects that a connection has vanished, for sessions without a hold timer. The edge's
+/// own setting is a minute and more; it would only make every schedule longer.
 const KERNEL_KEEPALIVE: Duration = Duration::from_secs(12);
-/// What the timers that look for silence need at most: the longest delay of an OPEN that is drawn,
-/// 30 s of waiting for the neighbour's, and a little.
+/// The most that the timers that detect silence need: the longest delay of an OPEN that is drawn, 30 s of
+/// waiting for the neighbour's, and a little.
 const SILENCE_MAX: Duration = Duration::from_secs(3 + 30 + 1);
 /// An open session proves itself for this long before a schedule is over: more than the longest
 /// hold time that is drawn.
@@ -36,23 +36,23 @@ pub(super) enum Due {
     Arrival { wire: usize, end: usize },
     /// A SYN arrives.
     Dial { side: usize, id: ConnectionId },
-    /// A dial that nobody answered fails.
+    /// A dial without an answer fails.
     DialFailed { side: usize, id: ConnectionId },
     /// A side may have something to do.
     Wake { side: usize },
     /// Faults are drawn.
     Chance,
-    /// What does not reach this side is delivered.
+    /// What is held back from this side is delivered.
     Heal { side: usize },
     /// A direction moves again.
     Resume { wire: usize, end: usize },
     /// A side no longer refuses.
     Welcome { side: usize },
-    /// The kernel asks whether anybody is at the other end of a wire that vanished.
+    /// The kernel probes the other end of a wire that vanished.
     Probe { wire: usize },
     /// A process begins, after the one with this number.
     Start { side: usize, incarnation: u64 },
-    /// The sources of the process with this number speak.
+    /// The sources of the process with this number become ready.
     Sources { side: usize, incarnation: u64 },
 }
 
@@ -66,16 +66,16 @@ pub struct World {
     sequence: u64,
     /// When each side is to be woken next.
     pub(super) wake_at: [Option<Instant>; 2],
-    /// How each side begins that is away.
+    /// How each side starts that is away.
     pub(super) next: [Option<Restart>; 2],
-    /// Before which event somebody restarts.
+    /// Before which event a side restarts.
     pub(super) restart_at: Option<(u64, Option<Restart>)>,
     pub(super) rng: Rng,
     pub(super) faults: Faults,
     /// Nothing reaches this side.
     cut_off: [bool; 2],
     refusing: [Option<Refusal>; 2],
-    /// Neither knows RFC 8538: what OPENs say of it is lost on the way.
+    /// Neither supports RFC 8538: what OPENs advertise about it is lost on the way.
     pub(super) is_plain: bool,
     /// Events so far.
     pub steps: u64,
@@ -126,7 +126,7 @@ impl World {
         self.run_until(duration, |_| false);
     }
 
-    /// Lets time pass until `enough`, but not more than `most`. Says whether it was enough.
+    /// Lets time pass until `enough`, but not more than `most`. Returns whether it was enough.
     fn run_until(&mut self, most: Duration, enough: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + most;
         loop {
@@ -149,8 +149,8 @@ impl World {
         false
     }
 
-    /// From now on nothing goes wrong any more. Within `bound` of the moment when the last vanished
-    /// connection is found out, one session is up and stays up.
+    /// From now on no fault happens any more. Within `bound` of the moment when the last vanished
+    /// connection is detected, one session is up and stays up.
     pub fn heal_and_converge(&mut self, bound: Duration) {
         self.faults = Faults::NONE;
         self.restart_at = None;
@@ -164,7 +164,7 @@ impl World {
             }
         }
         let found = self.run_until(SILENCE_MAX, |world| !world.is_anybody_fooled());
-        assert!(found, "a connection that vanished is found out");
+        assert!(found, "a connection that vanished is detected");
         let converged = self.run_until(bound, Self::is_converged);
         assert!(converged, "after {bound:?}: {:?}", self.states());
         let dropped = self.sessions_dropped();
@@ -173,8 +173,8 @@ impl World {
         assert_eq!(self.sessions_dropped(), dropped, "a session stays up without faults");
     }
 
-    /// One session, up on both sides over the same connection, and each side has heard exactly
-    /// what the other tells.
+    /// One session, up on both sides over the same connection, and each side has received exactly what
+    /// the other advertises.
     pub fn assert_converged(&self) {
         assert_eq!(self.states(), [SessionState::Established; 2], "at {:?}", self.now);
         let [left, right] = [0, 1].map(|side| self.sides[side].wires.values().collect::<Vec<_>>());
@@ -214,7 +214,7 @@ impl World {
         dropped(0) + dropped(1)
     }
 
-    /// What both sides heard and did, in the order of time.
+    /// The inputs and outputs of both sides, in the order of time.
     pub(super) fn log(&self) -> Vec<&Line> {
         let mut lines: Vec<_> = self.sides.iter().flat_map(|side| side.log.lines()).collect();
         lines.sort_by_key(|line| line.at_micros);
@@ -248,7 +248,7 @@ impl World {
                 }
             }
             Due::Wake { side } => {
-                // A wake-up that is no longer wanted is not one.
+                // A wake-up that was replaced is ignored.
                 if self.wake_at[side] != Some(self.now) {
                     return;
                 }
@@ -269,7 +269,7 @@ impl World {
             }
             Due::Welcome { side } => self.refusing[side] = None,
             Due::Probe { wire } => self.probe(wire),
-            // Of a process that has ended meanwhile, nothing is due.
+            // Events of a process that has ended meanwhile are dropped.
             Due::Start { side, incarnation } | Due::Sources { side, incarnation }
                 if self.sides[side].incarnation != incarnation => {}
             Due::Start { side, .. } => self.start(side),
@@ -277,7 +277,7 @@ impl World {
         }
     }
 
-    /// Carries out what a side wants done, and notes when to wake it.
+    /// Carries out the actions of a side, and notes when to wake it.
     pub(super) fn follow_up(&mut self, side: usize) {
         if !self.sides[side].is_running {
             return;
@@ -305,8 +305,8 @@ impl World {
         }
     }
 
-    /// Wakes a side at `at`, unless it is woken before that and may then say so again: a wake-up for
-    /// every event would be one more for each of them, for ever.
+    /// Wakes a side at `at`, unless it is woken before that and may then ask again: a wake-up for every
+    /// event would be one more for each of them, forever.
     fn wake(&mut self, side: usize, at: Instant) {
         let at = at.max(self.now);
         if self.wake_at[side].is_none_or(|earlier| at < earlier) {
@@ -353,7 +353,7 @@ impl World {
         }
         let Some(parcel) = self.wires[wire].to_end[end].pop_front() else { return };
         if !self.sides[side].is_running {
-            // The kernel answers for who is not there.
+            // The kernel answers for a process that is gone.
             return self.reset(wire);
         }
         self.sides[side].take(self.now, id, wire, parcel);
@@ -456,7 +456,7 @@ impl World {
         (0..self.wires.len()).filter(|number| alive(&self.wires[*number])).collect()
     }
 
-    /// One of the wires that somebody uses.
+    /// One of the wires that a side uses.
     fn any_wire(&mut self) -> Option<usize> {
         let used: Vec<usize> =
             self.sides.iter().flat_map(|side| side.wires.values().copied()).collect();
@@ -476,7 +476,7 @@ impl World {
         self.schedule(KERNEL_KEEPALIVE, Due::Probe { wire });
     }
 
-    /// The kernel resets what has vanished, where there is no hold timer to find out.
+    /// The kernel resets what has vanished, where there is no hold timer to detect it.
     fn probe(&mut self, wire: usize) {
         for (side, id) in self.wires[wire].ends {
             let router = &mut self.sides[side];

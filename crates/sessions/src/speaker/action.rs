@@ -13,22 +13,21 @@ use crate::types::{AddressFamily, LocalNextHops, PeerConfig, PeerKey, RouteChang
 pub enum Action {
     /// Something for one peer.
     Peer(PeerKey, PeerAction),
-    /// All that is not desired in this generation has been withdrawn, and that was written to every
-    /// peer that has a session.
+    /// All withdrawals of this generation have been written to every peer that has a session.
     WithdrawnUpTo(u64),
-    /// A session, or what a peer was told, is other than before.
+    /// A session, or what was advertised to a peer, has changed.
     Changed,
-    /// A source has not spoken in time: what only the earlier run announced is withdrawn.
+    /// A source is not ready in time: routes that only the earlier run announced are withdrawn.
     SourcesSilent,
 }
 
 /// What to do for one peer.
 #[derive(Debug)]
 pub enum PeerAction {
-    /// There is this peer, or it has these settings now. Whether this machine can have a session
-    /// with it is to be said with [`super::Speaker::set_aside`].
+    /// This peer is new, or has new settings. [`super::Speaker::set_aside`] is due if this machine cannot
+    /// have a session with it.
     Configured(Box<PeerConfig>),
-    /// There is no such peer any more; its connections were closed before.
+    /// This peer was removed; its connections were closed before.
     Removed,
     /// Dial it.
     Connect(ConnectionId),
@@ -41,7 +40,7 @@ pub enum PeerAction {
     Report(Report),
 }
 
-/// What happened to a peer that an operator wants to read in the log.
+/// An event of a peer that an operator wants to read in the log.
 #[derive(Debug)]
 pub enum Report {
     /// The session came up, with these settings; `None` where it is down again by now.
@@ -50,17 +49,17 @@ pub enum Report {
     Down(DownReason),
     /// An attempt failed.
     AttemptFailed(DownReason),
-    /// The operator removed it.
+    /// The peer was removed from the configuration.
     Deconfigured,
-    /// Routes came or went. Only where [`super::Speaker::report_routes`] asks for it.
+    /// Routes were learned or removed. Only where [`super::Speaker::report_routes`] asks for it.
     Routes(Vec<RouteChange>),
-    /// A malformed UPDATE came.
+    /// A malformed UPDATE was received.
     Malformed(Malformed),
-    /// It announces nearly as many prefixes as it may: so many of them.
+    /// The number of its prefixes comes near the maximum; this is the number.
     NearMaximum(AddressFamily, u32),
-    /// How far its restart has come; `None` when none of its routes is stale any more.
+    /// The phase of its restart; `None` when none of its routes is stale any more.
     Stale(Option<StaleView>),
-    /// This end of the session can be reached elsewhere than before.
+    /// The next hops of this end of the session have changed.
     NextHops(LocalNextHops),
 }
 
@@ -68,7 +67,7 @@ pub enum Report {
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     actions: VecDeque<Action>,
-    /// Routes that come and go are reported one by one.
+    /// Routes are reported one by one.
     pub(super) reports_routes: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Who may connect, and as which neighbour.
+//! Which remote addresses may connect, and as which neighbour.
 //!
-//! A table without a socket: made from the desired state. The listeners of `io` read it; here it says
-//! which range a neighbour came from.
+//! A table without a socket: made from the desired state. The listeners of `io` read it; the speaker uses
+//! it to determine the range of a neighbour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,27 +11,27 @@ use crate::types::{AddressFamily, InterfaceName, PeerConfig, PeerKey, Prefix, Re
 /// A neighbour that may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admitted {
-    /// Who it is. A range stands for whoever dials from it.
+    /// Its key. That of a range stands for all addresses in it.
     pub key: PeerKey,
     /// The TTL (or hop limit) that its packets must arrive with at least (RFC 5082).
     pub ttl_min: Option<u8>,
 }
 
-/// What becomes of a neighbour that is known.
+/// What is known of a neighbour's admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// It is administratively down, or a listener did not take its keys. That is said here so that
-    /// no wider range lets it in.
+    /// It is administratively down, or its keys could not be set on a listener. It is listed so that no
+    /// wider range admits it.
     Refused,
     /// It may connect, with packets of this TTL at least.
     Admitted(Option<u8>),
 }
 
-/// Everybody who may connect, in every VRF.
+/// All neighbours that may connect, in every VRF.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Admission {
     known: BTreeMap<PeerKey, Verdict>,
-    /// The lengths that ranges have: one look for each, however many ranges there are.
+    /// The lengths that ranges have: one lookup for each, however many ranges there are.
     range_lengths: BTreeSet<u8>,
 }
 
@@ -49,7 +49,7 @@ impl Admission {
         }
     }
 
-    /// The neighbour that it is, whether it may connect or not.
+    /// The neighbour with this address, whether it may connect or not.
     pub fn name(
         &self,
         vrf: Option<InterfaceName>,
@@ -59,14 +59,13 @@ impl Admission {
         self.look_up(vrf, remote, interface).map(|(key, _)| key)
     }
 
-    /// `key` may not connect after all: what it should sign its packets with is not asked for.
+    /// `key` may not connect after all: its keys cannot be checked.
     pub fn refuse(&mut self, key: PeerKey) {
         self.known.insert(key, Verdict::Refused);
     }
 
-    /// One with this address goes before all others, and a smaller range before a larger one. A
-    /// link-local address says nothing without its link, so it is known by the interface and never
-    /// by a range.
+    /// An exact address comes before all ranges, and a smaller range before a larger one. A link-local
+    /// address means nothing without its link, so it is matched by the interface and never by a range.
     fn look_up(
         &self,
         vrf: Option<InterfaceName>,
@@ -88,8 +87,8 @@ impl Admission {
         })
     }
 
-    /// The TTL that whatever arrives at a listener of `family` in `vrf` must have at least: what
-    /// suits all who may connect there, 0 as soon as one of them may come from anywhere.
+    /// The minimum TTL for all packets that arrive at a listener of `family` in `vrf`: the least of all
+    /// neighbours that may connect there, 0 as soon as one of them may be any number of hops away.
     pub fn ttl_min_of_all(&self, vrf: Option<InterfaceName>, family: AddressFamily) -> u8 {
         let concerns = |key: &PeerKey| {
             let of_key = match key.remote {
@@ -149,13 +148,13 @@ mod tests {
         PeerConfig { ttl_security_hops: NonZeroU8::new(hops), ..config(text) }
     }
 
-    /// Whom `admission` takes `remote` for.
+    /// The neighbour that `admission` finds for `remote`.
     fn found(admission: &Admission, remote: &str) -> String {
         let (remote, vrf) = remote.split_once(" vrf ").unwrap_or((remote, ""));
         let (remote, interface) = remote.split_once('%').unwrap_or((remote, ""));
         let admitted =
             admission.find(vrf.parse().ok(), remote.parse().unwrap(), interface.parse().ok());
-        admitted.map_or_else(|| "nobody".to_owned(), |it| it.key.to_string())
+        admitted.map_or_else(|| "none".to_owned(), |it| it.key.to_string())
     }
 
     #[test]
@@ -167,15 +166,15 @@ mod tests {
         assert_eq!(found(&admission, "10.0.1.1"), "10.0.0.0/8");
         assert_eq!(found(&admission, "192.0.2.1"), "0.0.0.0/0");
         assert_eq!(found(&admission, "2001:db8::9"), "2001:db8::/32");
-        assert_eq!(found(&admission, "2001:db9::9"), "nobody");
+        assert_eq!(found(&admission, "2001:db9::9"), "none");
     }
 
     #[test]
     fn a_link_local_address_is_known_by_its_interface() {
         let admission: Admission = ["eth0", "::/0", "fe80::7"].map(config).iter().collect();
         assert_eq!(found(&admission, "fe80::1%eth0"), "eth0");
-        assert_eq!(found(&admission, "fe80::1%eth1"), "nobody");
-        assert_eq!(found(&admission, "fe80::1"), "nobody");
+        assert_eq!(found(&admission, "fe80::1%eth1"), "none");
+        assert_eq!(found(&admission, "fe80::1"), "none");
         assert_eq!(found(&admission, "fe80::7%eth1"), "fe80::7");
         assert_eq!(found(&admission, "2001:db8::1%eth0"), "::/0");
     }
@@ -186,9 +185,9 @@ mod tests {
         let admission: Admission = peers.map(config).iter().collect();
         assert_eq!(found(&admission, "10.0.0.1"), "10.0.0.0/24");
         assert_eq!(found(&admission, "10.0.0.1 vrf blue"), "10.0.0.1 vrf blue");
-        assert_eq!(found(&admission, "10.0.0.2 vrf blue"), "nobody");
+        assert_eq!(found(&admission, "10.0.0.2 vrf blue"), "none");
         assert_eq!(found(&admission, "fe80::1%eth0 vrf blue"), "eth0 vrf blue");
-        assert_eq!(found(&admission, "fe80::1%eth0"), "nobody");
+        assert_eq!(found(&admission, "fe80::1%eth0"), "none");
     }
 
     #[test]
@@ -196,8 +195,8 @@ mod tests {
         let shutdown = Some(ShutdownMessage::default());
         let admission: Admission =
             [PeerConfig { shutdown, ..config("10.0.0.1") }, config("10.0.0.0/8")].iter().collect();
-        // Nor does a range let it in: whose address that is has been said.
-        assert_eq!(found(&admission, "10.0.0.1"), "nobody");
+        // Nor does a range admit it: the address belongs to a configured neighbour.
+        assert_eq!(found(&admission, "10.0.0.1"), "none");
         assert_eq!(found(&admission, "10.0.0.2"), "10.0.0.0/8");
     }
 
@@ -207,8 +206,8 @@ mod tests {
         let mut admission: Admission = peers.map(config).iter().collect();
         admission.refuse(key("10.0.0.1"));
         admission.refuse(key("10.0.0.0/24"));
-        assert_eq!(found(&admission, "10.0.0.1"), "nobody");
-        assert_eq!(found(&admission, "10.0.0.2"), "nobody");
+        assert_eq!(found(&admission, "10.0.0.1"), "none");
+        assert_eq!(found(&admission, "10.0.0.2"), "none");
         assert_eq!(found(&admission, "10.0.1.1"), "10.0.0.0/8");
     }
 

@@ -1,7 +1,7 @@
 //! Which neighbours have something to do now, and when the others will.
 //!
-//! A turn of the speaker costs what it does, and not what there is: of five hundred neighbours one
-//! has said something. Knows no neighbour but by its key.
+//! The cost of a turn depends on the work, and not on the number of neighbours: of five hundred one may
+//! have sent a message. Knows no neighbour but by its key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::types::PeerKey;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    /// Those to whom something happened.
+    /// Neighbours with a new event.
     touched: BTreeSet<PeerKey>,
-    /// Those that wait, the first first.
+    /// Neighbours that wait, by deadline.
     waiting: BTreeSet<(Instant, PeerKey)>,
-    /// Until when each of them waits.
+    /// The deadline of each of them.
     until: BTreeMap<PeerKey, Instant>,
 }
 
@@ -25,8 +25,7 @@ impl Agenda {
         self.touched.insert(key);
     }
 
-    /// `key` is to be looked at again at `deadline`, whatever was said before; not at all if
-    /// `None`.
+    /// The next deadline of `key` is `deadline`, which replaces an earlier one; `None` removes it.
     pub(super) fn wait(&mut self, key: PeerKey, deadline: Option<Instant>) {
         if self.until.get(&key).copied() == deadline {
             return;
@@ -40,19 +39,19 @@ impl Agenda {
         }
     }
 
-    /// There is no `key` any more.
+    /// Removes `key`.
     pub(super) fn forget(&mut self, key: PeerKey) {
         self.touched.remove(&key);
         self.wait(key, None);
     }
 
-    /// When the first of them waits no longer; at once, if something has happened to one.
+    /// The earliest deadline; at once, if a neighbour has a new event.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let now = (!self.touched.is_empty()).then_some(Instant::ZERO);
         now.or_else(|| self.waiting.first().map(|(deadline, _)| *deadline))
     }
 
-    /// Those whose time has come count as touched.
+    /// Neighbours with an expired deadline count as touched.
     pub(super) fn wake(&mut self, now: Instant) {
         while let Some((deadline, key)) = self.waiting.first().copied() {
             if deadline > now {
@@ -63,7 +62,7 @@ impl Agenda {
         }
     }
 
-    /// The next one to look at.
+    /// The next neighbour to process.
     pub(super) fn next(&mut self) -> Option<PeerKey> {
         self.touched.pop_first()
     }

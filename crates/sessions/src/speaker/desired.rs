@@ -1,4 +1,4 @@
-//! How the desired state becomes true: which peers there are, with which settings.
+//! How the desired state is applied: which peers exist, with which settings.
 //!
 //! Another part of [`Speaker`]. Which routes are originated meanwhile is [`super::startup`]'s.
 
@@ -19,7 +19,7 @@ use crate::types::{PeerConfig, PeerKey, Remote};
 use crate::wire::notification::cease;
 
 impl<G: Guard> Speaker<G> {
-    /// Makes the desired state true: peers first, so that routes find them.
+    /// Applies the desired state: peers first, so that routes find them.
     pub(super) fn apply(
         &mut self,
         now: Instant,
@@ -54,8 +54,8 @@ impl<G: Guard> Speaker<G> {
         self.note_change(changed_at);
     }
 
-    /// The neighbours that there should be: those that are named, and of those that came from a
-    /// range all that could come again, as what they would be then.
+    /// The neighbours that should exist: the configured ones, and of those that came from a range all that
+    /// could connect again, with the settings that they would have then.
     fn wanted(&mut self, desired: &Desired) -> BTreeMap<PeerKey, PeerConfig> {
         let named = desired.peers.iter().filter(|config| !config.key.is_range());
         let mut wanted: BTreeMap<PeerKey, PeerConfig> =
@@ -74,7 +74,7 @@ impl<G: Guard> Speaker<G> {
                     self.ranges.move_to(range, key);
                     wanted.insert(key, config);
                 }
-                // It is named now, or no range holds it any more.
+                // It is configured by address now, or no range contains it any more.
                 None => self.ranges.leave(key),
             }
         }
@@ -112,8 +112,8 @@ impl<G: Guard> Speaker<G> {
         self.outbox.push_for(key, PeerAction::Removed);
     }
 
-    /// The neighbour that dials from `address` in `range`, which may be a new one; an error when
-    /// there is no room for it.
+    /// The neighbour that dials from `address` in `range`, which may be a new one; an error when the range
+    /// is full.
     pub fn join(
         &mut self,
         now: Instant,

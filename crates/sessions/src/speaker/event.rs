@@ -1,4 +1,4 @@
-//! What can happen to a speaker.
+//! The events of a speaker.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use crate::bgp::{self, ConnectionId};
 use crate::time::Instant;
 use crate::types::PeerKey;
 
-/// What happened. What has an answer is a method of [`super::Speaker`]: a connection that is
-/// accepted, a reset that the operator asks for.
+/// An event. What returns an answer is a method of [`super::Speaker`]: a connection that is accepted, a
+/// reset that the operator requests.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The desired state is another one; the second is when what it follows from happened.
+    /// A new desired state; the second field is when the change behind it happened.
     Desired(Arc<Desired>, Option<Instant>),
     /// Something happened to this peer.
     Peer(PeerKey, bgp::Event<'a>),
@@ -19,11 +19,11 @@ pub enum Event<'a> {
     Written(PeerKey, ConnectionId),
     /// The link to this peer is gone, for this reason.
     LinkLost(PeerKey, String),
-    /// This peer may be where it was not before: a dial that waits is due at once.
+    /// The address of this peer may have changed: a dial that waits is due at once.
     DialSoon(PeerKey),
     /// The process ends, and all sessions with it.
     Leave(Leave),
-    /// All that happened so far is to be acted on, and it may be time for something.
+    /// All events so far are to be acted on, and a deadline may have passed.
     /// [`super::Speaker::poll_transmit`] is due after it.
     Tick,
 }

@@ -1,7 +1,7 @@
 //! What happens when the work on one peer panics.
 //!
 //! The speaker runs all work that concerns one peer inside a [`Guard`]. A guard that catches the
-//! panic keeps it from the other peers; the speaker then starts that peer over. Knows no peer.
+//! panic keeps it from the other peers; the speaker then restarts that peer. Knows no peer.
 
 /// Runs work that may panic.
 pub trait Guard {
@@ -9,7 +9,7 @@ pub trait Guard {
     fn run<T>(&self, work: impl FnOnce() -> T) -> Option<T>;
 }
 
-/// Runs the work directly: a panic ends whatever called the speaker.
+/// Runs the work directly: a panic unwinds into the caller of the speaker.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unguarded;
 

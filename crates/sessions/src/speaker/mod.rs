@@ -1,21 +1,20 @@
 //! One BGP speaker: its RIB, all its peers, its start-up, and what each of them does next.
 //!
-//! [`Speaker`] is told what happened ([`Speaker::handle`]), says what to do
-//! ([`Speaker::poll_action`]), fills a buffer for each connection whose socket has room
-//! ([`Speaker::poll_transmit`]) and names the time at which it wants to be woken
-//! ([`Speaker::next_deadline`]). Routes of one peer go into the RIB while its bytes are handled, and
-//! from there to the others in the same turn.
+//! [`Speaker`] takes events ([`Speaker::handle`]), returns actions ([`Speaker::poll_action`]), fills a
+//! buffer for each connection with room in its socket ([`Speaker::poll_transmit`]) and names the time of
+//! its next deadline ([`Speaker::next_deadline`]). Routes of one peer enter the RIB while its bytes are
+//! processed, and are passed on to the others in the same turn.
 //!
 //! | question | module |
 //! |---|---|
-//! | what happens, and what is to be done | [`event`], [`action`] |
+//! | the events and the actions | [`event`], [`action`] |
 //! | the machine, turn by turn | [`speaker`] |
-//! | one peer and what it was given to write | [`neighbour`] |
+//! | one peer and the bytes that it was given to write | [`neighbour`] |
 //! | the desired state and the start of the process | [`desired`], [`startup`] |
-//! | what leaves, and who knows it by then | [`told`] |
+//! | what is sent, and which peers know of a withdrawal by then | [`told`] |
 //! | which peers have something to do | [`agenda`] |
-//! | who may connect, and who came from a range | [`admission`], [`ranges`] |
-//! | what `show` asks | [`view`] |
+//! | which addresses may connect, and the neighbours of ranges | [`admission`], [`ranges`] |
+//! | the view for `show` | [`view`] |
 //! | what happens when the work on one peer panics | [`guard`] |
 //!
 //! Knows no socket, clock, task or log. Called by the core task of `io`, the simulator and the

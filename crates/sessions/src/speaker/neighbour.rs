@@ -1,5 +1,5 @@
-//! One peer as the speaker has it: what it says goes to the RIB, and what it was given to write is
-//! followed until that has left.
+//! One peer of the speaker: its announcements enter the RIB, and the bytes that it was given are tracked
+//! until they have been written.
 //!
 //! Knows no other peer. Called by [`super::speaker`], which owns it.
 
@@ -18,25 +18,25 @@ use crate::types::{LocalNextHops, PathSource, Prefix, RouteChange};
 use crate::wire::Notification;
 use crate::wire::notification::cease;
 
-/// How long a peer is left alone after its work panicked: the same bytes may bring it about again.
+/// How long a peer is not dialled after its work panicked: the same bytes may cause the panic again.
 const FAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// The RIB, and which of its prefixes the peers have not been told about.
+/// The RIB, and which of its changes have not been passed to the peers.
 #[derive(Debug, Default)]
 pub(super) struct Routing {
     pub(super) rib: LocRib,
-    /// Kept here, and not by who changes it: a panic in between loses nothing.
+    /// Kept here, and not in the code that makes the changes: a panic in between loses nothing.
     pub(super) touched: Touched,
 }
 
 impl Routing {
-    /// Takes in what a peer announced and withdrew.
+    /// Adds and removes the routes that a peer announced and withdrew.
     fn learn(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) {
         self.rib.learn_into(source, changes, &mut self.touched);
     }
 }
 
-/// What counts as a change when it is other than before.
+/// The values that make a change when they differ.
 #[derive(Debug, PartialEq, Eq)]
 struct Noted {
     state: SessionState,
@@ -55,12 +55,12 @@ pub(super) struct Neighbour {
     withdrawn_up_to: WithdrawnUpTo,
     untold: UntoldSince,
     noted: Option<Noted>,
-    /// How far its restart had come when that was reported last.
+    /// The phase of its restart that was reported last.
     reported_stale: Option<StalePhase>,
 }
 
 impl Neighbour {
-    /// One that was given nothing yet.
+    /// A neighbour that has been given no bytes yet.
     pub(super) fn new(peer: Peer) -> Self {
         Self {
             peer,
@@ -72,7 +72,7 @@ impl Neighbour {
         }
     }
 
-    /// Does what the peer wants done: its routes go to the RIB, the rest to the edge.
+    /// Carries out the actions of the peer: its routes enter the RIB, the rest goes to the edge.
     pub(super) fn act(&mut self, now: Instant, routing: &mut Routing, outbox: &mut Outbox) {
         let key = self.peer.config().key;
         while let Some(action) = self.peer.poll_action() {
@@ -111,15 +111,15 @@ impl Neighbour {
         }
     }
 
-    /// Ends everything and starts over, as another incarnation of the same peer. Returns what its
-    /// connections are to say last.
+    /// Ends everything and restarts, as another incarnation of the same peer. Returns the last bytes for
+    /// its connections.
     pub(super) fn start_over(&mut self, now: Instant, seed: u64, incarnation: u64) -> Bytes {
         self.writing.clear();
         self.peer = self.peer.after_panic(now, now + FAULT_WAIT, seed, incarnation);
         Notification::cease(cease::UNSPECIFIC).encode()
     }
 
-    /// Fills `buffer` for one connection that has room and something to say, and names it.
+    /// Fills `buffer` for one connection that has room and something to send, and names it.
     pub(super) fn transmit(
         &mut self,
         now: Instant,
@@ -138,7 +138,7 @@ impl Neighbour {
         None
     }
 
-    /// What this connection was given has left.
+    /// What this connection was given has been written.
     pub(super) fn written(&mut self, id: ConnectionId) {
         self.writing.remove(&id);
         if self.writing.is_empty() {
@@ -147,7 +147,7 @@ impl Neighbour {
         }
     }
 
-    /// This end of the session may be reached elsewhere, and other networks may be next door.
+    /// The addresses of this end of the session, or the networks of this machine, may have changed.
     pub(super) fn follow_addresses(
         &mut self,
         now: Instant,
@@ -162,30 +162,30 @@ impl Neighbour {
         self.peer.set_networks(now, &networks);
     }
 
-    /// Looks how far it knows what is gone in `generation`, which is in force; says whether it knows
-    /// more than `before`.
+    /// Checks whether its withdrawals of `generation`, which is in force, have been written; returns
+    /// whether more have been than `before`.
     pub(super) fn note_withdrawals(&mut self, now: Instant, generation: u64, before: u64) -> bool {
         let (owes, is_writing) = (self.peer.owes_withdrawals(now), !self.writing.is_empty());
         self.withdrawn_up_to.given(generation, owes, is_writing);
         self.withdrawn_up_to.generation() > before
     }
 
-    /// All that was gone in this generation has been written to its socket.
+    /// All withdrawals of this generation have been written to its socket.
     pub(super) fn withdrawn_up_to(&self) -> u64 {
         self.withdrawn_up_to.generation()
     }
 
-    /// Whether something for it waits, or is on its way to its socket.
+    /// Whether anything for it waits, or is on its way to its socket.
     pub(super) fn is_being_told(&self) -> bool {
         !self.writing.is_empty() || self.peer.wanting_to_transmit().next().is_some()
     }
 
-    /// Whether its session, or what it was told, is other than at the last call.
+    /// Whether its session, or what was advertised to it, has changed since the last call.
     pub(super) fn note_changes(&mut self) -> bool {
         let updates_sent = self.peer.updates_sent();
         let before = self.noted.as_ref();
         let knew_all = before.is_some_and(|it| it.is_written && it.updates_sent == updates_sent);
-        // Bytes on their way are news after an UPDATE alone: each KEEPALIVE is on its way, too.
+        // Bytes on their way count after an UPDATE alone: each KEEPALIVE is on its way, too.
         let is_written = knew_all || !self.is_being_told();
         let noted = Noted { state: self.peer.state(), updates_sent, is_written };
         let is_other = before != Some(&noted);
@@ -193,14 +193,14 @@ impl Neighbour {
         is_other
     }
 
-    /// Something changed then; it may have to be told.
+    /// Something changed at that time; it may have to be advertised.
     pub(super) fn note_change(&mut self, at: Instant) {
         if self.peer.owes_updates() {
             self.untold.changed(at);
         }
     }
 
-    /// When what happened that it has been told by now, since the last time.
+    /// When the change happened that it has been sent by now, since the last call.
     pub(super) fn take_told(&mut self) -> Option<Instant> {
         let told = self.untold.take_told();
         if self.peer.state() == SessionState::Established {

@@ -1,4 +1,4 @@
-//! Neighbours that are accepted without being named: from which ranges, and how many.
+//! Neighbours of listen ranges: from which ranges, and how many.
 //!
 //! Knows no socket and no session. Called by [`super::speaker`], which owns the neighbours themselves.
 
@@ -10,7 +10,7 @@ use crate::backend::ListenRangeView;
 use crate::time::Instant;
 use crate::types::{ListenRange, PeerConfig, PeerKey, Remote};
 
-/// How often it is worth a line that a range is full: whoever knocks does not write our log.
+/// The shortest time between two log lines about a full range: connection attempts must not fill the log.
 const FULL_LOG_GAP: Duration = Duration::from_secs(10);
 
 /// All ranges by their keys.
@@ -25,29 +25,29 @@ struct Range {
     full: Full,
 }
 
-/// Who was turned away, for the log.
+/// How many connections were refused, for the log.
 #[derive(Debug, Default)]
 struct Full {
     logged_at: Option<Instant>,
     unlogged: u64,
 }
 
-/// Why nobody joins a range.
+/// Why an address does not join a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// It was removed meanwhile.
     Gone,
-    /// It has as many members as it may.
+    /// It has as many members as allowed.
     Full {
-        /// How many there may be.
+        /// The limit.
         limit: u32,
-        /// How many were turned away since that was said last, where it is time to say it.
+        /// How many were refused since that was logged last, where a log line is due.
         turned_away: Option<u64>,
     },
 }
 
 impl Ranges {
-    /// The ranges are these. Members of those that stay are kept, whatever the new limit is.
+    /// Sets the ranges. Members of those that stay are kept, whatever the new limit is.
     pub(super) fn set<'a>(&mut self, configs: impl Iterator<Item = &'a PeerConfig>) {
         let mut before = std::mem::take(&mut self.0);
         for config in configs {
@@ -67,7 +67,7 @@ impl Ranges {
         Some(self.0.get(&range)?.member(address))
     }
 
-    /// Somebody who is no member yet dials from `address` in `range`.
+    /// An address in `range` that is no member yet connects.
     pub(super) fn join(
         &mut self,
         now: Instant,
@@ -84,7 +84,7 @@ impl Ranges {
         Ok(config)
     }
 
-    /// A member of another range, or of none, is one of `range` now.
+    /// A member of another range, or of none, becomes one of `range`.
     pub(super) fn move_to(&mut self, range: PeerKey, member: PeerKey) {
         self.leave(member);
         if let Some(range) = self.0.get_mut(&range) {
@@ -92,7 +92,7 @@ impl Ranges {
         }
     }
 
-    /// A member is gone.
+    /// A member was removed.
     pub(super) fn leave(&mut self, member: PeerKey) {
         for range in self.0.values_mut() {
             range.members.remove(&member);

@@ -1,5 +1,5 @@
-//! The machine: something happened, the peers that it concerns act, connections with room are
-//! filled, and the next deadline is known.
+//! The machine: an event arrives, the peers that it concerns act, connections with room are filled, and
+//! the next deadline is known.
 //!
 //! Knows no socket, clock or task. What one peer does is [`crate::bgp::Peer`]'s, which route is best
 //! [`crate::rib::LocRib`]'s.
@@ -34,7 +34,7 @@ pub struct Speaker<G: Guard = Unguarded> {
     pub(super) desired: Arc<Desired>,
     /// Some neighbour may wait for its End-of-RIB.
     pub(super) holds_end_of_rib: bool,
-    /// Up to which generation everybody knows what is gone.
+    /// The generation up to which all withdrawals have been written to all peers.
     pub(super) withdrawn_up_to: u64,
     pub(super) has_changed: bool,
     pub(super) changes_told: Latencies,
@@ -44,13 +44,13 @@ pub struct Speaker<G: Guard = Unguarded> {
     pub(super) unfilled: VecDeque<PeerKey>,
     pub(super) outbox: Outbox,
     pub(super) seed: u64,
-    /// Peers that there ever were.
+    /// How many peers have existed.
     pub(super) incarnations: u64,
 }
 
 impl Speaker {
-    /// A speaker without peers, in a process that begins at `now`, perhaps after another one which
-    /// left `earlier` behind. `seed` decides the jitter of the timers.
+    /// A speaker without peers, in a process that starts at `now`, perhaps after another one which left
+    /// `earlier` behind. `seed` decides the jitter of the timers.
     pub fn new(now: Instant, seed: u64, earlier: Option<EarlierRun>) -> Self {
         Self::guarded(Unguarded, now, seed, earlier)
     }
@@ -79,8 +79,8 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
-    /// Counts incarnations from `number` on: no connection of this process has the name of one of
-    /// the process before, which the network may still know.
+    /// Counts incarnations from `number` on: no connection of this process has the name of one of the
+    /// process before, which may still be on the network.
     #[cfg(test)]
     pub(crate) fn after_incarnation(mut self, number: u64) -> Self {
         self.incarnations = number;
@@ -93,7 +93,7 @@ impl<G: Guard> Speaker<G> {
         &self.guard
     }
 
-    /// Takes note of what happened.
+    /// Processes an event.
     pub fn handle(&mut self, now: Instant, event: Event<'_>) {
         match event {
             Event::Desired(desired, changed_at) => self.apply(now, desired, changed_at),
@@ -120,8 +120,8 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
-    /// A peer dialled us. `None` where there is no such peer; the connection may be refused by an
-    /// action that follows.
+    /// A peer dialled us. `None` where there is no such peer; an action that follows may refuse the
+    /// connection.
     pub fn accept(
         &mut self,
         now: Instant,
@@ -135,8 +135,8 @@ impl<G: Guard> Speaker<G> {
         id
     }
 
-    /// This machine cannot have a session with a peer, for the reason `why`, or can. Says whether
-    /// that is new.
+    /// This machine cannot have a session with a peer, for the reason `why`, or can. Returns whether that
+    /// is a change.
     pub fn set_aside(&mut self, now: Instant, key: PeerKey, why: Option<String>) -> bool {
         let mut is_new = false;
         self.with_neighbour(now, key, |neighbour, _, _| {
@@ -145,7 +145,7 @@ impl<G: Guard> Speaker<G> {
         is_new
     }
 
-    /// Resets a session, or has its routes said again.
+    /// Resets a session, or requests or sends its routes again.
     pub fn clear(&mut self, now: Instant, key: PeerKey, how: Clear) -> Result<(), ClearError> {
         let mut outcome = Err(ClearError::NoSuchPeer);
         self.with_neighbour(now, key, |neighbour, _, _| {
@@ -157,16 +157,16 @@ impl<G: Guard> Speaker<G> {
                 }
                 Clear::SoftIn => peer.refresh_in(),
                 Clear::SoftOut => peer.refresh_out(),
-                // One that cannot be asked can still be told.
+                // A neighbour without ROUTE-REFRESH can still be sent all routes.
                 Clear::Soft => peer.refresh_out().and_then(|()| peer.refresh_in()),
             };
         });
         outcome
     }
 
-    /// The addresses and networks of this machine may be others: `end_at` says what the end of a
-    /// session at an address in a VRF can be reached at, and which networks are next door. All peers
-    /// are looked at each time: a session that came up since may have looked before the others.
+    /// The addresses and networks of this machine may have changed: `end_at` returns the next hops of the
+    /// end of a session at an address in a VRF, and its connected networks. All peers are checked each
+    /// time: a session that came up since may have used an earlier state than the others.
     pub fn follow_addresses(
         &mut self,
         now: Instant,
@@ -182,7 +182,7 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
-    /// What the edge did for this peer panicked: it starts over, as when its own work does.
+    /// The edge's work for this peer panicked: the peer restarts, as when its own work panics.
     pub fn start_over(&mut self, now: Instant, key: PeerKey) {
         let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
         self.incarnations = self.incarnations.saturating_add(1);
@@ -193,19 +193,19 @@ impl<G: Guard> Speaker<G> {
         self.routing.touched.absorb(touched);
     }
 
-    /// What to do next.
+    /// The next action.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.outbox.pop()
     }
 
-    /// When to be woken with [`Event::Tick`]; at once, where something happened since the last one.
+    /// When [`Event::Tick`] is due; at once, where something happened since the last one.
     pub fn next_deadline(&self) -> Option<Instant> {
         let earlier = self.startup.deadline(&self.desired);
         self.agenda.next_deadline().into_iter().chain(earlier).min()
     }
 
-    /// Whether routes that come and go are reported, each with its attributes: for a log that asks
-    /// for it, since a table may be large.
+    /// Whether learned and removed routes are reported, each with its attributes: only for a log level
+    /// that prints them, since a table may be large.
     pub fn report_routes(&mut self, reports: bool) {
         self.outbox.reports_routes = reports;
     }
@@ -220,7 +220,7 @@ impl<G: Guard> Speaker<G> {
         self.neighbours.iter().map(|(key, it)| (*key, &it.peer))
     }
 
-    /// One of them.
+    /// One peer.
     pub fn peer(&self, key: PeerKey) -> Option<&Peer> {
         self.neighbours.get(&key).map(|it| &it.peer)
     }
@@ -262,7 +262,7 @@ impl<G: Guard> Speaker<G> {
         worked
     }
 
-    /// Lets every peer act on what is due, until nobody has anything to tell another.
+    /// Lets every peer act on what is due, until no peer has changes for another.
     fn tick(&mut self, now: Instant) {
         self.end_startup(now);
         self.agenda.wake(now);
@@ -291,7 +291,7 @@ impl<G: Guard> Speaker<G> {
         });
     }
 
-    /// Tells those that are told learned routes what became of them.
+    /// Passes changes of learned routes to the peers that they are advertised to.
     fn pass_on(&mut self, now: Instant, touched: &Touched) {
         let told = self.neighbours.iter().filter(|(_, it)| it.peer.passes_on());
         let told: Vec<PeerKey> = told.map(|(key, _)| *key).collect();

@@ -1,5 +1,5 @@
-//! The end of what a process waits for when it begins: sources that have not spoken, neighbours whose
-//! routes are missing.
+//! The end of the waits at the start of a process: for sources that are not ready, and for the routes of
+//! neighbours.
 //!
 //! Another part of [`Speaker`]; what is waited for, and for how long, is [`crate::bgp::Startup`]'s.
 
@@ -15,7 +15,7 @@ use crate::time::Instant;
 use crate::types::PeerKey;
 
 impl<G: Guard> Speaker<G> {
-    /// Whether what was waited for after the start of the process has come, or will not any more.
+    /// Ends the wait at the start of the process if its reason has ended.
     pub(super) fn end_startup(&mut self, now: Instant) {
         if self.startup.deadline(&self.desired).is_some_and(|deadline| deadline <= now) {
             self.outbox.push(Action::SourcesSilent);
@@ -40,7 +40,7 @@ impl<G: Guard> Speaker<G> {
         self.holds_end_of_rib = self.neighbours.values().any(|it| it.peer.holds_end_of_rib());
     }
 
-    /// Makes these all the routes of our own, and tells everybody.
+    /// Replaces all routes of our own, and advertises the changes.
     pub(super) fn originate(&mut self, now: Instant, routes: Arc<[DesiredRoute]>) {
         let touched = self.routing.rib.set(routes);
         let drain = self.desired.drain;

@@ -1,4 +1,4 @@
-//! Stories of one speaker and a few neighbours that are scripts.
+//! Stories of one speaker and a few scripted neighbours.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use crate::wire::header::keepalive;
 use crate::wire::notification::cease;
 use crate::wire::{Capability, Framing, MessageType, Notification, Open, Update, UpdateContext};
 
-/// Catches panics, and brings one about when it is told to.
+/// Catches panics, and causes one on request.
 #[derive(Debug, Default)]
 struct Once(Cell<bool>);
 
@@ -34,7 +34,7 @@ impl Guard for Once {
     fn run<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let work = || {
             let done = work();
-            assert!(!self.0.take(), "a fault of ours");
+            assert!(!self.0.take(), "internal error");
             done
         };
         catch_unwind(AssertUnwindSafe(work)).ok()
@@ -45,7 +45,7 @@ fn key(number: u8) -> PeerKey {
     PeerKey::from(IpAddr::from([192, 0, 2, number]))
 }
 
-/// A neighbour in another AS, which is told and tells everything.
+/// A neighbour in another AS, with all routes in both directions.
 fn config(number: u8) -> PeerConfig {
     PeerConfig {
         key: key(number),
@@ -101,7 +101,7 @@ fn opening(number: u8) -> Vec<u8> {
     [open.encode(), keepalive()].concat()
 }
 
-/// What neighbour `number` says to announce a prefix.
+/// The UPDATE of neighbour `number` that announces a prefix.
 fn announced(number: u8, prefix: &str) -> BytesMut {
     let path = AsPath::sequence(vec![65_000 + u32::from(number)]);
     let next_hop = NextHop::Ipv4([192, 0, 2, number].into());
@@ -154,7 +154,7 @@ impl Scene {
         }
     }
 
-    /// Sessions with these neighbours, in their order; all that there is to say has been written.
+    /// Sessions with these neighbours, in their order; everything has been written.
     fn with(configs: &[PeerConfig]) -> Self {
         let mut scene = Self::new(None);
         scene.desire(|desired| desired.peers = configs.to_vec());
@@ -204,7 +204,7 @@ impl Scene {
         self.collect();
     }
 
-    /// Turns, until all that there is to say has been written.
+    /// Turns, until everything has been written.
     fn write_all(&mut self) -> Vec<Chunk> {
         let mut all = Vec::new();
         loop {
@@ -245,7 +245,7 @@ impl Scene {
         self.speaker.peer(key(number)).unwrap().state()
     }
 
-    /// Up to which generation all was withdrawn, as was said since this was asked last.
+    /// The generation up to which all was withdrawn, as reported since the last call.
     fn withdrawn(&mut self) -> Option<u64> {
         let said = self.actions.iter().filter_map(|action| match action {
             Action::WithdrawnUpTo(generation) => Some(*generation),
@@ -271,7 +271,7 @@ impl Scene {
     }
 }
 
-/// To whom `prefix` is announced.
+/// The peers that `prefix` is announced to.
 fn told(chunks: &[Chunk], prefix: &str) -> Vec<PeerKey> {
     chunks.iter().filter(|it| it.announces(prefix)).map(|it| it.key).collect()
 }
@@ -313,11 +313,11 @@ fn a_panic_starts_one_peer_over_and_its_routes_go() {
     assert_eq!(view.peers.iter().map(|it| it.panics).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(unshown, []);
     assert_eq!(scene.state(2), SessionState::Established);
-    // The same bytes may bring it about again.
+    // The same bytes may cause the panic again.
     scene.wait(5);
     scene.turn();
     assert_eq!(scene.dials(), 0);
-    // No news of an old connection reach it.
+    // No event of an old connection reaches it.
     scene.hear(3, id, &announced(3, "10.0.0.0/8"));
     let fresh = scene.speaker.accept(scene.now, key(3), ends(3)).unwrap();
     assert_ne!(fresh, id);
@@ -351,7 +351,7 @@ fn a_generation_is_withdrawn_when_everybody_was_written_that() {
     assert_eq!(scene.withdrawn(), Some(3));
     scene.desire(|it| it.peers.clear());
     scene.turn();
-    assert_eq!(scene.withdrawn(), Some(4), "nobody is left to be told");
+    assert_eq!(scene.withdrawn(), Some(4), "no peer is left to send it to");
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn end_of_rib_waits_for_the_sources_and_for_the_routes_of_others() {
     });
     let ids = [2, 3].map(|number| scene.establish(key(number)));
     let chunks = scene.write_all();
-    assert_eq!(told(&chunks, "10.0.0.9/32"), [key(2)], "nobody knows yet that it is gone");
+    assert_eq!(told(&chunks, "10.0.0.9/32"), [key(2)], "its withdrawal is not sent yet");
     assert!(!chunks.iter().any(Chunk::ends_rib));
     assert_eq!(scene.withdrawn(), None, "what the earlier run announced is not gone");
     scene.desire(|it| it.awaits_sources = false);
@@ -511,7 +511,7 @@ fn a_source_that_never_speaks_is_not_waited_for_longer_than_half_the_restart_tim
     scene.turn();
     scene.write_all();
     let is_silence = |it: &&Action| matches!(it, Action::SourcesSilent);
-    assert_eq!(scene.actions.iter().filter(is_silence).count(), 1, "that is said once");
+    assert_eq!(scene.actions.iter().filter(is_silence).count(), 1, "that is reported once");
     assert_eq!(scene.speaker.rib().originated().count(), 0);
     let next = scene.speaker.next_deadline();
     assert!(next.is_none_or(|it| it > half), "nothing is left to do: {next:?}");

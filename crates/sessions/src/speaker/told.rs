@@ -1,6 +1,6 @@
-//! What leaves, who knows it by then, and what is news about it.
+//! What is sent, which peers know of a withdrawal by then, and which changes are reported.
 //!
-//! Another part of [`Speaker`]: the end of each turn. What one peer knows is
+//! Another part of [`Speaker`]: the end of each turn. The state of one peer is
 //! [`crate::bgp::WithdrawnUpTo`]'s and [`crate::bgp::UntoldSince`]'s.
 
 use bytes::BytesMut;
@@ -14,12 +14,12 @@ use crate::time::Instant;
 use crate::types::PeerKey;
 
 impl<G: Guard> Speaker<G> {
-    /// Fills `buffer`, up to `room` bytes, with whole messages for a connection whose socket has
-    /// room, and names the connection: due until `None` after each [`super::Event::Tick`]. Each
-    /// connection is given no more before [`super::Event::Written`] says that this has left.
+    /// Fills `buffer`, up to `room` bytes, with whole messages for a connection with room in its socket,
+    /// and names the connection: due until `None` after each [`super::Event::Tick`]. Each connection is
+    /// given no more until [`super::Event::Written`] reports that this has been written.
     ///
-    /// All peers have acted by then: what one of them said may be for another to pass on, in the
-    /// same message. `None` ends the turn: what everybody knows by now is noted.
+    /// All peers have acted by then: a route of one of them may be passed on to another in the same
+    /// message. `None` ends the turn: the progress of withdrawals is recorded.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -33,7 +33,7 @@ impl<G: Guard> Speaker<G> {
             if let Some(id) = filled.flatten() {
                 return Some((key, id));
             }
-            // Half a message of work that panicked is none.
+            // Half a message of work that panicked is discarded.
             buffer.truncate(before);
             self.unfilled.pop_front();
         }
@@ -61,9 +61,9 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
-    /// Says up to which generation of the desired state everybody knows what is gone.
+    /// Reports the generation of the desired state up to which all withdrawals have been written.
     fn note_withdrawals(&mut self, now: Instant, acted: impl Iterator<Item = PeerKey>) {
-        // What an earlier run announced is not gone, whatever is desired.
+        // Routes of an earlier run are not withdrawn yet, whatever is desired.
         let generation = if self.startup.keeps_earlier() { 0 } else { self.desired.generation };
         let before = self.withdrawn_up_to;
         let mut knows_more = self.neighbours.is_empty();
@@ -83,14 +83,14 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
-    /// What is desired now follows from what happened at `at`.
+    /// The desired state follows from a change at `at`.
     pub(super) fn note_change(&mut self, at: Option<Instant>) {
         if let Some(at) = at {
             self.neighbours.values_mut().for_each(|it| it.note_change(at));
         }
     }
 
-    /// One peer has done all that it could: it waits for what is next, or leaves if it came from a
+    /// One peer has done all that it could: its next deadline is noted, or it is removed if it came from a
     /// range and waits for nothing.
     fn settle(&mut self, key: PeerKey) {
         let Some(neighbour) = self.neighbours.get(&key) else { return };

@@ -1,4 +1,4 @@
-//! What a client of the backend is shown: a snapshot of all sessions and of the RIB.
+//! The view for a client of the backend: a snapshot of all sessions and of the RIB.
 //!
 //! Another part of [`Speaker`]; changes nothing.
 
@@ -16,8 +16,8 @@ impl<G: Guard> Speaker<G> {
         LearnedRoute { stale: neighbour.is_some_and(|it| it.peer.is_stale(nlri)), ..route }
     }
 
-    /// What `scope` asks, without what the edge knows: connections that are not accepted, and BFD.
-    /// The second are peers that could not be shown.
+    /// The view for `scope`, without what only the edge knows: connections that are not accepted, and BFD.
+    /// The second value lists peers that could not be shown.
     pub fn view(&self, now: Instant, scope: ViewScope) -> (BgpView, Vec<PeerKey>) {
         let mut peers = Vec::with_capacity(self.neighbours.len());
         let mut unshown = Vec::new();

@@ -1,5 +1,5 @@
-//! How does a stage run? As a process group of its own, with its output in a log; its end is told
-//! through a channel. Used by main.
+//! How does a stage run? As a process group of its own, with its output in a log; its end is sent through
+//! a channel. Used by main.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -41,7 +41,7 @@ pub(crate) fn words(stage: &Stage, checkout: &Path) -> Result<Vec<String>> {
     Ok([own, stage.arguments.clone()].concat())
 }
 
-/// What cargo said of a target that it has built.
+/// What cargo reports about a target that it has built.
 #[derive(Deserialize)]
 struct Artifact {
     target: Target,
@@ -88,7 +88,7 @@ impl Child {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(checkout);
         command.envs(paths.iter().map(|(name, path)| (name, checkout.join(path))));
-        // Cargo has told this program about its package; to a build in there that would be news.
+        // These are set by cargo for this program; they must not reach a build in there.
         for (variable, _) in std::env::vars_os() {
             let text = variable.to_string_lossy();
             if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| text.starts_with(it)) {
@@ -112,7 +112,7 @@ impl Child {
         Ok(Self { group })
     }
 
-    /// Asks it and its children to end and to clean up.
+    /// Sends SIGTERM to it and its children, so that they clean up.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::SIGTERM);
     }

@@ -29,7 +29,7 @@ const CLOSING_LINES: usize = 4;
 const FAILED_LINES: usize = 60;
 /// How long a stage may take to clean up after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at signals.
+/// Between two checks for signals.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Runs the stages of a tier of the tests.
@@ -103,7 +103,7 @@ struct Run {
     start: Instant,
     /// By name: when it began, how long it took, how it ended.
     results: BTreeMap<String, (Duration, Duration, Outcome)>,
-    /// One stage alone speaks for itself.
+    /// A single stage prints to the terminal.
     shows_all: bool,
 }
 

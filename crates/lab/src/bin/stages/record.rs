@@ -21,7 +21,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// What has passed before counts only where a run is resumed; otherwise the record begins anew.
+    /// What has passed before counts only where a run is resumed; otherwise the record starts empty.
     pub(crate) fn open(checkout: &Path, folder: &Path, resumes: bool) -> Result<Self> {
         let (file, state) = (folder.join("passed"), state_of(checkout)?);
         let text = if resumes {

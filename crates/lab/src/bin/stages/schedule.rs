@@ -87,7 +87,7 @@ impl<'a> Schedule<'a> {
             _ if of_kind(Kind::Alone) > 0 => false,
             Kind::Computing => of_kind(Kind::Computing) < COMPUTING_MAX && !is_locked,
             Kind::Waiting => of_kind(Kind::Waiting) < WAITING_MAX,
-            // When all others are done: whoever let it wait for a gap would let all others wait.
+            // When all others are done: waiting for a gap would let all others wait.
             Kind::Alone => {
                 self.running.is_empty() && self.waiting.iter().all(|it| it.kind == Kind::Alone)
             }

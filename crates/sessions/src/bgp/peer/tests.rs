@@ -70,7 +70,7 @@ struct Side {
     log: Vec<String>,
 }
 
-/// A TCP connection: who dialled is side 0 of it.
+/// A TCP connection: the side that dialled is side 0 of it.
 struct Wire {
     ends: [(usize, ConnectionId); 2],
     open: bool,
@@ -187,7 +187,7 @@ impl Pair {
         }
     }
 
-    /// Lets both sides act and talk until nothing more happens at this instant.
+    /// Lets both sides act and exchange messages until nothing more happens at this instant.
     fn settle(&mut self) {
         loop {
             let mut idle = true;
@@ -572,7 +572,7 @@ fn a_late_tick_is_our_own_standstill_and_not_the_neighbours() {
     peer.handle(late, Event::Received(id, &keepalive()));
     peer.handle(late + seconds(1), Event::Tick);
     assert_eq!(peer.state(), SessionState::Established);
-    // A neighbour that was silent indeed gets a second more, and no other.
+    // A neighbour that was silent indeed gets a second more, and only one.
     peer.handle(late + seconds(91), Event::Tick);
     peer.handle(late + seconds(92), Event::Tick);
     assert_eq!(peer.state(), SessionState::Idle);

@@ -1,5 +1,5 @@
-//! How BFD and the neighbours are joined (RFC 5882): which paths are to be watched, and whom it
-//! concerns what becomes of one.
+//! How BFD and the neighbours are joined (RFC 5882): which paths are monitored, and which neighbours
+//! the state of a path concerns.
 //!
 //! Another part of [`CoreTask`]. Knows no packet and no timer of BFD, which are the thread's
 //! ([`crate::io::bfd`]); what a session makes of its path is [`crate::bgp::Peer`]'s.
@@ -23,20 +23,20 @@ use crate::speaker::Event;
 use crate::time::Instant;
 use crate::types::{BfdPath, BfdSettings, PeerKey, PeerKind, Remote};
 
-/// News of sessions that may wait for the core; the thread keeps what does not fit.
+/// Events of BFD sessions that may wait for the core; the thread keeps what does not fit.
 const EVENTS_MAX: usize = 256;
 /// How long BFD stays up for the neighbours to read that their sessions ended. `Ours:` FRR and BIRD
-/// take a BFD session that is switched off for one that failed, and would end a session that they
-/// still have in a way that costs our routes. Who has seen TCP end waits for us.
+/// treat a BFD session that is administratively down as one that failed, and would end a BGP session
+/// that they still have in a way that costs our routes. A neighbour that has seen TCP end waits for us.
 const HEARD_TIMEOUT: Duration = Duration::from_millis(500);
-/// What a neighbour takes from there to what follows from it.
+/// What passes from there to the neighbour and its consequences.
 const HEARD: Duration = Duration::from_millis(50);
-/// How long BFD may take to say that we leave. It takes less than a millisecond, unless something is
+/// How long BFD may take to signal AdminDown. It takes less than a millisecond, unless something is
 /// wrong.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
-/// How long it goes on saying so, for whom a packet was lost.
+/// How long it repeats that, for neighbours that lost a packet.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long who asks what BFD does waits for its answer.
+/// How long a client that asks for the state of BFD waits for the answer.
 const VIEW_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// BFD as the core knows it.
@@ -44,17 +44,17 @@ const VIEW_TIMEOUT: Duration = Duration::from_millis(250);
 pub(super) struct Coupling {
     thread: BfdThread,
     events: mpsc::Receiver<BfdEvent>,
-    /// What is watched for each neighbour.
+    /// The path that is monitored for each neighbour.
     paths: BTreeMap<PeerKey, BfdPath>,
-    /// All that is watched.
+    /// All paths that are monitored.
     wanted: BTreeMap<BfdPath, BfdSettings>,
-    /// What became of it, where that is known.
+    /// The state of each path, where it is known.
     liveness: BTreeMap<BfdPath, Liveness>,
-    /// Which networks this machine is on, as far as that was looked up.
+    /// The networks of this machine, as far as they have been looked up.
     addresses: Option<Addresses>,
-    /// Paths may be others than they were.
+    /// Paths may have changed.
     is_due: bool,
-    /// Some neighbour asked for it once.
+    /// Some neighbour has used BFD once.
     is_used: bool,
 }
 
@@ -62,7 +62,7 @@ impl Coupling {
     pub(super) fn new(options: BfdOptions, seed: u64) -> Self {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         Self {
-            // Discriminators are nobody's to guess from what is seen of the core's timers.
+            // Discriminators must not be predictable from the core's timers.
             thread: BfdThread::start(options, seed.rotate_left(32), sender),
             events,
             paths: BTreeMap::new(),
@@ -81,7 +81,7 @@ impl Coupling {
         Self { thread: coupling.thread.at(address, port_offset), ..coupling }
     }
 
-    /// The next that became of a path. Never resolves where there is no thread.
+    /// The next event of a path. Never resolves where there is no thread.
     pub(super) async fn event(&mut self) -> BfdEvent {
         match self.events.recv().await {
             Some(event) => event,
@@ -94,48 +94,48 @@ impl Coupling {
         self.events.try_recv().ok()
     }
 
-    /// Paths may be others than they were.
+    /// Paths may have changed.
     pub(super) fn look_again(&mut self) {
         self.is_due = true;
     }
 
-    /// When paths are looked at, if nothing else happens.
+    /// When paths are checked, if nothing else happens.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.is_due.then_some(Instant::ZERO)
     }
 
-    /// This neighbour is gone. Should it come back at once it is another one, which is told anew what
-    /// is known of its path.
+    /// This neighbour is gone. Should it come back at once it is another one, which receives the known
+    /// state of its path again.
     pub(super) fn forget(&mut self, key: PeerKey) {
         self.paths.remove(&key);
         self.is_due = true;
     }
 
-    /// The networks of this machine may be others.
+    /// The networks of this machine may have changed.
     pub(super) fn follow_addresses(&mut self, addresses: Addresses) {
         self.addresses = Some(addresses);
-        // So may be where the other end of a link is.
+        // So may the other end of a link.
         self.is_due = true;
     }
 
-    /// All sessions have ended, with `tasks` to see to it. Says to everybody that BFD ends on purpose,
-    /// so that nobody takes it for a failure.
+    /// All sessions have ended; `tasks` runs what remains. Signals AdminDown on every path, so that no
+    /// neighbour takes the end for a failure.
     pub(super) async fn leave(&mut self, tasks: &TaskTracker) {
         if !self.is_used {
             return;
         }
         tasks.close();
-        // Who is slow may take it for what it likes; leaving is bounded.
+        // A slow neighbour may treat it as a failure; the shutdown is bounded.
         let _ = timeout(HEARD_TIMEOUT, tasks.wait()).await;
         sleep(HEARD).await;
         if timeout(LEAVE_TIMEOUT, self.thread.leave()).await.is_err() {
             warn!(
-                "BFD did not say in time that it ends on purpose: neighbours may take it for a failure"
+                "BFD did not signal AdminDown in time: neighbours may treat the shutdown as a failure"
             );
         }
     }
 
-    /// Goes on saying so for a while, beside the end of the sessions.
+    /// Repeats AdminDown for a while, beside the end of the sessions.
     pub(super) fn fade(self) {
         if self.is_used {
             tokio::spawn(async move {
@@ -145,10 +145,10 @@ impl Coupling {
         }
     }
 
-    /// Answers with `view`, and with what BFD says, which the core does not wait for.
+    /// Answers with `view` and the state of BFD, without the core waiting for it.
     pub(super) fn complete(&self, mut view: BgpView, answer: oneshot::Sender<BgpView>) {
         if !self.is_used {
-            // Whoever asked may have stopped waiting: then nobody needs the answer.
+            // The client may have stopped waiting: then the answer is not needed.
             let _ = answer.send(view);
             return;
         }
@@ -156,7 +156,7 @@ impl Coupling {
         tokio::spawn(async move {
             let bfd = timeout(VIEW_TIMEOUT, bfd).await.ok().and_then(Result::ok);
             view.bfd = Some(bfd.unwrap_or_else(|| BfdView {
-                trouble: vec!["BFD was too busy to say how it is; ask again".to_owned()],
+                trouble: vec!["BFD did not answer in time; try again".to_owned()],
                 unanswered: true,
                 ..BfdView::default()
             }));
@@ -166,8 +166,8 @@ impl Coupling {
 }
 
 impl CoreTask {
-    /// Hands BFD the paths that are to be watched, if they are others than before, and tells those
-    /// neighbours whose path is another one.
+    /// Hands BFD the paths to monitor, if they have changed, and notifies the neighbours with a changed
+    /// path.
     pub(super) fn follow_paths(&mut self, now: Instant) {
         if !std::mem::take(&mut self.bfd.is_due) {
             return;
@@ -197,14 +197,14 @@ impl CoreTask {
                 continue;
             }
             let known = path.and_then(|path| self.bfd.liveness.get(&path).copied());
-            // Of another path nothing is known, and that is no failure of this one.
+            // The state of another path is unknown, which is no failure of this one.
             for liveness in [Liveness::Unknown].into_iter().chain(known) {
                 self.handle(now, Event::Peer(key, bgp::Event::Bfd(liveness)));
             }
         }
     }
 
-    /// The path to a neighbour, if there is to be a session and it is known where it is.
+    /// The path to a neighbour, if there is to be a session and its address is known.
     fn path(&self, key: PeerKey, peer: &Peer) -> Option<BfdPath> {
         if peer.is_down() {
             return None;
@@ -221,9 +221,9 @@ impl CoreTask {
         Some(BfdPath { remote, vrf: key.vrf, multihop, interface, local })
     }
 
-    /// Whether routers may be between us and an internal neighbour: as FRR has it, if it is on no
-    /// network of ours. Where a path works, that stays: a network that goes away is a failure, and
-    /// no other path. One that was not there yet is found also by who has a session already.
+    /// Whether there may be routers between us and an internal neighbour: as in FRR, if it is on none of
+    /// our networks. A path that works is kept: a network that goes away is a failure, and no other
+    /// path. A path that did not work yet is found again even for a neighbour that has a session.
     fn is_far(&self, key: PeerKey, peer: &Peer, remote: IpAddr) -> bool {
         let is_up = peer.liveness() == Liveness::Up;
         let works = is_up || peer.state() == SessionState::Established;
@@ -237,12 +237,12 @@ impl CoreTask {
         }
     }
 
-    /// Something became of a path.
+    /// The state of a path changed.
     pub(super) fn bfd_event(&mut self, event: BfdEvent) {
         let now = self.clock.now();
         let BfdEvent { path, change } = event;
         if !self.bfd.wanted.contains_key(&path) {
-            return; // Nobody wants it any more.
+            return; // It is no longer monitored.
         }
         let (liveness, was_up) = match change {
             BfdChange::Up => (Liveness::Up, false),
@@ -252,12 +252,12 @@ impl CoreTask {
             }
         };
         if liveness == Liveness::Up && self.bfd.liveness.get(&path) == Some(&Liveness::Up) {
-            return; // The thread told it again, in case it was forgotten.
+            return; // The thread repeated it, in case it was lost.
         }
         self.has_changed = true;
         log(&path, liveness, was_up);
         let before = self.bfd.liveness.insert(path, liveness);
-        // It came up and went down before we were told.
+        // It came up and went down before the event was handled.
         let missed = (was_up && before != Some(Liveness::Up)).then_some(Liveness::Up);
         let concerned = self.bfd.paths.iter().filter(|(_, it)| **it == path);
         let concerned: Vec<PeerKey> = concerned.map(|(key, _)| *key).collect();
@@ -268,7 +268,7 @@ impl CoreTask {
         }
     }
 
-    /// The address that BFD is to watch: that of its session, and else where it is dialled.
+    /// The address that BFD is to monitor: that of the session, or else the one that is dialled.
     fn bfd_remote(&self, key: PeerKey, peer: &Peer) -> Option<IpAddr> {
         match key.remote {
             Remote::Address(address) => Some(address),
@@ -280,7 +280,7 @@ impl CoreTask {
         }
     }
 
-    /// Which path is watched for a neighbour.
+    /// The path that is monitored for a neighbour.
     pub(super) fn bfd_path(&self, key: PeerKey) -> Option<BfdPath> {
         self.bfd.paths.get(&key).copied()
     }
@@ -290,10 +290,10 @@ fn log(path: &BfdPath, liveness: Liveness, was_up: bool) {
     match liveness {
         Liveness::Up => info!(%path, "BFD up"),
         Liveness::Down { cause: DownCause::SwitchedOff, .. } => {
-            info!(%path, "BFD switched off at the other end");
+            info!(%path, "BFD administratively down at the neighbour");
         }
         Liveness::Down { cause: DownCause::BeganAnew, .. } => {
-            info!(%path, "BFD begins anew at the other end");
+            info!(%path, "BFD restarted at the neighbour");
         }
         Liveness::Down { diagnostic, .. } if was_up => warn!(%path, %diagnostic, "BFD down"),
         Liveness::Down { .. } | Liveness::Unknown => {}

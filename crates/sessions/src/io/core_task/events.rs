@@ -1,5 +1,5 @@
-//! What connections, dials, listeners and links report: the sockets are looked after here, and the
-//! speaker hears what happened.
+//! Events of connections, dials, listeners and links: this part updates the sockets, and passes each
+//! event to the speaker.
 //!
 //! Another part of [`CoreTask`].
 
@@ -62,8 +62,8 @@ impl CoreTask {
         }
     }
 
-    /// The neighbour that dials from `address` in `range`, which may be a new one; `None` when there
-    /// is no room for it.
+    /// The neighbour that dials from `address` in `range`, which may be a new one; `None` when the
+    /// range is full.
     fn join(&mut self, now: Instant, range: PeerKey, address: IpAddr) -> Option<PeerKey> {
         let known = self.neighbours.len();
         let joined = self.speaker.join(now, range, address);
@@ -74,7 +74,7 @@ impl CoreTask {
                     && self.neighbours.len() > known
                 {
                     let name = &neighbour.config().name;
-                    debug!(peer = %key, name, %range, "a neighbour of a listen range");
+                    debug!(peer = %key, name, %range, "neighbour accepted from a listen range");
                 }
                 Some(key)
             }
@@ -84,7 +84,7 @@ impl CoreTask {
                     let peer = PeerKey { remote: Remote::Address(address), ..range };
                     warn!(
                         %peer, %range, limit, turned_away,
-                        "the listen range is full (listenLimit): connections from others are reset"
+                        "the listen range is full (listenLimit): connections from other addresses are reset"
                     );
                 }
                 None

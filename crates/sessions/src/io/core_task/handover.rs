@@ -14,13 +14,13 @@ use crate::time::Instant;
 #[derive(Debug, Default)]
 pub(in crate::io) struct Handed {
     desired: Arc<Desired>,
-    /// When the oldest change happened that the core has not been handed.
+    /// When the oldest change happened that has not been handed to the core.
     changed_at: Option<time::Instant>,
     is_taken: AtomicBool,
 }
 
 impl Handed {
-    /// This takes the place of what was there, and of its age if nobody took it.
+    /// Replaces the state that waits, and keeps its age if the core has not taken it.
     pub(in crate::io) fn replace(&mut self, desired: Desired) {
         let waiting = self.changed_at.filter(|_| !self.is_taken.load(Ordering::Relaxed));
         let age = desired.change_age;

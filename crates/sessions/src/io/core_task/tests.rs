@@ -4,7 +4,7 @@ use crate::example::Example as _;
 use crate::io::Listen;
 use crate::types::PeerConfig;
 
-/// A neighbour on loopback, where nobody answers.
+/// A neighbour on loopback, at an address that does not answer.
 fn config(number: u8) -> PeerConfig {
     let key = PeerKey::from(std::net::IpAddr::from([127, 0, 0, number]));
     PeerConfig { key, port: 1, ..PeerConfig::example(1) }
@@ -27,7 +27,7 @@ async fn a_panic_ends_one_peer_and_not_the_others() {
     };
     assert_eq!(state(&core, 2), SessionState::Connect);
     let now = core.clock.now();
-    core.guarded(now, config(2).key, |_, _| panic!("a fault of ours"));
+    core.guarded(now, config(2).key, |_, _| panic!("internal error"));
     core.carry_out(now);
     assert_eq!(state(&core, 2), SessionState::Idle);
     assert_eq!(state(&core, 3), SessionState::Connect);

@@ -1,4 +1,4 @@
-//! What a client of the backend is shown: what the speaker says of itself, and what the edge knows.
+//! What a client of the backend is shown: the speaker's view, and what only the edge knows.
 //!
 //! Another part of [`CoreTask`]; changes nothing.
 
@@ -11,7 +11,7 @@ impl CoreTask {
     pub(super) fn view(&self, scope: ViewScope) -> BgpView {
         let (mut view, unshown) = self.speaker.view(self.clock.now(), scope);
         for key in unshown {
-            error!(peer = %key, "a fault of ours: it cannot be shown");
+            error!(peer = %key, "internal error: the peer cannot be shown");
         }
         for peer in &mut view.peers {
             let key = peer.config.key;

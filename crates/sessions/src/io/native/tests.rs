@@ -36,7 +36,7 @@ fn address(number: u8) -> IpAddr {
     [127, 0, 0, number].into()
 }
 
-/// A neighbour at 127.0.0.`number`, where nobody answers.
+/// A neighbour at 127.0.0.`number`, where nothing answers.
 fn peer(number: u8) -> PeerConfig {
     PeerConfig { key: PeerKey::from(address(number)), port: 1, ..PeerConfig::example(1) }
 }
@@ -55,7 +55,7 @@ fn apply(backend: &NativeBackend, peers: &[PeerConfig]) {
     backend.apply(Desired { peers: peers.to_vec(), ..Desired::default() });
 }
 
-/// Asks again and again until all is as `is_so` wants it.
+/// Polls until `is_so` holds.
 async fn wait_until(backend: &NativeBackend, is_so: impl Fn(&BgpView) -> bool) {
     let mut last = None;
     let look = async {
@@ -87,7 +87,7 @@ fn socket_from(number: u8) -> TcpSocket {
     socket
 }
 
-/// Speaker 2 says OPEN and KEEPALIVE.
+/// Speaker 2 sends OPEN and KEEPALIVE.
 async fn introduce(stream: TcpStream) -> TcpStream {
     introduce_with(stream, Vec::new()).await
 }
@@ -106,14 +106,14 @@ async fn speak(backend: &NativeBackend, number: u8) -> TcpStream {
     introduce(socket_from(number).connect(backend.listening()[0]).await.unwrap()).await
 }
 
-/// What is heard until the other side closes.
+/// What is received until the other side closes.
 async fn listen_to_the_end(mut stream: TcpStream) -> io::Result<Vec<u8>> {
     let mut heard = Vec::new();
     timeout(PATIENCE, stream.read_to_end(&mut heard)).await.expect("in time")?;
     Ok(heard)
 }
 
-/// Reads until `wanted` was heard.
+/// Reads until `wanted` was received.
 async fn hear(stream: &mut TcpStream, wanted: &[u8]) {
     let mut heard = Vec::new();
     let read = async {
@@ -167,16 +167,16 @@ async fn neighbours_of_a_range_come_and_go() {
     let two_is = find(&view, 2).unwrap();
     assert!(two_is.config.is_dynamic() && two_is.config.name == "rack");
     assert_eq!((view.listen_ranges[0].members, view.listen_ranges[0].limit), (2, 2));
-    // The range is full, but who is named needs no room in it.
+    // The range is full, but a neighbour that is configured by address needs no room in it.
     assert!(is_reset(speak(&backend, 4).await).await);
     let _nine = speak(&backend, 9).await;
     wait_until(&backend, |view| is_up(view, 9) && view.listen_ranges[0].members == 2).await;
-    // Who leaves makes room and is no neighbour any more.
+    // A neighbour that leaves makes room and is forgotten.
     drop(two);
     wait_until(&backend, |view| find(view, 2).is_none()).await;
     let four = speak(&backend, 4).await;
     wait_until(&backend, |view| is_up(view, 4)).await;
-    // Without the range its neighbours have nobody to speak to.
+    // Without the range its neighbours have no peer.
     apply(&backend, &[peer(9)]);
     for stream in [three, four] {
         let heard = listen_to_the_end(stream).await.unwrap();
@@ -219,11 +219,11 @@ async fn what_is_gone_is_withdrawn_when_every_session_has_been_told() {
     };
     let told = |generation| timeout(PATIENCE, backend.withdrawn(generation));
     backend.apply(desired(1, &["203.0.113.7/32", "203.0.113.8/32"]));
-    told(1).await.expect("nobody has a session, so nobody has to be told");
+    told(1).await.expect("without a session there is no peer to withdraw from");
     let mut stream = speak(&backend, 2).await;
     hear(&mut stream, &[32, 203, 0, 113, 7]).await;
     backend.apply(desired(2, &["203.0.113.8/32"]));
-    told(2).await.expect("it is told");
+    told(2).await.expect("the withdrawal is written");
     let view = backend.view(ViewScope::SESSIONS).await.unwrap();
     assert_eq!(find(&view, 2).unwrap().prefixes_advertised.ipv4, 1);
     hear(&mut stream, &[0, 5, 32, 203, 0, 113, 7]).await;
@@ -231,7 +231,7 @@ async fn what_is_gone_is_withdrawn_when_every_session_has_been_told() {
     assert!(third.is_err(), "there is no third generation yet");
 }
 
-/// It keeps its place until then, and what it said is marked.
+/// It keeps its place until then, and its routes are stale.
 #[tokio::test]
 async fn a_neighbour_of_a_range_that_restarts_is_waited_for() {
     let backend = backend();
@@ -265,12 +265,12 @@ async fn a_neighbour_of_a_range_that_restarts_is_waited_for() {
     drop(stream);
     wait_until(&backend, |view| find(view, 2).is_some_and(|it| it.stale.is_some())).await;
     assert_eq!(stale().await, [true]);
-    // It does not come back, and is forgotten like anybody who came from a range.
+    // It does not come back, and is forgotten like every neighbour of a range.
     wait_until(&backend, |view| find(view, 2).is_none()).await;
     assert_eq!(stale().await, [false; 0]);
 }
 
-/// Nothing is remembered of it but that it had a session: the second one follows no restart of ours.
+/// Only the fact that it had a session is remembered: the second one follows no restart of ours.
 #[tokio::test]
 async fn a_neighbour_of_a_range_hears_of_our_restart_once() {
     let earlier = EarlierRun { routes: Vec::new(), forwarding: false };
@@ -305,7 +305,7 @@ async fn settings_of_a_range_are_those_of_its_neighbours() {
     apply(&backend, &[PeerConfig { name: "shelf".to_owned(), ..range(9) }]);
     let is_renamed = |peer: &PeerView| peer.config.name == "shelf";
     wait_until(&backend, |view| find(view, 2).is_some_and(is_renamed) && is_up(view, 2)).await;
-    // Named by its address, it is as that says.
+    // Configured by its address, it has those settings.
     apply(&backend, &[range(9), PeerConfig { name: "two".to_owned(), ..peer(2) }]);
     let is_named = |peer: &PeerView| peer.config.name == "two" && !peer.config.is_dynamic();
     wait_until(&backend, |view| find(view, 2).is_some_and(is_named)).await;
@@ -385,7 +385,7 @@ async fn a_peer_that_is_shut_down_is_left_alone() {
     timeout(PATIENCE, neighbour.accept()).await.expect("it is dialled now").unwrap();
 }
 
-/// A dial from 127.0.0.`number` whose packets leave with `ttl`, and that hears none of less than
+/// A dial from 127.0.0.`number` whose packets leave with `ttl`, and that receives none of less than
 /// 255.
 async fn dial_from_next_door(backend: &NativeBackend, number: u8, ttl: u8) -> TcpStream {
     let socket = socket_from(number);
@@ -411,7 +411,7 @@ async fn who_must_be_next_door_is_not_heard_from_afar() {
     assert!(is_reset(dial_from_next_door(&backend, 2, 253).await).await);
     let stream = dial_from_next_door(&backend, 2, 254).await;
     wait_until(&backend, |view| is_up(view, 2)).await;
-    // What follows is held to it, too: it looks as if nobody said a word.
+    // Later packets are checked, too: those with a lower TTL are dropped.
     sockopt::set_network(&stream, address(2), 253).unwrap();
     wait_until(&backend, |view| {
         let reset = find(view, 2).and_then(|it| it.last_reset.as_ref());
@@ -429,7 +429,7 @@ async fn who_hears_only_neighbours_hears_that_it_is_refused() {
     assert!(is_reset(dial_from_next_door(&backend, 2, 255).await).await);
 }
 
-/// Where all peers are next door, what comes from afar is not even answered.
+/// Where all peers are directly connected, packets from further away are not even answered.
 #[tokio::test]
 async fn a_listener_for_direct_neighbours_is_silent_to_others() {
     let backend = backend();
@@ -477,7 +477,7 @@ async fn a_vrf_is_dialled_through_its_device_once_that_is_there() {
     .await;
 }
 
-/// Waits for changes until all is as `is_so` wants it; answers the number to wait for next.
+/// Waits for changes until `is_so` holds; returns the number to wait for next.
 async fn follow(backend: &NativeBackend, mut seen: u64, is_so: impl Fn(&PeerView) -> bool) -> u64 {
     let follow = async {
         loop {
@@ -512,7 +512,7 @@ async fn whoever_waits_hears_of_sessions_and_routes_and_not_of_keepalives() {
     stream.write_all(&keepalive()).await.unwrap();
     wait_until(&backend, |view| view.peers[0].messages.received.keepalives == 2).await;
     let unheard = timeout(Duration::ZERO, backend.changed(seen)).await;
-    assert!(unheard.is_err(), "a keepalive is no news: {seen} and {unheard:?}");
+    assert!(unheard.is_err(), "a keepalive is no change: {seen} and {unheard:?}");
 
     drop(stream);
     let seen = follow(&backend, seen, |peer| peer.state != SessionState::Established).await;

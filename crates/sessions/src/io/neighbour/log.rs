@@ -1,7 +1,7 @@
-//! What the log says of a neighbour: its sessions and attempts, what it announces, how near that is to
-//! too much, what was malformed, and which of its routes outlive a restart.
+//! The log lines about a neighbour: its sessions and attempts, its routes, how near their number is to the
+//! maximum, malformed UPDATEs, and routes that outlive a restart.
 //!
-//! Another part of [`Neighbour`]. Bounded where a neighbour could write as fast as it likes.
+//! Another part of [`Neighbour`]. Rate-limited where a neighbour could cause a line per message.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::wire::Notification;
 use crate::wire::attribute::Disposition;
 use crate::wire::notification::cease;
 
-/// How often malformed UPDATEs of one neighbour are worth a line with all their bytes.
+/// The shortest time between two lines about malformed UPDATEs of one neighbour, each with all bytes.
 const MALFORMED_LOG_GAP: Duration = Duration::from_secs(10);
 
 impl Neighbour {
-    /// Says what the speaker reports.
+    /// Logs what the speaker reports.
     pub(super) fn log(&mut self, now: Instant, report: Report) {
         match report {
             Report::Up(session) => {
@@ -61,7 +61,7 @@ impl Neighbour {
     fn log_down(&self, reason: &DownReason) {
         let config = &self.config;
         match reason {
-            // We meant it.
+            // We ended it on purpose.
             DownReason::Sent { notification: Notification { code: 6, subcode, .. }, .. }
                 if *subcode != cease::BFD_DOWN =>
             {
@@ -77,40 +77,40 @@ impl Neighbour {
     fn log_failure(&mut self, reason: &DownReason) {
         let config = &self.config;
         let reason = reason.to_string();
-        // One that nobody named is forgotten when it leaves: it could fill the log with one line.
+        // A neighbour of a range is forgotten when it leaves: it could fill the log with one line.
         if config.is_dynamic() || self.logged_failure.as_ref() == Some(&reason) {
             debug!(peer = %config.key, name = config.name, reason, "no session");
         } else {
             warn!(
                 peer = %config.key, name = config.name, reason,
-                "no session; trying again, and silent until the reason changes"
+                "no session; trying again (not logged again until the reason changes)"
             );
             self.logged_failure = Some(reason);
         }
     }
 
-    /// Says what becomes of the routes of a neighbour that restarts.
+    /// Logs what becomes of the routes of a neighbour that restarts.
     fn log_stale(&self, stale: Option<StaleView>) {
         let (peer, name) = (self.config.key, &self.config.name);
         let Some(stale) = stale else {
-            info!(%peer, name, "no route of it is stale any more");
+            info!(%peer, name, "no stale routes left");
             return;
         };
         let (ipv4, ipv6) = (stale.routes.ipv4, stale.routes.ipv6);
-        // The phase began a moment ago: 119.9 s are the 120 s that the neighbour asked for.
+        // The phase began a moment ago: 119.9 s are the 120 s that the neighbour requested.
         let seconds = stale.removed_in.saturating_add(Duration::from_millis(500)).as_secs();
         match stale.phase {
             StalePhase::Away => info!(
                 %peer, name, ipv4, ipv6, seconds,
-                "its routes stay for that long, stale, for it to come back"
+                "neighbour restarting: its routes are kept as stale for this time"
             ),
             StalePhase::LongLived => warn!(
                 %peer, name, ipv4, ipv6, seconds,
-                "it is away for longer than a restart takes: its routes are the last resort now"
+                "neighbour still away after its restart time: its routes stay as long-lived stale"
             ),
             StalePhase::Back => info!(
                 %peer, name, ipv4, ipv6, seconds,
-                "it is back: what it does not say again goes with its End-of-RIB marker"
+                "neighbour is back: routes that it does not send again are removed at its End-of-RIB"
             ),
         }
     }
@@ -134,8 +134,8 @@ impl Neighbour {
         let limit = config.import.maximum.map(|maximum| maximum.limit);
         warn!(
             peer = %config.key, name = config.name, %family, count, limit,
-            "the neighbour announces nearly as many prefixes as it may (toReceive.maxPrefixes); \
-             one over the limit ends the session"
+            "the neighbour announces nearly as many prefixes as allowed (toReceive.maxPrefixes); the \
+             session ends when it exceeds the limit"
         );
     }
 
@@ -143,13 +143,13 @@ impl Neighbour {
         let config = &self.config;
         let (peer, name) = (config.key, &config.name);
         self.malformed_unlogged = self.malformed_unlogged.saturating_add(1);
-        // No neighbour writes our log as fast as it likes.
+        // A neighbour must not fill the log.
         if self.malformed_logged_at.is_some_and(|at| now.since(at) < MALFORMED_LOG_GAP) {
             debug!(%peer, name, %malformed, "malformed UPDATE");
             return;
         }
         let updates = self.malformed_unlogged;
-        // All of the last one (RFC 7606 §6); its prefixes are in there.
+        // All of the last one (RFC 7606 §6), with its prefixes.
         let bytes = format!("{:x}", Bytes::copy_from_slice(&malformed.body));
         if malformed.disposition() == Some(Disposition::Discard) {
             info!(%peer, name, %malformed, updates, bytes, "malformed UPDATEs");

@@ -14,7 +14,7 @@ use super::super::settings::speaker;
 use super::{BOUND, number};
 use crate::types::PeerConfig;
 
-/// How many events in a test that everybody runs; `make sim` goes further.
+/// How many events in the ordinary test; `make sim` goes further.
 const DEPTH_DEFAULT: usize = 6;
 
 fn pair(left: u32, right: u32) -> [PeerConfig; 2] {

@@ -1,4 +1,4 @@
-//! Sessions with real routers, byte for byte as they came, and logs of simulated ones.
+//! Sessions with real routers, byte for byte as they were received, and logs of simulated ones.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::wire::{Framing, MessageType, Notification};
 
-/// Plays a recording to the speaker whose place we took: AS 65001, identifier 0.0.0.1.
+/// Plays a recording to the speaker that we replaced: AS 65001, identifier 0.0.0.1.
 fn play(text: &str, check: impl Fn(&Replay)) -> (Heading, Replay) {
     let (heading, lines) = parse(text).unwrap();
     assert!(lines.len() > 5, "{}: nothing was recorded", heading.router);
@@ -106,7 +106,7 @@ fn a_recording_cut_at_every_byte_ends_the_same() {
 
 #[test]
 fn the_log_of_a_simulated_speaker_replays_to_the_same_log() {
-    // Routes and restarts are the speaker's own doing, not something that it hears.
+    // Routes and restarts are the speaker's own outputs, not inputs.
     let faults = Faults { restart_every: 0, change: 0, ..Faults::MANY };
     for seed in 0..200 {
         let configs = drawn(&mut Rng::seeded(seed));

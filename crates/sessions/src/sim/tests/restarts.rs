@@ -1,4 +1,4 @@
-//! Either speaker restarts, whenever it likes: the other loses no prefix before its time.
+//! Either speaker restarts, at any time: the other loses no prefix before its time.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ fn restarts_lose_nothing_before_its_time() {
     assert_all_seeds(RESTARTS, (seeds() / 10).max(seeds().min(2_000)));
 }
 
-/// What is never met is not tested.
+/// What never happens is not tested.
 #[test]
 fn among_the_schedules_is_every_way_to_lose_a_prefix_and_to_keep_it() {
     let mut seen = BTreeSet::new();
@@ -76,8 +76,8 @@ fn pair(byte_by_byte: bool) -> World {
     World::seeded(7, configs, faults, false)
 }
 
-/// All that happens in the life of a session: both dial, OPENs, KEEPALIVEs, UPDATEs, End-of-RIB, a
-/// steady time, all said again, a withdrawal, a change, a NOTIFICATION, and another session.
+/// The whole life of a session: both dial, OPENs, KEEPALIVEs, UPDATEs, End-of-RIB, a steady time, a full
+/// refresh, a withdrawal, a change, a NOTIFICATION, and another session.
 fn live(world: &mut World) {
     world.configure(0, routes(&[(1, 1), (2, 1)]));
     world.configure(1, routes(&[(3, 1), (4, 1)]));

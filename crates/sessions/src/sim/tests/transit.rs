@@ -1,5 +1,5 @@
-//! Several speakers in transit, whatever goes wrong: no route outlives what its neighbour says, and
-//! in the end all tables are those that a plain computation finds.
+//! Several speakers in transit, under faults: no route outlives its neighbour's announcement, and in the
+//! end all tables are those of a plain computation.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::super::transit::Network;
 use super::number;
 
-/// Worlds that a test looks at which everybody runs.
+/// Worlds of the ordinary test.
 const SEEDS_DEFAULT: u64 = 60;
 
 /// Lives through one world; returns its events, its routes in the end, and panics on the way.
@@ -55,6 +55,6 @@ fn speakers_in_transit_keep_no_route_that_is_gone_and_agree_in_the_end() {
     let [events, routes, panics] = totals.map(AtomicU64::into_inner);
     let count = seeds.end - seeds.start;
     println!("{count} worlds, {events} events, {routes} routes in the end, {panics} panics");
-    // What is never met is not tested.
+    // What never happens is not tested.
     assert!(count < 50 || routes > count * 5 && panics > count / 5, "too little happens");
 }

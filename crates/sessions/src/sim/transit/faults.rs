@@ -1,4 +1,4 @@
-//! What goes wrong, and what operators change meanwhile: another part of [`Network`].
+//! Faults, and changes by operators: another part of [`Network`].
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::topology::{filter, one_of, originated};
 use crate::backend::Clear;
 
 impl Network {
-    /// One thing happens that nobody expects, and another one soon.
+    /// One fault happens, and another one soon.
     pub(super) fn draw_fault(&mut self) {
         let node = one_of(&mut self.rng, self.nodes.len());
         match one_of(&mut self.rng, 20) {
@@ -67,7 +67,7 @@ impl Network {
         }
     }
 
-    /// A process ends without a word, and another one begins a little later.
+    /// A process ends without a NOTIFICATION, and another one starts a little later.
     fn restart(&mut self, node: usize) {
         if !self.nodes[node].is_running {
             return;

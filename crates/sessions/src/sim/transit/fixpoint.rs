@@ -1,8 +1,8 @@
-//! What all tables must be when all is quiet: RFC 4271 §9 a second time, as plainly as it goes.
+//! What all tables must be when nothing changes any more: RFC 4271 §9 a second time, as plainly as possible.
 //!
-//! Everybody tells its neighbours its best routes and picks again from what it is told, until nobody
-//! picks anything else. LOCAL_PREF and MULTI_EXIT_DISC are not used here, so the shortest path wins
-//! and there is one such state.
+//! Each speaker advertises its best routes to its neighbours and selects again from what it received,
+//! until no selection changes. LOCAL_PREF and MULTI_EXIT_DISC are not used here, so the shortest path
+//! wins and there is one such state.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::types::{Community, Prefix};
 /// The route that a speaker uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Used {
-    /// The neighbour that told it; `None` where the speaker originates it.
+    /// The neighbour that advertised it; `None` where the speaker originates it.
     pub(super) from: Option<usize>,
     pub(super) said: Said,
 }
 
-/// By neighbour, what a speaker was told and accepted.
+/// By neighbour, what a speaker received and accepted.
 pub(super) type Accepted = BTreeMap<usize, Table>;
 
-/// What `node` tells `to` of `prefix`, where it uses `used`.
+/// What `node` advertises to `to` for `prefix`, where it uses `used`.
 pub(super) fn told(
     all: &[Wishes],
     (node, to): (usize, usize),
@@ -54,7 +54,7 @@ pub(super) fn told(
     Some(Said { path, communities })
 }
 
-/// Whether `node` accepts what `from` says of `prefix`.
+/// Whether `node` accepts what `from` advertises for `prefix`.
 pub(super) fn accepts(
     all: &[Wishes],
     (from, node): (usize, usize),
@@ -79,7 +79,7 @@ pub(super) fn best(
     best.map(|(from, said)| Used { from: Some(from), said: said.clone() })
 }
 
-/// What everybody has accepted in the end.
+/// What all speakers have accepted in the end.
 pub(super) fn settled(all: &[Wishes]) -> Vec<Accepted> {
     let mut accepted = vec![Accepted::new(); all.len()];
     let prefixes: Vec<Prefix> = (0..PREFIXES).map(prefix).collect();

@@ -1,13 +1,13 @@
-//! Three to eight speakers in transit: each with several neighbours, outside its AS and inside, which
-//! it tells what the others announce.
+//! Three to eight speakers in transit: each with several neighbours, outside its AS and inside, to which
+//! it passes on the routes of the others.
 //!
 //! | question | module |
 //! |---|---|
-//! | who is beside whom, and what may pass | [`topology`] |
+//! | which speakers are neighbours, and which routes may pass | [`topology`] |
 //! | one speaker without its sockets | [`node`] |
-//! | what was said over a connection, read a second time | [`speech`] |
-//! | the event loop, and what goes wrong | [`network`], [`faults`] |
-//! | what all tables must be when all is quiet | [`fixpoint`] |
+//! | what was sent over a connection, parsed a second time | [`speech`] |
+//! | the event loop, and the faults | [`network`], [`faults`] |
+//! | what all tables must be when nothing changes any more | [`fixpoint`] |
 //!
 //! Shares with the speaker what reads bytes, and nothing that decides.
 

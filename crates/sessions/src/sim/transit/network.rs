@@ -1,5 +1,5 @@
-//! The event loop: the earliest event happens, its consequences become new events. When nothing is
-//! left to happen, all is quiet.
+//! The event loop: the earliest event happens, its consequences become new events. When no event is left,
+//! the network is quiet.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,7 +13,7 @@ use crate::rng::Rng;
 use crate::sim::wire::Parcel;
 use crate::time::Instant;
 
-/// Everything goes wrong for this long.
+/// Faults happen for this long.
 const FAULTY: Duration = Duration::from_secs(6);
 /// More events than any of these worlds needs to become quiet.
 const EVENTS_MAX: u64 = 100_000;
@@ -25,20 +25,20 @@ pub(super) enum Due {
     Arrival { cable: usize, end: usize },
     /// A SYN arrives.
     Dial { node: usize, to: usize, id: ConnectionId },
-    /// What a socket was given has left.
+    /// What a socket was given has been written.
     Written { node: usize, to: usize, id: ConnectionId },
     /// A speaker may have something to do.
     Wake { node: usize },
-    /// Something goes wrong.
+    /// A fault happens.
     Chance,
-    /// A process begins, after the one with this number.
+    /// A process starts, after the one with this number.
     Start { node: usize, run: u64 },
 }
 
 /// A TCP connection.
 #[derive(Debug)]
 pub(super) struct Cable {
-    /// Who dialled, then who accepted; each with the other, and the name of its connection.
+    /// The dialler, then the other end; each with its peer, and the name of its connection.
     ends: [(usize, usize, ConnectionId); 2],
     to_end: [VecDeque<Parcel>; 2],
     pub(super) is_closed: bool,
@@ -56,7 +56,7 @@ pub(in crate::sim) struct Network {
     wake_at: Vec<Option<Instant>>,
     pub(super) rng: Rng,
     delay_max_ms: u64,
-    /// Once in so many works on a peer one panics.
+    /// One in so many steps of work on a peer panics.
     pub(super) fault_every: u64,
     /// Events so far.
     pub(in crate::sim) events: u64,
@@ -93,8 +93,7 @@ impl Network {
         network
     }
 
-    /// Everything goes wrong for a while, and then nothing any more: all tables become those of the
-    /// fixpoint.
+    /// Faults happen for a while, and then stop: all tables become those of the fixpoint.
     pub(in crate::sim) fn live_through(&mut self) {
         self.run_until(Some(Instant::ZERO + FAULTY));
         self.heal();
@@ -116,7 +115,7 @@ impl Network {
         }
     }
 
-    /// Nothing goes wrong any more.
+    /// Faults stop.
     fn heal(&mut self) {
         self.due.retain(|Reverse((_, _, due))| *due != Due::Chance);
         self.fault_every = 0;
@@ -140,7 +139,7 @@ impl Network {
         }
     }
 
-    /// Work on a peer that panicked, so far.
+    /// Panics in the work on peers, so far.
     pub(in crate::sim) fn panics(&self) -> u64 {
         self.nodes.iter().map(|node| node.panics).sum()
     }
@@ -266,7 +265,7 @@ impl Network {
         self.follow_up(to);
     }
 
-    /// What is on its way over a cable is lost, and both ends hear of it.
+    /// What is on its way over a cable is lost, and both ends learn of it.
     pub(super) fn reset(&mut self, cable: usize) {
         if self.cables[cable].is_closed {
             return;

@@ -19,11 +19,11 @@ use crate::types::{LocalNextHops, PeerKind, Prefix};
 /// Room that a socket offers at once: a few messages.
 const ROOM: usize = 4_200;
 
-/// Now and then it says that what it ran has panicked.
+/// A guard that sometimes reports that the work has panicked.
 #[derive(Debug)]
 pub(super) struct Faulty {
     rng: Cell<u64>,
-    /// Once in so many works; never, if 0.
+    /// Once in so many steps of work; never, if 0.
     every: Cell<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Guard for Faulty {
 pub(super) struct Socket {
     pub(super) cable: usize,
     heard: Speech,
-    /// What was given to it, and what of that has left.
+    /// What was given to it, and what of that has been written.
     said: Speech,
     written: Table,
 }
@@ -55,7 +55,7 @@ pub(super) struct Socket {
 pub(super) enum Effect {
     /// It dials this neighbour.
     Dial(usize, ConnectionId),
-    /// It writes to this cable; that it has left is to be said.
+    /// It writes to this cable; the event that it was written is due.
     Write(usize, usize, ConnectionId, Vec<u8>),
     /// It closes its end of this cable.
     Close(usize),
@@ -75,7 +75,7 @@ pub(super) struct Node {
     /// What was originated in each generation, and for which neighbours.
     history: BTreeMap<u64, BTreeMap<Prefix, Vec<usize>>>,
     /// Prefixes that were not originated in a generation, and for which there was a learned route to
-    /// tell instead: that takes the place of a withdrawal, and is not waited for.
+    /// advertise instead: that takes the place of a withdrawal, and is not waited for.
     replaced: BTreeSet<(u64, Prefix)>,
     withdrawn_up_to: u64,
     /// Work on a peer that panicked.
@@ -103,14 +103,14 @@ impl Node {
         node
     }
 
-    /// The process ends without a word.
+    /// The process ends without a NOTIFICATION.
     pub(super) fn stop(&mut self) {
         self.is_running = false;
         self.sockets.clear();
         self.dialling.clear();
     }
 
-    /// Another one begins, and finds nothing.
+    /// Another one starts, and finds nothing.
     pub(super) fn start(&mut self, now: Instant, all: &[Wishes], fault_every: u64) {
         self.is_running = true;
         self.run += 1;
@@ -128,7 +128,7 @@ impl Node {
         self.speaker.guard().every.set(0);
     }
 
-    /// The speaker is handed what its operator wants.
+    /// The speaker is given the state that its operator wants.
     pub(super) fn apply(&mut self, now: Instant, all: &[Wishes]) {
         if !self.is_running {
             return;
@@ -217,7 +217,7 @@ impl Node {
         while let Some((to, id)) = self.speaker.poll_transmit(now, ROOM, &mut bytes) {
             let (to, bytes) = (node_of(to), bytes.split());
             let kind = kind(all, to, self.number);
-            let socket = self.sockets.get_mut(&(to, id)).expect("who speaks is connected");
+            let socket = self.sockets.get_mut(&(to, id)).expect("a peer that sends is connected");
             socket.said.take(&bytes, kind);
             effects.push(Effect::Write(socket.cable, to, id, bytes.to_vec()));
         }
@@ -299,7 +299,7 @@ impl Node {
         accepted
     }
 
-    /// The route to `prefix` that it uses, of those that it heard.
+    /// The route to `prefix` that it uses, of those that it received.
     fn used(&self, prefix: Prefix) -> Option<Used> {
         let mut learned = self.speaker.rib().learned();
         let best = learned.find(|route| route.prefix == prefix && route.lost_at.is_none())?;
@@ -336,7 +336,7 @@ impl Node {
         }
     }
 
-    /// The best of all paths is used, and each neighbour that has room was told it.
+    /// The best of all paths is used, and each neighbour that has room was sent it.
     fn check_told(&self, all: &[Wishes]) {
         let accepted = self.accepted();
         let prefixes: Vec<Prefix> = (0..PREFIXES).map(prefix).collect();
@@ -361,7 +361,7 @@ impl Node {
 
     /// What is not desired in this generation, nor later, has been withdrawn everywhere.
     fn check_withdrawn(&mut self, generation: u64) {
-        assert!(generation > self.withdrawn_up_to, "it was said before");
+        assert!(generation > self.withdrawn_up_to, "it was reported before");
         assert!(generation <= self.generation, "it is not known yet");
         self.withdrawn_up_to = generation;
         let sessions: BTreeSet<usize> = self.sockets.keys().map(|(to, _)| *to).collect();
@@ -381,7 +381,7 @@ impl Node {
         }
     }
 
-    /// Everybody knows what is gone by now, and nothing is left to do.
+    /// All withdrawals have been written by now, and nothing is left to do.
     pub(super) fn assert_quiet(&self, now: Instant) {
         assert_eq!(self.withdrawn_up_to, self.generation, "{} waits", self.number);
         let deadline = self.speaker.next_deadline();

@@ -1,4 +1,4 @@
-//! What was said over a connection in one direction, read from its bytes: the routes that stand.
+//! What was sent over a connection in one direction, parsed from its bytes: the routes that stand.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ pub(super) struct Speech {
 }
 
 impl Speech {
-    /// More was said. Withdrawals are of what was announced.
+    /// More was sent. Withdrawals are of what was announced.
     pub(super) fn take(&mut self, bytes: &[u8], kind: PeerKind) {
         self.framing.push(bytes);
-        while let Some(message) = self.framing.next_message().expect("what is said can be framed") {
+        while let Some(message) = self.framing.next_message().expect("what is sent can be framed") {
             if message.kind != MessageType::Update {
                 continue;
             }

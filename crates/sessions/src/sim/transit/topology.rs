@@ -1,5 +1,5 @@
-//! Which speakers there are, who is beside whom, in which AS, and what may pass between them: drawn
-//! from a seed, and changed later.
+//! Which speakers exist, which are neighbours, in which AS, and what may pass between them: drawn from a
+//! seed, and changed later.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,16 +12,16 @@ use crate::types::{
     PrefixFilter, PrefixRange, RemoteAs, RouterId,
 };
 
-/// Prefixes that anybody may originate.
+/// Prefixes that any speaker may originate.
 pub(super) const PREFIXES: u32 = 5;
 
 /// What a speaker originates for a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origination {
-    /// The first is its own: nobody else announces anything with it.
+    /// The first is its own: no other speaker announces anything with it.
     pub(super) communities: Vec<Community>,
     pub(super) prepend: u8,
-    /// The neighbours that are told.
+    /// The neighbours that it is advertised to.
     pub(super) to: Vec<usize>,
 }
 
@@ -59,11 +59,11 @@ pub(super) fn key(node: usize) -> PeerKey {
     PeerKey::from(address(node))
 }
 
-/// Which speaker has this key.
+/// The speaker with this key.
 pub(super) fn node_of(key: PeerKey) -> usize {
     match key.address() {
         Some(IpAddr::V4(address)) => usize::from(address.octets()[3]) - 1,
-        other => panic!("nobody is at {other:?}"),
+        other => panic!("no speaker is at {other:?}"),
     }
 }
 
@@ -71,8 +71,8 @@ pub(super) fn prefix(number: u32) -> Prefix {
     Prefix::from_ipv4_bits(0x0B00_0000 + (number << 16), 16).expect("no host bits")
 }
 
-/// Three to eight speakers in two to four systems. All hang together, and some more are beside each
-/// other.
+/// Three to eight speakers in two to four systems. All are connected, and some have more neighbours
+/// than that needs.
 pub(super) fn drawn(rng: &mut Rng) -> Vec<Wishes> {
     let count = 3 + one_of(rng, 6);
     let systems = 2 + one_of(rng, 3);
@@ -153,7 +153,7 @@ impl Wishes {
         PeerConfig {
             name: format!("to-{neighbour}"),
             families: FamilySet::only(AddressFamily::Ipv4Unicast),
-            // No timer of a session: when nothing is on its way, all is quiet.
+            // No timer of a session: when nothing is on its way, the network is quiet.
             hold_time: HoldTime::OFF,
             passive: policy.passive,
             multihop: true,

@@ -1,5 +1,5 @@
-//! Several paths to a prefix over one session (RFC 7911): the left side of a pair tells the right
-//! one what three routers told it.
+//! Several paths to a prefix over one session (RFC 7911): the left side of a pair advertises to the
+//! right one the routes that it received from three routers.
 
 use std::num::NonZeroU8;
 
@@ -31,7 +31,7 @@ fn up(left: PeerConfig, right: PeerConfig) -> Pair {
     pair
 }
 
-/// Router `number` tells the left side of a path of `hops` systems, or of none any more.
+/// Router `number` sends the left side a path of `hops` systems, or withdraws it.
 fn hear(pair: &mut Pair, number: u8, hops: Option<usize>) {
     let source = Arc::new(PathSource {
         key: PeerKey::from(std::net::IpAddr::from([10, 0, 0, number])),
@@ -52,7 +52,7 @@ fn hear(pair: &mut Pair, number: u8, hops: Option<usize>) {
     pair.settle();
 }
 
-/// What the right side has: each path's identifier and the router it began at.
+/// What the right side has: each path's identifier and the router it originated at.
 fn has(pair: &Pair) -> Vec<(u32, u32)> {
     let view = pair.sides[1].peer.view(pair.now, ViewScope::EVERYTHING);
     let path = |route: &crate::backend::PeerRoute| {

@@ -10,7 +10,7 @@ use crate::wire::{AddressFamilyPair, Capability, Framing, RouteRefresh};
 
 const FAR_ASN: u32 = 65_002;
 
-/// What the neighbour says to become Established, offering `capabilities` beside what it must.
+/// What the neighbour sends to become Established, offering `capabilities` beside the required ones.
 fn opening(capabilities: &[Capability]) -> Vec<u8> {
     let ipv4 = Capability::Multiprotocol(AddressFamily::Ipv4Unicast.into());
     let must = [ipv4, Capability::FourOctetAs(FAR_ASN)];
@@ -23,7 +23,7 @@ fn opening(capabilities: &[Capability]) -> Vec<u8> {
     [open.encode(), keepalive()].concat()
 }
 
-/// A session with one that offers `capabilities`.
+/// A session with a neighbour that offers `capabilities`.
 fn session(capabilities: &[Capability]) -> (Scripted, ConnectionId) {
     let mut scripted = Scripted::new(config(65_001, FAR_ASN, 1));
     let id = scripted.dial_and_connect();
@@ -69,7 +69,7 @@ fn two_that_read_long_messages_tell_each_other_what_needs_them() {
     assert_eq!(longest.large_communities.len(), 2000);
 }
 
-/// A socket with little room gets a long message all the same, behind what is waiting already.
+/// A socket with little room gets a long message all the same, behind what is queued already.
 #[test]
 fn a_long_message_is_not_held_up_by_a_small_buffer() {
     let (mut scripted, id) = session(&[Capability::ExtendedMessage]);
@@ -132,7 +132,7 @@ fn what_a_provider_tells_its_customer_is_only_for_customers() {
 fn two_that_mistake_each_other_have_no_session_and_say_why() {
     for (right, strict, why) in [
         (Some(Role::Peer), false, "it is peer"),
-        (None, true, "nothing of its role (roleStrict asks for one)"),
+        (None, true, "nothing about its role (roleStrict requires one)"),
     ] {
         let mut pair = with_roles(Some(Role::Provider), right, strict);
         pair.run_for(seconds(60));
@@ -191,7 +191,7 @@ fn hear(scripted: &mut Scripted, id: ConnectionId, bytes: &[u8]) {
     scripted.peer.handle(scripted.now, Event::Received(id, bytes));
 }
 
-/// A session with one that offers `capabilities` and was told a route.
+/// A session with a neighbour that offers `capabilities` and was sent a route.
 fn told(capabilities: &[Capability]) -> (Scripted, ConnectionId) {
     let (mut scripted, id) = session(capabilities);
     let mut rib = LocRib::default();
@@ -214,7 +214,7 @@ fn an_answer_is_marked_for_who_knows_the_marks() {
     hear(&mut scripted, id, &request);
     assert_eq!(sent(&mut scripted, id), ["mark 1", "UPDATE", "mark 2"]);
     scripted.peer.refresh_out().unwrap();
-    assert_eq!(sent(&mut scripted, id), ["mark 1", "UPDATE", "mark 2"], "our own wish, too");
+    assert_eq!(sent(&mut scripted, id), ["mark 1", "UPDATE", "mark 2"], "our own refresh, too");
     let (mut scripted, id) = told(&[Capability::RouteRefresh]);
     hear(&mut scripted, id, &request);
     assert_eq!(sent(&mut scripted, id), ["UPDATE", "End-of-RIB"]);
@@ -256,7 +256,7 @@ fn held(scripted: &Scripted) -> u32 {
 
 const MARKS: [Capability; 1] = [Capability::EnhancedRouteRefresh];
 
-/// The neighbour has announced routes 1 to 3, and says that it begins to say them again.
+/// The neighbour has announced routes 1 to 3, and begins to send them again.
 fn begun(capabilities: &[Capability]) -> (Scripted, ConnectionId) {
     let (mut scripted, id) = session(capabilities);
     for last in 1..=3 {
@@ -303,7 +303,7 @@ fn a_refresh_that_never_ends_is_ended() {
     assert!(scripted.peer.next_deadline() > Some(scripted.now), "a tick settles what was due");
 }
 
-/// RFC 2918 §3: the octet of the mark is reserved, and asks like any other.
+/// RFC 2918 §3: the octet of the mark is reserved, and requests routes like any other value.
 #[test]
 fn who_does_not_know_the_marks_asks_whatever_it_writes_there() {
     let (mut scripted, id) = begun(&[Capability::RouteRefresh]);

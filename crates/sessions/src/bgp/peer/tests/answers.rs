@@ -21,7 +21,7 @@ fn answer(config: PeerConfig, state: S, bytes: &[u8]) -> String {
     scripted.said();
     scripted.receive(id, bytes);
     let said = scripted.said();
-    assert_eq!(said.is_empty(), scripted.peer.state() == state, "who answers has closed");
+    assert_eq!(said.is_empty(), scripted.peer.state() == state, "an answer closes the connection");
     assert_eq!(scripted.has_closed(id), !said.is_empty());
     said
 }
@@ -245,5 +245,5 @@ fn attempts_that_meet_nobody_do_not_hide_why_the_session_ended() {
     for message in [open_of(65002), keepalive()] {
         scripted.receive(id, &message);
     }
-    assert_eq!(shown(&scripted).text, before.text, "what came of it is no news any more");
+    assert_eq!(shown(&scripted).text, before.text, "its consequences are not reported again");
 }

@@ -1,4 +1,4 @@
-//! What BFD says of the path, and what becomes of the session and its routes (RFC 5882, RFC 9384).
+//! BFD states of the path, and what becomes of the session and its routes (RFC 5882, RFC 9384).
 
 use super::helper::{Helper, IPV4, IPV6, Offer, helping};
 use super::scripted::Scripted;
@@ -8,21 +8,21 @@ use crate::bfd::Diagnostic;
 use crate::bgp::negotiate::our_open;
 use crate::types::{BfdSettings, ListenRange, PeerBfd, ShutdownMessage};
 
-/// Nothing is heard of the neighbour any more, whose BFD goes down with its BGP.
+/// Nothing is received from the neighbour any more, and its BFD goes down with its BGP.
 const LOST: Liveness = Liveness::Down {
     cause: DownCause::Failed,
     independent: false,
     diagnostic: Diagnostic::CONTROL_DETECTION_TIME_EXPIRED,
 };
 
-/// The same, of a neighbour that forwards and watches without its BGP.
+/// The same, of a neighbour that forwards and runs BFD without its BGP.
 const BLACK_HOLE: Liveness = Liveness::Down {
     cause: DownCause::Failed,
     independent: true,
     diagnostic: Diagnostic::CONTROL_DETECTION_TIME_EXPIRED,
 };
 
-/// The neighbour took BFD down, or is about to restart and says so.
+/// The neighbour took BFD down administratively, or signals that it is about to restart.
 const ON_PURPOSE: Liveness = Liveness::Down {
     cause: DownCause::SwitchedOff,
     independent: false,
@@ -74,7 +74,7 @@ fn a_path_that_breaks_ends_the_session_at_once_with_bfd_down() {
     assert_eq!((at, reason.cause()), (scripted.now, ResetCause::NotificationSent(6, 10)));
     let text = "notification sent: Cease/BFD Down (6/10): BFD: control detection time expired";
     assert_eq!(reason.to_string(), text);
-    // Not strict: it is tried again after a while, whatever BFD says.
+    // Not strict: it is tried again after a while, whatever the state of BFD.
     assert_eq!(scripted.peer.state(), SessionState::Idle);
     scripted.expire("idle");
     assert_eq!(scripted.peer.state(), SessionState::Connect);
@@ -97,7 +97,7 @@ fn who_was_never_up_or_is_down_on_purpose_has_not_failed() {
     scripted.handle(Event::Bfd(LOST));
     scripted.handle(Event::Bfd(Liveness::Up));
     scripted.handle(Event::Bfd(ANEW));
-    // Its path is another one, of which nothing is known yet.
+    // Its path has changed, and the state of the new one is not known yet.
     scripted.handle(Event::Bfd(Liveness::Up));
     scripted.handle(Event::Bfd(Liveness::Unknown));
     scripted.handle(Event::Bfd(LOST));
@@ -114,7 +114,7 @@ fn an_attempt_that_has_come_as_far_as_open_ends_with_the_path_too() {
     scripted.handle(Event::Bfd(LOST));
     assert!(scripted.has_closed(id));
     assert_eq!(scripted.said(), "6/10");
-    // One that is still dialling has nobody to tell, and goes on.
+    // A neighbour that is still being dialled is sent nothing, and the dial continues.
     scripted.expire("idle");
     scripted.handle(Event::Bfd(Liveness::Up));
     scripted.handle(Event::Bfd(LOST));
@@ -165,8 +165,8 @@ fn without_graceful_restart_the_routes_go_whatever_dies_with_what() {
     }
 }
 
-/// BFD of who restarts begins anew, too: its first packet, or the silence before it, ends our BFD
-/// session when BGP is back already.
+/// BFD of a neighbour that restarts restarts, too: its first packet, or the silence before it, ends our
+/// BFD session when BGP is back already.
 //+ RFC 5882 §4.3.2.1: a BFD session that fails during a restart aborts it.
 #[test]
 fn a_restart_that_bgp_has_seen_first_is_not_seen_again_by_bfd() {
@@ -174,7 +174,7 @@ fn a_restart_that_bgp_has_seen_first_is_not_seen_again_by_bfd() {
     helper.lose();
     let id = helper.connect(&Offer::new());
     helper.handle(Event::Bfd(LOST));
-    assert_eq!(helper.up, Some(id), "it is there: it has just dialled");
+    assert_eq!(helper.up, Some(id), "it is alive: it has just dialled");
     helper.handle(Event::Bfd(Liveness::Up));
     helper.end_of_rib(IPV4);
     helper.end_of_rib(IPV6);
@@ -287,7 +287,7 @@ fn strictness_begins_and_ends_without_touching_a_session() {
     assert_eq!((scripted.peer.state(), scripted.timers().as_str()), (SessionState::Idle, ""));
 }
 
-/// Its BFD session lasts as long as it is known: were it forgotten at once, it would never be Up.
+/// Its BFD session lasts as long as it is known: if it were forgotten at once, it would never be Up.
 #[test]
 fn one_of_a_range_is_remembered_while_its_bfd_comes_up() {
     let listen_range = Some(ListenRange { prefix: "192.0.2.0/24".parse().unwrap(), limit: 1 });
@@ -300,7 +300,7 @@ fn one_of_a_range_is_remembered_while_its_bfd_comes_up() {
     scripted.accept();
     scripted.handle(Event::Bfd(Liveness::Up));
     scripted.expire("idle");
-    assert!(!scripted.peer.is_at_rest(), "it is there, and will dial again");
+    assert!(!scripted.peer.is_at_rest(), "it is alive, and will dial again");
     let id = come_up(&mut scripted);
     scripted.handle(Event::Closed(id, None));
     assert!(!scripted.peer.is_at_rest());

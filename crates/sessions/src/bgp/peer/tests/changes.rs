@@ -71,7 +71,7 @@ fn changed(field: &str, mut config: PeerConfig) -> PeerConfig {
     config
 }
 
-/// Something to pass on, which another neighbour said.
+/// A route to pass on, which another neighbour announced.
 fn learn_elsewhere(rib: &mut LocRib) {
     let source = PathSource {
         key: PeerKey::from(IpAddr::from([192, 0, 2, 9])),
@@ -89,8 +89,8 @@ fn learn_elsewhere(rib: &mut LocRib) {
     );
 }
 
-/// What a change of `field` leads to, by what the two say to each other and log. `internal` is for
-/// a session inside an AS.
+/// What a change of `field` leads to, from what the two sides send and log. `internal` is for a session
+/// inside an AS.
 fn observed(field: &str, internal: bool) -> ChangeEffect {
     let remote = if internal { 65001 } else { 65002 };
     let mut pair = Pair::new(dynamic(65001, remote, 1), dynamic(remote, 65001, 2));
@@ -111,7 +111,7 @@ fn observed(field: &str, internal: bool) -> ChangeEffect {
     let is_waiting = pair.sides[0].peer.next_deadline().is_some();
     match () {
         () if came_down && said("(6/6)") => {
-            assert!(is_waiting || pair.states()[0] > SessionState::Active, "{field}: begins anew");
+            assert!(is_waiting || pair.states()[0] > SessionState::Active, "{field}: restarts");
             ChangeEffect::NewSession
         }
         () if came_down && said("(6/2)") => {
@@ -132,9 +132,9 @@ fn observed(field: &str, internal: bool) -> ChangeEffect {
 fn every_setting_changes_a_live_session_as_the_table_says() {
     for PeerSetting { field, effect, .. } in PeerSetting::ALL {
         let [external, internal] = match effect {
-            // The core never makes one neighbour of another; if it did, nothing could stay.
+            // The core never turns one neighbour into another; if it did, nothing could stay.
             ChangeEffect::OtherPeer => [ChangeEffect::NewSession; 2],
-            // There was none; what another key does is `io`'s to show.
+            // There was none; `io` tests what another key does.
             ChangeEffect::ExchangesKeys => [ChangeEffect::NewSession; 2],
             ChangeEffect::NewExternalSession => [ChangeEffect::NewSession, ChangeEffect::Nothing],
             effect => [*effect; 2],

@@ -71,8 +71,7 @@ fn the_dial_of_the_larger_identifier_stays_and_of_the_larger_as_when_they_are_eq
     }
 }
 
-/// Nobody knows the AS before the OPEN says it; what the router is called otherwise is of no
-/// account.
+/// The AS is not known before the OPEN; what else the router is called does not matter.
 #[test]
 fn a_neighbour_whose_as_was_left_open_collides_like_any_other() {
     for (local_asn, expected) in [(65_003, true), (65_001, false)] {
@@ -118,7 +117,7 @@ fn whoever_is_late_when_a_session_comes_up_is_told_so() {
     scripted.receive(first, &keepalive());
     assert!(scripted.said().starts_with("6/7"), "the late one");
     assert!(scripted.has_closed(late) && !scripted.has_closed(first));
-    // Its own news come too late to matter.
+    // Its own events come too late to matter.
     scripted.receive(late, &open_of(65002));
     scripted.handle(Event::Closed(late, None));
     assert_eq!(scripted.peer.state(), S::Established);
@@ -135,8 +134,8 @@ fn a_dial_on_its_way_is_given_up_for_a_connection_that_is_up() {
         scripted.said();
         scripted.receive(accepted, &open_of(65002));
         assert!(scripted.has_closed(dialled) && !scripted.has_closed(accepted));
-        assert_eq!(scripted.said(), "KEEPALIVE", "there is nobody to tell on the other");
-        // The news that it came up after all come too late.
+        assert_eq!(scripted.said(), "KEEPALIVE", "nothing is sent on the other");
+        // The event that it came up after all comes too late.
         scripted.handle(Event::Connected(dialled, ends(1)));
         scripted.receive(accepted, &keepalive());
         assert_eq!(scripted.peer.state(), S::Established);

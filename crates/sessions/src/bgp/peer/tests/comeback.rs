@@ -1,4 +1,4 @@
-//! A process that has restarted: what its OPENs say, and when its End-of-RIB markers go.
+//! A process that has restarted: what its OPENs advertise, and when its End-of-RIB markers are sent.
 
 use super::scripted::Scripted;
 use super::*;
@@ -23,7 +23,7 @@ fn theirs(own: OwnRestart) -> Vec<u8> {
     our_open(&config, own).encode().to_vec()
 }
 
-/// A peer whose process has begun at zero.
+/// A peer of a process that started at zero.
 fn begun(own: OwnRestart, hold_until: Option<u64>) -> Scripted {
     let mut scripted = Scripted::new(ours());
     scripted.peer.restarted(own, hold_until.map(at));
@@ -46,7 +46,7 @@ fn said_of_restarts(scripted: &mut Scripted) -> Vec<u8> {
     open.body[position..position + 8].to_vec()
 }
 
-/// Up, with all that the neighbour was told.
+/// Up, with all routes sent to the neighbour.
 fn up(scripted: &mut Scripted) -> ConnectionId {
     let id = scripted.accept();
     scripted.receive(id, &theirs(OwnRestart::default()));
@@ -88,7 +88,7 @@ fn a_session_later_there_was_no_restart_and_everything_was_forwarded() {
     }
 }
 
-/// It has dropped our routes by then: what it is told next has nothing to do with a restart.
+/// It has dropped our routes by then: what it is sent next has nothing to do with a restart.
 #[test]
 fn a_neighbour_that_has_given_up_is_told_of_no_restart() {
     let mut scripted = begun(RESTARTED, None);
@@ -98,7 +98,7 @@ fn a_neighbour_that_has_given_up_is_told_of_no_restart() {
     assert_eq!(said_of_restarts(&mut scripted), capability(N, F));
 }
 
-/// A fault of ours is no restart of the process, and takes nothing of it away either.
+/// An internal error is no restart of the process, and takes nothing away from one either.
 #[test]
 fn a_peer_that_begins_anew_after_a_fault_is_as_far_as_it_was() {
     let mut scripted = begun(RESTARTED, Some(60));
@@ -197,13 +197,13 @@ fn only_a_neighbour_whose_routes_may_still_come_is_waited_for() {
     let marker = [&[0xFF; 16][..], &[0, 23, 2, 0, 0, 0, 0]].concat();
     scripted.receive(id, &marker);
     assert!(!scripted.peer.owes_end_of_rib());
-    // Who restarts waits for us; two of them would wait for each other.
+    // A neighbour that restarts waits for us; two of them would wait for each other.
     let mut both = Scripted::new(ours());
     let id = both.accept();
     both.receive(id, &theirs(RESTARTED));
     both.receive(id, &keepalive());
     assert!(!both.peer.owes_end_of_rib());
-    // Who has not the capability may never send a marker.
+    // A neighbour without the capability may never send a marker.
     let mut silent = Scripted::new(ours());
     let id = silent.accept();
     let mut open = Open::parse(&theirs(OwnRestart::default())[19..]).unwrap();

@@ -33,7 +33,7 @@ fn up(remote_asn: u32) -> Pair {
 
 const LEAVING: Community = Community::GRACEFUL_SHUTDOWN;
 
-/// Both ends are ours: the far one gives what leaves the last place by itself.
+/// Both ends are ours: the far one lowers the LOCAL_PREF of what leaves by itself.
 //+ RFC 8326 §4: the LOCAL_PREF of paths that are about to go is below that of all others: 0.
 #[test]
 fn a_neighbour_sees_a_node_leave_in_two_steps_and_come_back_at_once() {
@@ -56,7 +56,7 @@ fn a_neighbour_sees_a_node_leave_in_two_steps_and_come_back_at_once() {
     }
 }
 
-/// They may be a million: that the node is drained is said of each route of our own, and once.
+/// They may be a million: the drained node is marked on each route of our own, and once.
 #[test]
 fn what_others_said_is_kept_back_without_a_word_for_each() {
     let mut left = config(65_001, 65_002, 1);

@@ -186,14 +186,14 @@ fn play(scripted: &mut Scripted, state: S, event: Event, id: ConnectionId) {
         Event::ManualStartPassive | Event::AutomaticStartPassive => {
             scripted.peer.reconfigure(now, passive());
         }
-        // Whoever starts what runs already changes nothing.
+        // Starting a peer that runs already changes nothing.
         Event::ManualStart | Event::AutomaticStart => {
             scripted.peer.reconfigure(now, settings(None));
             scripted.handle(E::Tick);
         }
         Event::AutomaticStartDamped => scripted.peer.postpone(now + seconds(30)),
         Event::ManualStop => {
-            scripted.peer.stop(now, cease::ADMINISTRATIVE_SHUTDOWN, "the operator says so");
+            scripted.peer.stop(now, cease::ADMINISTRATIVE_SHUTDOWN, "shut down by the operator");
         }
         Event::AutomaticStop => scripted.peer.stop(now, cease::OUT_OF_RESOURCES, "no memory"),
         Event::ConnectRetryTimerExpires if state == S::Connect => scripted.expire("connect"),

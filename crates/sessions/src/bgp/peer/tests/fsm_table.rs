@@ -12,7 +12,7 @@ const PASSIVE: &str = "with PassiveTcpEstablishment nothing is dialled: there is
 const DAMPED: &str =
     "a start is put off only when the peer has just been made, and then it is Idle";
 const KERNEL: &str = "the kernel completes the handshake: what is heard of is event 17";
-const LISTENER: &str = "the listener refuses who is not configured before any peer hears of it";
+const LISTENER: &str = "the listener refuses other addresses before any peer gets the event";
 const SPOKEN: &str = "with TCP up and no DelayOpenTimer the state is OpenSent";
 
 pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
@@ -86,7 +86,7 @@ pub(super) const TABLE: &[(SessionState, Event, Outcome)] = &[
     (Connect, KeepAliveMsg, Goes(Idle, "", "idle")),
     (Connect, UpdateMsg, Goes(Idle, "", "idle")),
     (Connect, UpdateMsgErr, Goes(Idle, "", "idle")),
-    // Ours: who dials us and leaves does not put off our own dials, so Active stays Active.
+    // Ours: a neighbour that dials us and leaves does not put off our own dials, so Active stays Active.
     //+ RFC 4271 §8.2.2: start events change nothing in Connect, Active, OpenSent, OpenConfirm and Established.
     (Active, ManualStart, Goes(Active, "", "retry")),
     (Active, ManualStop, Goes(Idle, "", "")),

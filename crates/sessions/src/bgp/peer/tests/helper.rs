@@ -1,4 +1,4 @@
-//! A peer that helps: its neighbour is a script that restarts, and its table is in sight.
+//! A peer that helps: its neighbour is a script that restarts, and its table can be inspected.
 
 use super::scripted::words_of;
 use super::*;
@@ -11,7 +11,7 @@ use crate::wire::{Capability, Framing, KeptFamily, LongLivedOffer, RestartOffer}
 pub(super) const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
 pub(super) const IPV6: AddressFamily = AddressFamily::Ipv6Unicast;
 
-/// What the neighbour says of its restarts; both families, forwarding, 120 s, with N.
+/// The restart capability of the neighbour; both families, forwarding, 120 s, with N.
 #[derive(Clone)]
 pub(super) struct Offer {
     pub(super) restart: Option<RestartOffer>,
@@ -73,7 +73,7 @@ pub(super) struct Helper {
     pub(super) up: Option<ConnectionId>,
     /// Connections that ended, with the codes of the last words.
     pub(super) closed: Vec<(ConnectionId, String)>,
-    /// Changes of the RIB since it was last asked.
+    /// Changes of the RIB since the last call.
     pub(super) changes: usize,
 }
 
@@ -181,7 +181,7 @@ impl Helper {
         self.hear(&bytes);
     }
 
-    /// Lets `seconds` pass. A neighbour that is there is heard all the time.
+    /// Lets `seconds` pass. A neighbour that is up keeps sending KEEPALIVEs.
     pub(super) fn pass(&mut self, duration: u64) {
         let end = self.now + seconds(duration);
         while let Some(next) = self.peer.next_deadline().filter(|next| *next <= end) {
@@ -214,7 +214,7 @@ impl Helper {
         Some((ipv4, ipv6, stale.phase, stale.removed_in.as_secs()))
     }
 
-    /// Prefixes whose path carries `community`.
+    /// Prefixes with a path that carries `community`.
     pub(super) fn carrying(&self, community: Community) -> usize {
         let routes = self.rib.learned();
         routes.filter(|it| it.path.attributes.communities.contains(&community)).count()

@@ -93,7 +93,7 @@ fn without_a_hold_time_a_session_lives_on_nothing() {
 fn keepalives_and_updates_restart_the_hold_timer_and_nothing_else_does() {
     let update = framed(MessageType::Update, &[0; 4]).unwrap();
     let refresh = framed(MessageType::RouteRefresh, &[0, 1, 0, 1]).unwrap();
-    // A message that has not come whole is no message.
+    // A message that has not arrived in full does not count.
     let half = keepalive().slice(..10);
     for (message, restarts) in
         [(keepalive(), true), (update, true), (refresh, false), (half, false)]

@@ -1,4 +1,4 @@
-//! What a neighbour hears last, by why we go and by what both sides agreed on for restarts.
+//! The last message to a neighbour, by why we leave and by what both sides agreed on for restarts.
 
 use super::scripted::{Scripted, words_of};
 use super::*;
@@ -40,7 +40,7 @@ fn theirs(agreed: Agreed) -> Vec<u8> {
     open.encode().to_vec()
 }
 
-/// A session that is up, and a peer that has said all it has to say.
+/// A session that is up, and a peer that has sent everything.
 fn established(agreed: Agreed) -> (Scripted, ConnectionId) {
     let mut scripted = Scripted::new(ours(agreed));
     let id = scripted.accept();
@@ -51,7 +51,7 @@ fn established(agreed: Agreed) -> (Scripted, ConnectionId) {
     (scripted, id)
 }
 
-/// The last words of a session under `agreed` that `end` ends, and why it says that it ended.
+/// The last message of a session under `agreed` that `end` ends, and the reason for its end.
 fn last_words(agreed: Agreed, end: impl FnOnce(&mut Peer, Instant)) -> (String, DownReason) {
     let (mut scripted, id) = established(agreed);
     let sent = scripted.peer.messages.sent.notifications;
@@ -100,7 +100,7 @@ fn who_leaves_for_good_is_forgotten() {
         };
         let (said, reason) = last_words(agreed, |peer, now| peer.leave(now, Leave::ForGood));
         assert_eq!(said, words(&Notification::cease(2)), "{agreed:?}");
-        // The operator is told the cause and not its envelope.
+        // The operator reads the cause and not its envelope.
         assert_eq!(reason.cause(), ResetCause::NotificationSent(6, 2));
         let (said, _) = last_words(agreed, |peer, now| peer.stop(now, 3, "it was removed"));
         assert_eq!(said, words(&Notification::cease(3)), "{agreed:?}");
@@ -128,7 +128,7 @@ fn a_changed_setting_costs_no_route() {
     };
     assert_eq!(change(Agreed::Nothing).0, "6/6");
     assert_eq!(change(Agreed::Notifications).0, "6/6");
-    // It would drop our routes over a word: it does not hear why.
+    // It would drop our routes for a NOTIFICATION: it does not learn why.
     let (said, reason) = change(Agreed::Restarts);
     assert_eq!(said, "");
     assert_eq!(reason, DownReason::Left("the configuration of the peer changed".to_owned()));
@@ -186,7 +186,7 @@ fn an_attempt_that_is_given_up_for_a_restart_says_nothing_either() {
             assert_eq!(sent, u64::from(!expected.is_empty()));
         }
     }
-    // For good it is told, as far as it is known what it understands.
+    // When we leave for good a NOTIFICATION is sent, as far as it is known what it supports.
     let mut scripted = Scripted::new(ours(Agreed::Notifications));
     let id = scripted.accept();
     scripted.receive(id, &theirs(Agreed::Notifications));

@@ -1,4 +1,4 @@
-//! What a link that comes and goes does to a neighbour that has no other name.
+//! What a link that comes and goes does to an unnumbered neighbour.
 
 use super::*;
 

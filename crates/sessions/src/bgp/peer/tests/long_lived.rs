@@ -1,4 +1,4 @@
-//! A neighbour that is away for longer than a restart takes: its routes are the last resort
+//! A neighbour that is away for longer than its restart time: its routes stay as long-lived stale
 //! (RFC 9494).
 
 use super::helper::{Helper, IPV4, IPV6, Offer, helping};
@@ -114,7 +114,7 @@ fn what_was_not_forwarded_for_so_long_goes_when_the_neighbour_is_back() {
     let mut cold = offer.clone();
     cold.long_lived[1].forwarding = false;
     let alone = Offer { restart: None, ..offer.clone() };
-    // What the other capability says of forwarding does not count any more.
+    // What the other capability advertises about forwarding does not count any more.
     let other = offer.clone().with(|it| it.families[0].forwarding = false);
     let cases = [
         (without, ""),
@@ -164,7 +164,7 @@ fn the_long_lived_time_ends_for_what_is_that_old_also_while_the_neighbour_restar
     helper.say(&["11.0.0.0/8"]);
     helper.lose();
     helper.pass(50);
-    assert_eq!(helper.table(), "11.0.0.0/8", "it was said since, and has its restart time");
+    assert_eq!(helper.table(), "11.0.0.0/8", "it was sent since, and has its restart time");
     helper.pass(70);
     assert_eq!(helper.table(), "");
 }
@@ -186,7 +186,7 @@ fn the_long_lived_time_ends_as_well_while_the_neighbour_is_back() {
     helper.say(&["2001:db8::/32"]);
     helper.end_of_rib(IPV6);
     helper.lose();
-    assert_eq!(helper.table(), "2001:db8::/32", "of the other family not all was said");
+    assert_eq!(helper.table(), "2001:db8::/32", "the other family was not sent in full");
 }
 
 //= RFC 9494 §4.2 MAY: the long-lived stale time of a neighbour is made shorter by configuration.
@@ -243,8 +243,8 @@ fn the_long_lived_capability_needs_the_other_one_but_not_its_families() {
     assert_eq!(helper.stale(), Some((2, 1, StalePhase::LongLived, 100)));
 }
 
-/// How many routes `left` hears when we know one route whose source has been away for long, before
-/// and after a change of what is passed on.
+/// How many routes `left` receives when we know one long-lived stale route, before and after a change of
+/// what is passed on.
 fn heard_by(left: PeerConfig) -> [usize; 2] {
     let graceful_restart = GracefulRestart::new(120, 60);
     let ours = PeerConfig { pass_on: PrefixFilter::Everything, ..config(65_002, 65_001, 2) };

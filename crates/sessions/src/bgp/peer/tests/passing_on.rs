@@ -1,5 +1,5 @@
-//! Three neighbours around one speaker: whatever happened before, each is told what it would be told
-//! over a new session, and the RIB holds what would be learned anew. With some of them several
+//! Three neighbours around one speaker: whatever happened before, each is sent what it would be sent over
+//! a new session, and the RIB holds what would be learned over new sessions. With some of them several
 //! paths to a prefix are exchanged, in one direction or both.
 
 use std::num::NonZeroU8;
@@ -23,7 +23,7 @@ const PEERS: usize = 3;
 
 type Table = BTreeMap<Nlri, PathAttributes>;
 
-/// The far end of one neighbour: says what the story tells it to say, and keeps what it is told.
+/// The far end of one neighbour: announces what the story wants, and keeps what it receives.
 #[derive(Default)]
 struct Far {
     /// What it agreed on with us.
@@ -31,7 +31,7 @@ struct Far {
     /// What it announces, over every session.
     said: Table,
     told: Table,
-    /// What it was told before a refresh began, and not since (RFC 7313).
+    /// What it received before a refresh began, and not since (RFC 7313).
     stale: BTreeSet<Nlri>,
     framing: Framing,
     /// Bytes on their way to us.
@@ -54,7 +54,7 @@ struct Hub {
     end: Connected,
 }
 
-/// Peers 0 and 1 are in other systems, peer 2 is in ours. The seed says which of them exchange
+/// Peers 0 and 1 are in other systems, peer 2 is in ours. The seed decides which of them exchange
 /// several paths, and in which directions.
 fn hub_config(seed: u64, number: usize) -> PeerConfig {
     let number = u8::try_from(number).unwrap();
@@ -65,7 +65,7 @@ fn hub_config(seed: u64, number: usize) -> PeerConfig {
     let remote_asn = [65_002, 65_003, OUR_ASN][usize::from(number)];
     let key = PeerKey::from(std::net::IpAddr::from([192, 0, 2, number + 2]));
     let pass_on = PrefixFilter::Everything;
-    // Half of them know where a refresh begins and ends.
+    // Half of them support the marks around a refresh.
     let enhanced_refresh = (seed + u64::from(number)).is_multiple_of(2);
     PeerConfig { key, pass_on, add_path, enhanced_refresh, ..config(OUR_ASN, remote_asn, 1) }
 }
@@ -199,7 +199,7 @@ impl Hub {
         self.peer(number).established.is_some()
     }
 
-    /// The speaker is handed what is desired.
+    /// The speaker is given the desired state.
     fn apply(&mut self) {
         self.generation += 1;
         let desired = Desired {
@@ -266,7 +266,7 @@ impl Hub {
         }
     }
 
-    /// What its socket took arrives at the far end. Says whether there was anything.
+    /// What its socket took arrives at the far end. Returns whether there was anything.
     fn transmit(&mut self, number: usize) -> bool {
         let Some((id, bytes)) = self.far[number].on_the_way.take() else { return false };
         let config = &self.configs[number];
@@ -288,7 +288,7 @@ impl Hub {
         }
     }
 
-    /// Time goes by; far ends that are not `silent` keep their sessions alive.
+    /// Time passes; far ends that are not `silent` keep their sessions alive.
     fn wait(&mut self, duration: Duration, silent: Option<usize>) {
         let end = self.now + duration;
         while self.now < end {
@@ -453,7 +453,7 @@ impl Hub {
                 self.apply();
             }
             _ => {
-                // A panic in what concerns it.
+                // A panic in the work on it.
                 self.speaker.start_over(self.now, key);
                 self.turn();
             }
@@ -476,12 +476,12 @@ impl Hub {
     }
 
     fn clear(&mut self, number: usize, how: Clear) {
-        // A neighbour without a session is not asked and not told.
+        // A neighbour without a session sends and receives nothing.
         let _ = self.speaker.clear(self.now, self.configs[number].key, how);
         self.turn();
     }
 
-    /// The machine's addresses become others.
+    /// The machine's addresses change.
     fn renumber(&mut self) {
         let own = [None, Some("2001:db8::1".parse().unwrap()), "2001:db8::7".parse().ok()];
         self.end.next_hops.ipv6 = own[self.draw(3)];
@@ -577,7 +577,7 @@ impl Hub {
         Importer::new(config, remote_asn(config), remote, own, &self.end.networks)
     }
 
-    /// The neighbour has what a new session would tell it.
+    /// The neighbour has what a new session would send it.
     fn check_told(&self, number: usize, why: &str) {
         let (config, rib) = (self.configs[number].clone(), self.speaker.rib());
         let mut fresh = Peer::new(self.now, config.clone(), 0, 0);
@@ -647,5 +647,5 @@ fn every_neighbour_has_what_a_new_session_would_tell_it() {
             routes_checked += hub.far.iter().map(|far| far.told.len()).sum::<usize>();
         }
     }
-    assert!(routes_checked > 1_000, "the stories tell too little: {routes_checked}");
+    assert!(routes_checked > 1_000, "the stories cover too little: {routes_checked}");
 }

@@ -1,4 +1,4 @@
-//! What a peer accepts, counts, refuses, asks for again, and forgets.
+//! What a peer accepts, counts, refuses, requests again, and forgets.
 
 use super::*;
 use crate::backend::ClearError;
@@ -103,7 +103,7 @@ fn one_prefix_too_many_ends_the_session_and_keeps_the_neighbour_out_for_a_while(
     let reason = "Cease/Maximum Number of Prefixes Reached (6/1)";
     assert!(pair.sides[0].log.iter().any(|line| line.contains(reason)), "{:?}", pair.sides[0].log);
     assert_eq!(pair.sides[1].rib.learned().count(), 0);
-    // The neighbour dials all the time, and is told 6/5.
+    // The neighbour dials all the time, and is sent 6/5.
     pair.run_for(seconds(20));
     assert_eq!(view(&pair, 1).connections_established, 1);
     let rejected = "Cease/Connection Rejected (6/5)";
@@ -112,7 +112,7 @@ fn one_prefix_too_many_ends_the_session_and_keeps_the_neighbour_out_for_a_while(
         "{:?}",
         pair.sides[0].log
     );
-    // When the mistake at the other end is mended, the session comes back by itself.
+    // When the mistake at the other end is fixed, the session comes back by itself.
     originate(&mut pair, 10);
     pair.run_for(seconds(45));
     pair.assert_up();
@@ -154,7 +154,7 @@ fn who_brought_about_a_panic_is_not_let_in_before_the_wait_is_over() {
     let mut peer = pair.sides[1].peer.after_panic(pair.now, at, 1, 2);
     let id = peer.accept(pair.now, ends(2));
     let Some(Action::Close(closed, Some(words))) = peer.poll_action() else {
-        panic!("the neighbour was let in");
+        panic!("the neighbour was accepted");
     };
     assert_eq!((closed, words[19..].to_vec()), (id, vec![6, cease::CONNECTION_REJECTED]));
     let id = peer.accept(at, ends(2));

@@ -19,11 +19,11 @@ fn settled() -> (Helper, ConnectionId) {
 fn a_neighbour_that_restarts_faster_than_we_notice_is_let_in() {
     let (mut helper, first) = settled();
     helper.changes = 0;
-    // Twice: who dialled the session, and in which slot it is, does not matter.
+    // Twice: which side dialled the session, and in which slot it is, does not matter.
     for connections in 1..=2 {
         let older = helper.up.unwrap();
         let second = helper.connect(&Offer::new());
-        assert_eq!(helper.closed.last(), Some(&(older, String::new())), "without a word");
+        assert_eq!(helper.closed.last(), Some(&(older, String::new())), "without a NOTIFICATION");
         assert_ne!(first, second);
         assert_eq!((helper.table().as_str(), helper.changes), (ALL, 0));
         assert_eq!(helper.stale(), Some((2, 1, StalePhase::Back, 360)));
@@ -31,7 +31,7 @@ fn a_neighbour_that_restarts_faster_than_we_notice_is_let_in() {
         helper.say(&["10.0.0.0/8", "11.0.0.0/8", "2001:db8::/32"]);
         helper.end_of_rib(IPV4);
         helper.pass(60);
-        assert_eq!(helper.up, Some(second), "and nobody dials beside it");
+        assert_eq!(helper.up, Some(second), "and neither side dials beside it");
     }
 }
 

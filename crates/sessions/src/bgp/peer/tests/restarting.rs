@@ -21,7 +21,7 @@ fn routes_of_a_neighbour_that_restarts_stay_until_it_has_said_everything() {
     assert_eq!(helper.stale(), None);
     helper.changes = 0;
     helper.lose();
-    assert_eq!((helper.table().as_str(), helper.changes), (ALL, 0), "nobody notices");
+    assert_eq!((helper.table().as_str(), helper.changes), (ALL, 0), "no change");
     assert_eq!(helper.stale(), Some((2, 1, StalePhase::Away, 120)));
     let view = helper.view();
     assert!(view.received.iter().all(|it| it.stale) && view.received.len() == 3);
@@ -124,7 +124,7 @@ fn with_notifications_agreed_on_a_second_loss_takes_nothing_but_delays_nothing_e
     helper.pass(119);
     helper.connect(&Offer::new());
     assert_eq!(helper.table(), ALL);
-    // The restart time and six minutes after the first loss the patience is over, however often the
+    // The restart time and six minutes after the first loss the stale routes are removed, however often the
     // neighbour comes and goes.
     helper.pass(120 + 360 - 60 - 119 - 1);
     helper.say(&["11.0.0.0/8"]);
@@ -188,7 +188,7 @@ fn a_notification_of_ours_leaves_routes_behind_too() {
         confused.hear(&offer.open());
         assert_eq!(confused.closed, [(up, "5/3:01".to_owned())]);
         assert_eq!(confused.table(), expected);
-        // What the operator asked for is no reason to lose routes either.
+        // What the operator requested is no reason to lose routes either.
         let mut cleared = Helper::with_routes(&offer);
         cleared.peer.reset(cleared.now);
         cleared.settle();
@@ -238,8 +238,8 @@ fn nobody_waits_for_a_neighbour_that_the_operator_sent_away() {
     assert_eq!(away.table(), "");
 }
 
-/// What a provider says carries a mark from the moment on that we are its customer, and must not
-/// leave for other providers without it.
+/// A route of a provider is marked only from the moment on that we are its customer, and must not
+/// leave for other providers without the mark.
 #[test]
 fn routes_from_before_another_role_do_not_wait() {
     let mut helper = Helper::with_routes(&Offer::new());
@@ -289,7 +289,7 @@ fn stale_routes_make_room_for_new_ones_before_there_are_too_many() {
     helper.say(&["20.0.0.0/8"]);
     assert_eq!(helper.table(), "12.0.0.0/8 20.0.0.0/8");
     helper.say(&["21.0.0.0/8", "22.0.0.0/8"]);
-    // Now they are too many, and the session ends for good, N or not.
+    // Now there are too many, and the session ends for good, N or not.
     assert_eq!((helper.up, helper.table().as_str()), (None, ""));
 }
 
@@ -344,7 +344,7 @@ fn marks_of_a_refresh_do_not_cut_a_restart_short() {
     assert_eq!(helper.table(), "2001:db8::/32");
 }
 
-/// Who is left alone after a fault of ours begins without anything; the RIB forgets its routes.
+/// A neighbour that restarts after an internal error has an empty state; the RIB forgets its routes.
 #[test]
 fn a_fault_of_ours_keeps_nothing() {
     let mut helper = Helper::with_routes(&Offer::new());

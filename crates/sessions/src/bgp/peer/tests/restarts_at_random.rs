@@ -1,6 +1,6 @@
-//! Random changes and restarts: whatever happened, the RIB holds what the peer says that it holds,
-//! nothing is lost before its time, nothing stays beyond it, and when the neighbour has said
-//! everything the table is the one that a first session would have made.
+//! Random changes and restarts: whatever happened, the RIB holds what the peer reports that it holds,
+//! nothing is lost before its time, nothing stays beyond it, and when the neighbour has sent everything
+//! the table is the one that a first session would have made.
 
 use super::helper::{Helper, Offer, helping, said};
 use super::*;
@@ -14,7 +14,7 @@ use crate::types::{
 /// More than a neighbour announces, so that only stale routes can bring it near.
 const LIMIT: u32 = 12;
 
-/// It never tires of a silent neighbour, and so need not be kept awake.
+/// It never tires of a silent neighbour, and so needs no KEEPALIVEs.
 fn patient() -> PeerConfig {
     PeerConfig { hold_time: HoldTime::OFF, ..helping() }
 }
@@ -23,12 +23,12 @@ struct Story {
     helper: Helper,
     rng: Rng,
     offer: Offer,
-    /// What the neighbour announces in whatever session it has, by the community that tells versions
-    /// of a route apart.
+    /// What the neighbour announces in every session, by the community that distinguishes versions of a
+    /// route.
     said: BTreeMap<Nlri, Community>,
-    /// When a prefix was last known to be the neighbour's wish.
+    /// When a prefix was last known to be announced by the neighbour.
     heard_at: BTreeMap<Nlri, Instant>,
-    /// What was there when the session was lost, and until when it must be.
+    /// What was there when the session was lost, and until when it must stay.
     promised: Option<(BTreeSet<Nlri>, Instant)>,
 }
 
@@ -54,7 +54,7 @@ impl Story {
         values[usize::try_from(self.rng.next_u64() >> 32).unwrap() % N]
     }
 
-    /// What its next OPEN says. Mostly it forwarded all the time.
+    /// What its next OPEN advertises. Mostly it forwarded all the time.
     fn reconsider_offer(&mut self) {
         let restart_time_seconds = self.one_of([0, 5, 120, 4095]);
         let (notifications, cold) = (self.draw(2) == 0, self.draw(6) == 0);
@@ -84,7 +84,7 @@ impl Story {
         }
     }
 
-    /// Something happens to what the neighbour announces; it says so if it can.
+    /// The routes that the neighbour announces change; it announces the change if it can.
     fn change(&mut self) {
         let nlri = self.nlri();
         if self.draw(3) == 0 {
@@ -107,7 +107,7 @@ impl Story {
         self.helper.connect(&offer);
         self.promised = None;
         if self.draw(4) == 0 {
-            return; // It will not come to say anything.
+            return; // It will have no chance to announce it.
         }
         for nlri in self.said.keys().copied().collect::<Vec<_>>() {
             self.say(nlri);
@@ -166,7 +166,7 @@ impl Story {
         self.helper.settle();
         self.promised = None;
         if self.helper.up.is_some() {
-            // It is asked to say everything again.
+            // It is asked to send everything again.
             self.said.keys().copied().collect::<Vec<_>>().into_iter().for_each(|it| self.say(it));
         }
     }
@@ -218,8 +218,8 @@ impl Story {
         {
             assert_eq!(in_rib.keys().copied().collect::<BTreeSet<_>>(), *before);
         }
-        // Nothing that the neighbour no longer says stays for ever: the restart time, the time to
-        // say everything and the long-lived time, and once more for the one it was lost again in.
+        // Nothing that the neighbour no longer announces stays forever: the restart time, the time to
+        // send everything and the long-lived time, and once more for the one it was lost again in.
         let bound = seconds(2 * (4095 + 360) + 10_000);
         for nlri in in_rib.keys().filter(|it| !self.said.contains_key(it)) {
             assert!(self.helper.now.since(self.heard_at[nlri]) <= bound, "{nlri}");
@@ -231,7 +231,7 @@ impl Story {
         assert!(!(away && self.helper.up.is_some()));
     }
 
-    /// The table is what a first session would have made of what the neighbour says.
+    /// The table is what a first session would have made of what the neighbour announces.
     fn check_synchronized(&self) {
         let mut anew = Helper::new(self.helper.peer.config().clone());
         anew.connect(&self.offer);

@@ -1,9 +1,9 @@
-//! One peer under a microscope: no neighbour but a script, every sent byte and timer in sight.
+//! One peer in isolation: its neighbour is a script, and every sent byte and timer can be inspected.
 
 use super::*;
 use crate::wire::Framing;
 
-/// A peer, its clock, and what it said since it was last asked.
+/// A peer, its clock, and what it sent since the last call.
 pub(super) struct Scripted {
     pub(super) peer: Peer,
     pub(super) now: Instant,
@@ -27,7 +27,7 @@ impl Scripted {
         self.handle(Event::Received(id, message));
     }
 
-    /// The dial that is due goes out.
+    /// The dial that is due is made.
     pub(super) fn dial(&mut self) -> ConnectionId {
         self.handle(Event::Tick);
         self.dialled.take().expect("a dial was due")
@@ -76,7 +76,7 @@ impl Scripted {
         self.closed.contains(&id)
     }
 
-    /// Carries out what the peer wants done, and hears what it has to say.
+    /// Carries out the actions of the peer, and reads what it sends.
     pub(super) fn listen(&mut self) {
         while let Some(action) = self.peer.poll_action() {
             match action {

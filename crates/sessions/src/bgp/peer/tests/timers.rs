@@ -1,4 +1,4 @@
-//! How often we speak, and how long we put up with a neighbour that does not listen.
+//! How often we send, and how long a neighbour that does not read is tolerated.
 
 use super::*;
 
@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_neighbour_that_reads_nothing_runs_into_the_send_hold_timer() {
     let (mut peer, id) = established();
-    // It goes on talking, but its socket never has room.
+    // It goes on sending, but its socket never has room.
     let mut second = 0;
     while peer.state() == SessionState::Established {
         second += 1;

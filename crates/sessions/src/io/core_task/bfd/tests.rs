@@ -1,5 +1,5 @@
-//! Neighbours whose paths are watched: which paths these are, and what follows from what is found,
-//! with a real other end on loopback.
+//! Paths of neighbours that BFD monitors: which paths these are, and what follows from their state, with
+//! a real other end on loopback.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU8;
@@ -117,7 +117,7 @@ impl FarEnd {
     }
 }
 
-/// The next thing that becomes of a path, and what the neighbours make of it.
+/// The next event of a path, and what the neighbours make of it.
 async fn hear(core: &mut CoreTask) -> BfdEvent {
     let event = timeout(DEADLINE, core.bfd.event()).await.expect("an event in time");
     core.bfd_event(event);
@@ -178,7 +178,7 @@ async fn a_neighbour_is_dialled_when_bfd_is_up_and_hears_when_it_is_not() {
         diagnostic: Diagnostic::CONTROL_DETECTION_TIME_EXPIRED,
     };
     assert_eq!(shown(&core).await.peers[0].liveness, expected);
-    // Down again: what is strict waits.
+    // Down again: a strict neighbour waits.
     assert_eq!(state(&core), SessionState::Idle);
     assert!(core.neighbours.values().all(|it| it.dials.is_empty()));
 }
@@ -226,7 +226,7 @@ async fn neighbours_hear_what_becomes_of_their_path_and_of_no_other() {
         core.bfd_event(BfdEvent { path, change: down(cause) });
         assert!(matches!(liveness(&core), Liveness::Down { cause: told, .. } if told == cause));
     }
-    // News of a path that nobody wants are none.
+    // Events of a path that is not monitored are ignored.
     let gone = BfdPath { remote: [127, 0, 0, 22].into(), ..path };
     core.bfd_event(BfdEvent { path: gone, change: BfdChange::Up });
     assert!(!core.bfd.liveness.contains_key(&gone));
@@ -239,9 +239,9 @@ async fn who_goes_and_comes_back_at_once_knows_of_its_path_what_was_known() {
     apply(&mut core, std::slice::from_ref(&peer));
     let path = core.bfd.wanted.keys().next().copied().unwrap();
     core.bfd_event(BfdEvent { path, change: BfdChange::Up });
-    // As one of a range does that dials again: nobody has looked at the paths in between.
+    // As a neighbour of a range that dials again: the paths have not been checked in between.
     core.apply(Arc::default(), None);
-    assert!(core.bfd.deadline().is_some(), "what is watched for nobody is not waited for");
+    assert!(core.bfd.deadline().is_some(), "nothing waits for a path without a neighbour");
     apply(&mut core, &[peer]);
     assert_eq!((liveness(&core), core.bfd.deadline()), (Liveness::Up, None));
 }
