@@ -5,12 +5,13 @@
 use std::time::Duration;
 
 use fairway_cluster::{
-    Announced, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request,
-    SecretReply, SpeakerAction, WRITE_TIMEOUT,
+    ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request, SecretReply,
+    SpeakerAction, WRITE_TIMEOUT,
 };
 use fairway_ground::Instant;
 use fairway_model::{Kind, ObjectKey, ObjectName};
 use fairway_model_api::{EventKind, Request as ApiRequest, Response, WatchStep};
+use fairway_seam::Announcements;
 use serde_json::{Value, json};
 
 use crate::objects::{SYSTEM, leases, resource, with_type};
@@ -244,7 +245,7 @@ impl World {
                 && let Some(process) = self.processes.get(&who)
                 && let Some(announced) = process.announced.clone()
             {
-                self.announce(who, Announced { routes: Vec::new().into(), ..announced });
+                self.announce(who, Announcements { routes: Vec::new().into(), ..announced });
             }
             self.hear(who, news);
             self.drive(who);

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use fairway_cluster::{Announced, Reply};
+use fairway_cluster::Reply;
 use fairway_ground::Instant;
 use fairway_model::{Kind, ObjectKey, ObjectName};
 use fairway_model_api::{Query, Request as ApiRequest};
-use fairway_seam::Leave;
+use fairway_seam::{Announcements, Leave};
 use serde_json::{Value, json};
 
 use crate::objects::{self, Place, resource, with_type};
@@ -226,7 +226,7 @@ impl World {
         {
             let peers = self.truth.plans.get(node).map(|it| it.peers.clone()).unwrap_or_default();
             let routes = Vec::new().into();
-            let announced = Announced { peers, routes, extras: None, awaits_sources: false };
+            let announced = Announcements { peers, routes, extras: None, awaits_sources: false };
             self.announce(who, announced);
         }
         self.drive(who);

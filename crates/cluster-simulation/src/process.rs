@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_cluster::{
-    Announced, ControllerAction, ControllerCore, ControllerSettings, LeaseReply, Reply,
-    SecretReply, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, WriteReply, WrittenKind,
+    ControllerAction, ControllerCore, ControllerSettings, LeaseReply, Reply, SecretReply, Snapshot,
+    SpeakerAction, SpeakerCore, SpeakerSettings, WriteReply, WrittenKind,
 };
 use fairway_ground::{Instant, Prefix};
 use fairway_model::{Kind, ObjectName};
 use fairway_model_api::WatchId;
 use fairway_resources::BackendKind;
+use fairway_seam::Announcements;
 
 use crate::epoch::EPOCH_SECONDS;
 use crate::objects::{SYSTEM, node_name};
@@ -83,7 +84,7 @@ pub(crate) struct Process {
     /// When it last distrusted the API server.
     pub(crate) doubted_at: Instant,
     /// What the speaker's backend announces.
-    pub(crate) announced: Option<Announced>,
+    pub(crate) announced: Option<Announcements>,
     /// The disk of the node.
     pub(crate) disk: Option<Snapshot>,
     /// The content of the disk was removed.

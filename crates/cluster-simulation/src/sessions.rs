@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use fairway_cluster::Announced;
 use fairway_ground::Prefix;
 use fairway_model::{Kind, ObjectKey, ObjectName};
-use fairway_seam::PeerConfig;
+use fairway_seam::{Announcements, PeerConfig};
 
 use crate::objects::{node_name, peer_place, secret_place};
 use crate::router::{DEFERRAL, RESTART_TIME, Routes, router_of};
@@ -31,7 +30,7 @@ enum Loss {
 
 impl World {
     /// A speaker passes the desired announcements to its backend.
-    pub(crate) fn announce(&mut self, who: Who, announced: Announced) {
+    pub(crate) fn announce(&mut self, who: Who, announced: Announcements) {
         let Who::Speaker(node) = who else { return };
         let Some(process) = self.processes.get_mut(&who) else { return };
         let run = process.run;

@@ -98,7 +98,7 @@ enum Event {
     Changed(u64),
     /// It is time to read the sessions.
     LookDue,
-    Looked(Option<BgpView>),
+    Looked(Option<Box<BgpView>>),
     Listed(Listed),
     Written(Written),
 }
@@ -224,7 +224,7 @@ impl Source for Cluster {
             Some(answer) = self.secret_answers.recv() => Some(Event::Secret(answer)),
             number = self.backend.changed(self.seen) => Some(Event::Changed(number)),
             () = self.reporting.look_due() => Some(Event::LookDue),
-            Some(view) = self.reports.views.recv() => Some(Event::Looked(view)),
+            Some(view) = self.reports.views.recv() => Some(Event::Looked(view.map(Box::new))),
             Some(listed) = self.reports.lists.recv() => Some(Event::Listed(listed)),
             Some(answer) = self.reports.written.recv() => Some(Event::Written(answer)),
         }
@@ -241,7 +241,7 @@ impl Source for Cluster {
             Event::LookDue => self.reporting.look(),
             Event::Looked(view) => {
                 let (findings, drain) = (node.findings(), node.drain_status());
-                self.reporting.looked(now, view, &self.core, findings, drain);
+                self.reporting.looked(now, view.map(|view| *view), &self.core, findings, drain);
             }
             Event::Listed((kind, reply)) => self.reporting.listed(now.monotonic, kind, reply),
             Event::Written(answer) => self.reporting.answered(now.monotonic, &answer),
