@@ -1,5 +1,5 @@
 //! Pages of the documentation that are tables of the source. A page that is stale fails; `make docs`
-//! writes it anew.
+//! writes it again.
 
 #![allow(clippy::panic, clippy::unwrap_used)] // What fails here fails the test.
 

@@ -71,7 +71,7 @@ impl Place {
         self.run_under(&[])
     }
 
-    /// Starts it as somebody whom permissions keep out, whoever runs the test.
+    /// Starts it without the privilege to bypass permissions, even if root runs the test.
     pub(crate) fn run_without_privileges(&self) -> Daemon {
         let without = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"];
         self.run_under(if geteuid().is_root() { &without } else { &[] })

@@ -135,6 +135,43 @@ const IMPURE: &[(&str, &str)] = &[
     ("RandomState", "randomness comes seeded"),
 ];
 
+/// Words that no comment, message or page uses, and what it says instead.
+const WORDS: &[(&str, &str)] = &[
+    ("whom", "which, that"),
+    ("whoever", "any that"),
+    ("anew", "again, from scratch; a session restarts"),
+    ("begins anew", "restarts"),
+    ("a fault of ours", "internal error"),
+    ("said and done without", "reported and ignored"),
+    ("brought about", "applied"),
+];
+
+/// Where words are quoted: this test, and the rows of pages that are kept as they are for comparison.
+const KEPT: &[&str] = &[
+    "docs/conformance.md",
+    "docs/corpus.md",
+    "docs/interop.md",
+    "tests/conformance",
+    "tests/corpus/entries",
+    "tests/interop/cases/mod.rs",
+    "tests/tidy",
+];
+
+/// Words of the glossary (CONTRIBUTING.md) that name one type each.
+const TYPES: &[&str] = &[
+    "Announced",
+    "Announcements",
+    "Announcing",
+    "Assigner",
+    "Backend",
+    "Controller",
+    "Desired",
+    "NodePlanner",
+    "Source",
+    "Speaker",
+    "Told",
+];
+
 /// Lines that a source file may have before its tests; a file answers one question.
 const LINES_MAX: usize = 500;
 /// Stories come one after the other, and are read one at a time.
@@ -358,6 +395,97 @@ fn the_lab_and_the_suites_know_nothing_of_the_daemons_library() {
         let known =
             names.filter(|name| name.starts_with("fairway") && *name != "fairway-model-api");
         offences.extend(known.map(|name| format!("{manifest}: depends on {name}")));
+    }
+    assert_none(&offences);
+}
+
+/// The comments and the texts of a line of code; of a page the whole line.
+fn prose_of(line: &str, is_code: bool) -> String {
+    if !is_code {
+        return line.to_lowercase();
+    }
+    let (code, comment) = line.split_once("//").unwrap_or((line, ""));
+    let texts: Vec<&str> = code.split('"').skip(1).step_by(2).collect();
+    format!("{} {comment}", texts.join(" ")).to_lowercase()
+}
+
+/// The forbidden words in a text of prose.
+fn forbidden_in(prose: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_letter = |it: Option<char>| it.is_some_and(char::is_alphabetic);
+    let stands_alone = move |word: &str| {
+        prose.match_indices(word).any(|(at, _)| {
+            let before = prose.get(..at).and_then(|it| it.chars().next_back());
+            let after = prose.get(at + word.len()..).and_then(|it| it.chars().next());
+            !is_letter(before) && !is_letter(after)
+        })
+    };
+    WORDS
+        .iter()
+        .filter(move |(word, _)| stands_alone(word))
+        .copied()
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+#[test]
+fn comments_messages_and_pages_use_plain_words() {
+    let folders =
+        ["src", "crates", "tests", "benches"].map(|folder| rust_files(&root().join(folder)));
+    let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root().join(page));
+    let files = folders.concat().into_iter().chain(pages).chain(top);
+    let mut offences = Vec::new();
+    let is_kept = |path: &PathBuf| KEPT.iter().any(|place| path.starts_with(root().join(place)));
+    for path in files.filter(|path| !is_kept(path)) {
+        let is_code = path.extension().is_some_and(|it| it == "rs");
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().enumerate();
+        for (number, line) in lines.filter(|(_, line)| !line.trim_start().starts_with("//=")) {
+            for (word, instead) in forbidden_in(&prose_of(line, is_code)) {
+                let place = format!("{}:{}", path.display(), number + 1);
+                offences.push(format!("{place}: {word:?}, say: {instead}"));
+            }
+        }
+    }
+    assert_none(&offences);
+}
+
+#[test]
+fn the_rule_about_words_would_notice() {
+    let words = |line| forbidden_in(&prose_of(line, true)).map(|it| it.0).collect::<Vec<_>>();
+    assert_eq!(words("let anew = f(\"begins Anew\"); // whomever"), ["anew", "begins anew"]);
+    assert_eq!(words("let anew = whom; // those that asked"), [""; 0]);
+    assert_eq!(words("error!(\"x\"); // a fault of ours"), ["a fault of ours"]);
+}
+
+/// Where a type of this name is defined, in the crates that users run.
+fn definitions_of(name: &str) -> Vec<String> {
+    let test_code =
+        ["crates/lab", "crates/fuzzing", "crates/model-api", "crates/cluster-simulation"];
+    let is_product = |path: &&PathBuf| {
+        !is_test(path) && !test_code.iter().any(|folder| path.starts_with(root().join(folder)))
+    };
+    let files = rust_files(&root().join("crates"));
+    let defines = |code: &str| {
+        ["struct", "enum", "trait"].iter().any(|kind| {
+            code.match_indices(&format!("{kind} {name}")).any(|(at, text)| {
+                let after = code.get(at + text.len()..).and_then(|it| it.chars().next());
+                !after.is_some_and(|it| it.is_alphanumeric() || it == '_')
+            })
+        })
+    };
+    let files = files.iter().filter(is_product).filter(|path| defines(&code_of(path)));
+    files.map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn a_word_of_the_glossary_names_one_type() {
+    let mut offences = Vec::new();
+    for name in TYPES {
+        let definitions = definitions_of(name);
+        if definitions.len() != 1 {
+            offences.push(format!("{name}: defined in {}: {definitions:?}", definitions.len()));
+        }
     }
     assert_none(&offences);
 }

@@ -21,14 +21,14 @@ const ANNOUNCED_VERSION: u64 = 1;
 
 /// The routes that one run announced last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Announced {
+pub struct LastAnnounced {
     /// The kernel's boot ID; `None` if the kernel does not provide one.
     pub boot_id: Option<String>,
     /// The routes.
     pub routes: Vec<DesiredRoute>,
 }
 
-impl Announced {
+impl LastAnnounced {
     /// What it means to a run on a machine with this `boot_id`: if it is the same boot, the kernel has
     /// forwarded all the time.
     pub fn into_earlier_run(self, boot_id: Option<&str>) -> EarlierRun {
@@ -91,7 +91,7 @@ fn is_zero(number: &u8) -> bool {
 }
 
 /// The text of the file.
-pub fn encode(announced: &Announced) -> String {
+pub fn encode(announced: &LastAnnounced) -> String {
     let mut groups: BTreeMap<(&BTreeSet<PeerKey>, &RouteAttributes), Vec<String>> = BTreeMap::new();
     for route in &announced.routes {
         let group = groups.entry((route.peers.as_ref(), route.attributes.as_ref())).or_default();
@@ -110,7 +110,7 @@ pub fn encode(announced: &Announced) -> String {
 }
 
 /// Parses the text of [`encode`]. The routes come in the order of the groups.
-pub fn decode(text: &str) -> Result<Announced, FormatError> {
+pub fn decode(text: &str) -> Result<LastAnnounced, FormatError> {
     let document = decode_document(text, ANNOUNCED_VERSION)?;
     let Document { boot_id, groups, .. } = serde_json::from_value(document)?;
     let mut routes = Vec::new();
@@ -122,7 +122,7 @@ pub fn decode(text: &str) -> Result<Announced, FormatError> {
             routes.push(DesiredRoute { prefix: parse(&prefix)?, peers, attributes });
         }
     }
-    Ok(Announced { boot_id, routes })
+    Ok(LastAnnounced { boot_id, routes })
 }
 
 fn parse<T: FromStr>(text: &str) -> Result<T, FormatError>

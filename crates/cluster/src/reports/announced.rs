@@ -31,7 +31,7 @@ enum Phase {
 
 /// What has been reported.
 #[derive(Debug)]
-pub(super) struct Announced {
+pub(super) struct AnnouncementEvents {
     node: String,
     /// With the uid at the time of the report: another Service may take the name between two reports. `None`:
     /// an earlier run reported it.
@@ -44,7 +44,7 @@ pub(super) struct Announced {
     dropped: u64,
 }
 
-impl Announced {
+impl AnnouncementEvents {
     pub(super) fn new(node: String) -> Self {
         Self {
             node,

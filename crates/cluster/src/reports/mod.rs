@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use announced::Announced;
+use announced::AnnouncementEvents;
 use fairway_ground::{Instant, Rng};
 use fairway_model::ObjectName;
 use fairway_node::drain::{DrainStatus, Moment};
@@ -149,7 +149,7 @@ pub struct Reports {
     /// Writes without an answer since the last answer, and until when no write is attempted.
     outage: u32,
     pause_until: Instant,
-    announced: Announced,
+    announced: AnnouncementEvents,
     random: Rng,
 }
 
@@ -181,7 +181,7 @@ impl Reports {
         let ReportsSettings { node, namespace, pod, .. } = settings;
         Self {
             stored: Stored::new(random.next_u64()),
-            announced: Announced::new(node.clone()),
+            announced: AnnouncementEvents::new(node.clone()),
             writer: Writer::new(node, namespace, pod),
             wanted: None,
             few: Queue::default(),

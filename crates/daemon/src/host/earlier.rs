@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fairway_node::announced::{ANNOUNCED_FILE, Announced};
+use fairway_node::announced::{ANNOUNCED_FILE, LastAnnounced};
 use fairway_seam::{DesiredRoute, EarlierRun};
 use tracing::error;
 
@@ -11,8 +11,8 @@ use super::machine;
 use super::saver;
 
 /// What the next run needs to know about this one.
-pub(crate) fn announced(routes: Vec<DesiredRoute>) -> Announced {
-    Announced { boot_id: machine::boot_id(), routes }
+pub(crate) fn announced(routes: Vec<DesiredRoute>) -> LastAnnounced {
+    LastAnnounced { boot_id: machine::boot_id(), routes }
 }
 
 /// What the previous run announced. Without it, neighbours are not notified that this is a restart.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fairway_allocator::Memory;
 use fairway_cluster::{ObjectText, Snapshot};
-use fairway_node::announced::{self, ANNOUNCED_FILE, Announced};
+use fairway_node::announced::{self, ANNOUNCED_FILE, LastAnnounced};
 use fairway_node::document::{FormatError, decode_document};
 use fairway_node::drain::{self, DRAIN_FILE, DrainRecord};
 use fairway_resources::{Catalog, LastGood};
@@ -80,7 +80,7 @@ struct Wanted {
     /// `None` until the operator has given an order, now or in an earlier run.
     drain: Option<DrainRecord>,
     /// `None` until it is known what is announced: the file of an earlier run stays.
-    announced: Option<Announced>,
+    announced: Option<LastAnnounced>,
     /// `None` if resources come from files.
     snapshot: Option<Arc<Snapshot>>,
 }
@@ -135,7 +135,7 @@ impl Saver {
     }
 
     /// Saves the announced routes. Returns at once.
-    pub(crate) fn save_announced(&self, announced: Announced) {
+    pub(crate) fn save_announced(&self, announced: LastAnnounced) {
         self.wanted.send_modify(|wanted| Arc::make_mut(wanted).announced = Some(announced));
     }
 
@@ -170,7 +170,7 @@ pub(crate) fn restore_drain(directory: &Path) -> Result<Option<DrainRecord>, Sta
 }
 
 /// Loads the routes that an earlier run announced last; `None` if it left no file.
-pub(crate) fn restore_announced(directory: &Path) -> Result<Option<Announced>, StateError> {
+pub(crate) fn restore_announced(directory: &Path) -> Result<Option<LastAnnounced>, StateError> {
     StateFile::new(directory, ANNOUNCED_FILE).load(announced::decode)
 }
 
@@ -325,7 +325,7 @@ mod tests {
         catalog.file_read("a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n");
         catalog.resolve();
         saver.save_resources(catalog.last_good());
-        saver.save_announced(Announced::default());
+        saver.save_announced(LastAnnounced::default());
         let command = DrainStatus::Drained { since_epoch_seconds: 7 };
         saver.save_drain(DrainRecord { command, ..DrainRecord::default() });
         assert!(!saver.keeps_drain().await, "there is no room for it");
@@ -334,6 +334,6 @@ mod tests {
         assert!(saver.keeps_drain().await);
         saver.finish().await;
         assert_eq!(restore_drain(root.path()).unwrap(), Some(DrainRecord::default()));
-        assert_eq!(restore_announced(root.path()).unwrap(), Some(Announced::default()));
+        assert_eq!(restore_announced(root.path()).unwrap(), Some(LastAnnounced::default()));
     }
 }

@@ -38,13 +38,13 @@ pub(super) struct Instance {
     long_lived_seconds: Option<u32>,
     listen_limit: Option<u32>,
     ranges: Vec<(String, Word)>,
-    neighbours: Vec<Told>,
+    neighbours: Vec<NeighbourSection>,
     families: Vec<Family>,
 }
 
 /// A neighbour with the entries of its outgoing route map.
 #[derive(Debug, Serialize)]
-pub(super) struct Told {
+pub(super) struct NeighbourSection {
     #[serde(flatten)]
     pub(super) neighbour: Neighbour,
     pub(super) out: Vec<Entry>,
@@ -77,7 +77,7 @@ pub(super) struct RawLines {
     lines: Vec<String>,
 }
 
-impl Told {
+impl NeighbourSection {
     pub(super) fn new(
         neighbour: Neighbour,
         dialect: &Dialect,
@@ -102,7 +102,7 @@ impl Told {
 
 impl Instance {
     /// From neighbours that agree on the settings of their instance. There is at least one.
-    pub(super) fn new(mut neighbours: Vec<Told>, classes: &[Class]) -> Option<Self> {
+    pub(super) fn new(mut neighbours: Vec<NeighbourSection>, classes: &[Class]) -> Option<Self> {
         neighbours.sort_by_key(|it| it.neighbour.rank());
         let vrf = neighbours.first()?.neighbour.vrf.clone();
         let shared = neighbours.iter().map(|it| it.neighbour.shared);
@@ -136,7 +136,11 @@ impl Instance {
 }
 
 impl Family {
-    fn new(family: AddressFamily, neighbours: &[Told], classes: &[&Class]) -> Option<Self> {
+    fn new(
+        family: AddressFamily,
+        neighbours: &[NeighbourSection],
+        classes: &[&Class],
+    ) -> Option<Self> {
         let carrying = neighbours.iter().enumerate();
         let carrying = carrying.filter(|(_, it)| it.neighbour.carries(family));
         let carrying: Vec<usize> = carrying.map(|(place, _)| place).collect();

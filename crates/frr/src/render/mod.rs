@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use attributes::Dialect;
-use document::{Document, Instance, RawLines, Told};
+use document::{Document, Instance, NeighbourSection, RawLines};
 use fairway_ground::PeerKey;
 use fairway_seam::{Desired, DrainState};
 use neighbour::Neighbour;
@@ -86,9 +86,9 @@ pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, Render
         );
         faults.push(Fault { subject: "BGPAdvertisement".to_owned(), reason });
     }
-    let mut of_vrf: BTreeMap<_, Vec<Told>> = BTreeMap::new();
+    let mut of_vrf: BTreeMap<_, Vec<NeighbourSection>> = BTreeMap::new();
     for (key, (neighbour, dialect)) in neighbours {
-        let told = Told::new(neighbour, &dialect, &classes, desired.drain);
+        let told = NeighbourSection::new(neighbour, &dialect, &classes, desired.drain);
         of_vrf.entry(key.vrf).or_default().push(told);
     }
     let mut tags: Vec<u32> = classes.iter().map(|class| class.tag).collect();

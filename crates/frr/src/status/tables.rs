@@ -186,7 +186,7 @@ const LOCAL_PREF_DEFAULT: u32 = 100;
 
 /// A route as advertised to a neighbour: with its attributes, except those that FRR does not show.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct AdvertisedRoute {
     pub(super) prefix: Prefix,
     /// `None` if FRR does not show it.
     pub(super) path_id: Option<PathId>,
@@ -196,7 +196,7 @@ pub(super) struct Told {
 }
 
 /// Parses `text`, the answer to [`advertised_question`].
-pub(super) fn advertised(question: &str, text: &str) -> Result<Vec<Told>, AnswerError> {
+pub(super) fn advertised(question: &str, text: &str) -> Result<Vec<AdvertisedRoute>, AnswerError> {
     let answer = object(question, text)?;
     let mut all = Vec::new();
     for (prefix, entry) in Fields::from(&answer).below("advertisedRoutes").entries() {
@@ -207,7 +207,7 @@ pub(super) fn advertised(question: &str, text: &str) -> Result<Vec<Told>, Answer
                 let path = Fields::from(path);
                 let path_id = path.number("addpathTxIdAll").map(PathId::new);
                 let attributes = attributes(path)?;
-                Some(Told { prefix, path_id, attributes, has_communities: true })
+                Some(AdvertisedRoute { prefix, path_id, attributes, has_communities: true })
             })),
             None => all.extend(flat(prefix, entry_fields)),
         }
@@ -215,12 +215,12 @@ pub(super) fn advertised(question: &str, text: &str) -> Result<Vec<Told>, Answer
     Ok(all)
 }
 
-fn flat(prefix: Prefix, route: Fields<'_>) -> Option<Told> {
+fn flat(prefix: Prefix, route: Fields<'_>) -> Option<AdvertisedRoute> {
     let path = as_path_of_text(route.text("path").unwrap_or_default());
     let mut attributes = PathAttributes::originated(path, flat_next_hop(route)?);
     let code = route.text("origin").or_else(|| route.text("bgpOriginCode"));
     attributes.origin = origin(code.unwrap_or_default());
     attributes.med = route.number("metric");
     attributes.local_pref = route.number("locPrf");
-    Some(Told { prefix, path_id: None, attributes, has_communities: false })
+    Some(AdvertisedRoute { prefix, path_id: None, attributes, has_communities: false })
 }

@@ -8,7 +8,7 @@ use fairway_ground::{Community, ExtendedCommunity, NextHop, PathId, PeerKind, Pr
 use fairway_seam::{Desired, DrainState, PeerConfig, PeerRoute, PeerView, RouteAttributes};
 
 use super::attributes::is_here;
-use super::tables::Told;
+use super::tables::AdvertisedRoute;
 
 /// The routes that one neighbour should receive.
 pub(super) struct Wanted<'a> {
@@ -27,11 +27,11 @@ impl<'a> Wanted<'a> {
     /// A route as it was sent: FRR shows it before it adds its own AS and next hop.
     pub(super) fn as_sent(
         &self,
-        told: Told,
+        told: AdvertisedRoute,
         config: &PeerConfig,
         here: Option<NextHop>,
     ) -> PeerRoute {
-        let Told { prefix, path_id, mut attributes, has_communities } = told;
+        let AdvertisedRoute { prefix, path_id, mut attributes, has_communities } = told;
         if let (false, Some(wanted)) = (has_communities, self.routes.get(&prefix)) {
             attributes.communities.clone_from(&wanted.communities);
             if self.drain == DrainState::Draining {

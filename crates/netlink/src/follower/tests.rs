@@ -46,7 +46,7 @@ fn settle(follower: &mut Follower, kernel: &mut Kernel, now: &mut Duration) {
     panic!("it does not settle: {:?}", follower.due);
 }
 
-fn anew(kernel: &mut Kernel, scope: &Scope) -> Machine {
+fn remade(kernel: &mut Kernel, scope: &Scope) -> Machine {
     let mut now = Duration::ZERO;
     let mut follower = Follower::new(now, scope.clone(), PORT);
     settle(&mut follower, kernel, &mut now);
@@ -81,7 +81,7 @@ fn every_table_that_is_asked_for_is_read_once() {
     assert_eq!(follower.machine().links().count(), 2);
     assert_eq!(follower.machine().addresses().count(), 4);
     assert_eq!(follower.machine().routes().count() + follower.machine().neighbours().count(), 0);
-    let machine = anew(&mut kernel, &everything());
+    let machine = remade(&mut kernel, &everything());
     assert_eq!((machine.routes().count(), machine.neighbours().count()), (1, 1));
 }
 
@@ -137,7 +137,7 @@ fn only_routes_of_the_programs_that_are_asked_for_are_kept() {
     kernel.add_route(Route { protocol: 3, ..route("198.51.100.0/24", 2, None) }, false);
     let protocols = Some([3].into());
     let scope = Scope { routes: Some(RouteScope { protocols }), ..Scope::default() };
-    let machine = anew(&mut kernel, &scope);
+    let machine = remade(&mut kernel, &scope);
     assert_eq!(machine.routes().map(|it| it.protocol).collect::<Vec<_>>(), [3]);
 }
 
@@ -155,7 +155,7 @@ fn lost_events_have_every_table_read_again_after_the_socket_is_empty() {
     turn(&mut follower, &mut kernel, now, 100);
     assert!(follower.reading.is_some());
     settle(&mut follower, &mut kernel, &mut now);
-    assert_eq!(follower.machine(), &anew(&mut kernel, &everything()));
+    assert_eq!(follower.machine(), &remade(&mut kernel, &everything()));
     assert_eq!(follower.machine().addresses_of(2).len(), 100);
 }
 
@@ -379,12 +379,12 @@ fn after_any_events_the_snapshot_is_the_one_made_anew() {
         settle(&mut follower, &mut kernel, &mut now);
         (overruns, interruptions) =
             (overruns + kernel.overruns, interruptions + kernel.interruptions);
-        let anew = anew(&mut kernel, &everything());
-        let differences = follower.machine().differences(&anew);
+        let remade = remade(&mut kernel, &everything());
+        let differences = follower.machine().differences(&remade);
         assert_eq!(
             differences,
             Kinds::NONE,
-            "seed {seed}: {:#?} and a new snapshot {anew:#?}",
+            "seed {seed}: {:#?} and a new snapshot {remade:#?}",
             follower.machine()
         );
     }

@@ -35,7 +35,7 @@ fn route(
     DesiredRoute { prefix: prefix.parse().unwrap(), peers, attributes }
 }
 
-fn example() -> Announced {
+fn example() -> LastAnnounced {
     let (all, nobody) = (neighbours(), Arc::default());
     let (plain, full) = (Arc::default(), Arc::new(everything()));
     let routes = vec![
@@ -44,10 +44,10 @@ fn example() -> Announced {
         route("203.0.113.2/32", &all, &full),
         route("203.0.113.2/32", &nobody, &plain),
     ];
-    Announced { boot_id: Some("3a2f".to_owned()), routes }
+    LastAnnounced { boot_id: Some("3a2f".to_owned()), routes }
 }
 
-fn sorted(mut announced: Announced) -> Announced {
+fn sorted(mut announced: LastAnnounced) -> LastAnnounced {
     let key = |route: &DesiredRoute| (route.prefix, Arc::clone(&route.peers));
     announced.routes.sort_by_key(key);
     announced
@@ -60,14 +60,14 @@ fn what_was_announced_is_read_as_it_was_written() {
     assert_eq!(sorted(read.clone()), sorted(announced));
     // Reading and writing again gives the same text.
     assert_eq!(encode(&read), encode(&decode(&encode(&read)).unwrap()));
-    let nothing = Announced::default();
+    let nothing = LastAnnounced::default();
     assert_eq!(decode(&encode(&nothing)).unwrap(), nothing);
 }
 
 #[test]
 fn the_format_is_the_documented_one() {
     let routes = vec![route("203.0.113.1/32", &neighbours(), &Arc::new(everything()))];
-    let text = encode(&Announced { boot_id: None, routes });
+    let text = encode(&LastAnnounced { boot_id: None, routes });
     let compact: String = text.split_whitespace().collect();
     let expected = r#"{"version":1,"bootId":null,"groups":[{"peers":[{"address":"192.0.2.1"},
         {"address":"fe80::1","vrf":"blue"},{"interface":"eth0"},
@@ -83,7 +83,7 @@ fn a_thousand_prefixes_cost_little_more_than_their_text() {
     let (peers, attributes) = (neighbours(), Arc::new(everything()));
     let prefix = |number: u32| format!("10.0.{}.{}/32", number / 256, number % 256);
     let routes = (0..1000).map(|number| route(&prefix(number), &peers, &attributes));
-    let announced = Announced { boot_id: None, routes: routes.collect() };
+    let announced = LastAnnounced { boot_id: None, routes: routes.collect() };
     let text = encode(&announced);
     assert!(text.len() < 32 * 1024, "{} bytes", text.len());
     let read = decode(&text).unwrap();
@@ -99,7 +99,7 @@ fn the_machine_has_forwarded_only_since_its_own_start() {
     assert!(earlier(Some("3a2f")));
     assert!(!earlier(Some("77b0")));
     assert!(!earlier(None));
-    let unknown = Announced { boot_id: None, ..example() };
+    let unknown = LastAnnounced { boot_id: None, ..example() };
     assert!(!unknown.into_earlier_run(None).forwarding);
 }
 

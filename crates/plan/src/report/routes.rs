@@ -13,14 +13,14 @@ use crate::columns::or_none;
 
 /// A route to one peer of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told<'a> {
+pub(super) struct RouteToPeer<'a> {
     pub(super) prefix: Prefix,
     pub(super) attributes: &'a RouteAttributes,
     pub(super) services: Vec<String>,
 }
 
 /// The routes to each peer of a node, by the name of the peer.
-pub(super) type ToldByPeer<'a> = BTreeMap<String, Vec<Told<'a>>>;
+pub(super) type RoutesByPeer<'a> = BTreeMap<String, Vec<RouteToPeer<'a>>>;
 
 /// The peers of a node, by their keys in routes.
 pub(super) struct Peers<'a>(BTreeMap<PeerKey, &'a PeerConfig>);
@@ -43,16 +43,16 @@ impl<'a> Peers<'a> {
 }
 
 /// The routes to each peer of a node; the routes by prefix.
-pub(super) fn by_peer(plan: &NodePlan) -> ToldByPeer<'_> {
+pub(super) fn by_peer(plan: &NodePlan) -> RoutesByPeer<'_> {
     let (services, known) = (plan.services_by_route(), Peers::of(plan));
-    let mut peers = ToldByPeer::new();
+    let mut peers = RoutesByPeer::new();
     for peer in &plan.peers {
         peers.entry(peer.name.clone()).or_default();
     }
     for route in plan.routes.iter() {
         for key in route.peers.iter().filter(|key| known.carry(**key, route.prefix)) {
             let services = services.get(&(route.prefix, *key)).into_iter().flatten();
-            peers.entry(known.name(*key)).or_default().push(Told {
+            peers.entry(known.name(*key)).or_default().push(RouteToPeer {
                 prefix: route.prefix,
                 attributes: &route.attributes,
                 services: services.map(ToString::to_string).collect(),

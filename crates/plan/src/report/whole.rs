@@ -9,7 +9,7 @@ use fairway_model::ObjectName;
 use serde_json::{Value, json};
 
 use super::super::{ClusterPlan, Layer2Announcement, NodePlan};
-use super::routes::{self, Told, ToldByPeer};
+use super::routes::{self, RouteToPeer, RoutesByPeer};
 use super::{listed, section};
 use crate::columns::or_none;
 
@@ -86,7 +86,7 @@ fn why_silent(plan: &ClusterPlan, service: &ObjectName) -> String {
 
 /// The routes of each group of nodes with the same routes to the same peers.
 fn sessions(plan: &ClusterPlan) -> Vec<String> {
-    let mut groups: Vec<(ToldByPeer<'_>, Vec<&str>)> = Vec::new();
+    let mut groups: Vec<(RoutesByPeer<'_>, Vec<&str>)> = Vec::new();
     for (name, node) in &plan.nodes {
         let told = routes::by_peer(node);
         match groups.iter_mut().find(|(other, _)| *other == told) {
@@ -106,11 +106,11 @@ fn sessions(plan: &ClusterPlan) -> Vec<String> {
     titled.collect()
 }
 
-fn rows(peer: &str, routes: &[Told<'_>]) -> Vec<[String; 4]> {
+fn rows(peer: &str, routes: &[RouteToPeer<'_>]) -> Vec<[String; 4]> {
     if routes.is_empty() {
         return vec![[peer.to_owned(), or_none(String::new()), String::new(), String::new()]];
     }
-    let row = |told: &Told<'_>| {
+    let row = |told: &RouteToPeer<'_>| {
         [
             peer.to_owned(),
             told.prefix.to_string(),
