@@ -33,8 +33,10 @@ SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-run: quick ## See it work: two daemons on loopback (or: make run CONFIG=FOLDER)
-	$(QUICK) $(if $(CONFIG),run --config $(CONFIG),demo)
+run: ## See it work: two daemons on loopback (or: make run CONFIG=FOLDER)
+	@scripts/setup.sh rust
+	$(CARGO) build --locked --profile demo --bin fairway
+	target/demo/fairway $(if $(CONFIG),run --config $(CONFIG),demo)
 
 build: ## The release binary, statically linked
 	@scripts/setup.sh rust
@@ -54,7 +56,7 @@ test-all: ## All of it and more, on the binary that `make deb` packs: below two 
 test-unit: ## Tests that need no root
 	$(STAGES) unit
 
-quick: ## The daemon for `make run` and tests: quick to build, with every assertion
+quick: ## The daemon for tests: without link-time optimization, with every assertion
 	@scripts/setup.sh rust
 	$(CARGO) build --locked --profile quick --bin fairway
 
