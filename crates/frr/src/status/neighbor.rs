@@ -21,37 +21,8 @@ use super::words::{days_and_clock, family_word, state};
 
 /// A neighbour of `config` with unknown state.
 pub(super) fn unknown(config: PeerConfig) -> PeerView {
-    PeerView {
-        waits_for_bfd: config.bfd.as_ref().is_some_and(|bfd| bfd.strict),
-        config,
-        state: SessionState::Idle,
-        session: None,
-        since: None,
-        messages: MessageCounters::default(),
-        connections_established: 0,
-        connections_dropped: 0,
-        panics: 0,
-        prefixes_accepted: PerFamily::default(),
-        prefixes_refused: PerFamily::default(),
-        refusals: Vec::new(),
-        malformed: MalformedCounters::default(),
-        last_malformed: None,
-        unannounced: Vec::new(),
-        prefixes_advertised: PerFamily::default(),
-        is_being_told: false,
-        advertised: Vec::new(),
-        received: Vec::new(),
-        last_reset: None,
-        not_accepted: None,
-        set_aside: None,
-        liveness: Liveness::Unknown,
-        liveness_since: None,
-        bfd_path: None,
-        stale: None,
-        next_connect_in: None,
-        last_read: None,
-        last_write: None,
-    }
+    let waits_for_bfd = config.bfd.as_ref().is_some_and(|bfd| bfd.strict);
+    PeerView { waits_for_bfd, ..PeerView::idle(config) }
 }
 
 /// The state that FRR reports: `neighbor` from the neighbours, `summary` of each family from the summary.
