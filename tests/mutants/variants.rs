@@ -428,8 +428,8 @@ pub(crate) const VARIANTS: &[Variant] = &[
     variant(
         "one peer that knows what is gone speaks for all",
         SPEAKER_TOLD,
-        ".map(Neighbour::withdrawn_up_to).min();",
-        ".map(Neighbour::withdrawn_up_to).max();",
+        ".map(|it| it.withdrawn_up_to()).min();",
+        ".map(|it| it.withdrawn_up_to()).max();",
     ),
     variant(
         "what an earlier run announced counts as withdrawn",

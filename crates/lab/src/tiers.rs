@@ -1,5 +1,5 @@
 //! Which stage of the tests runs in which tier? `tests/tiers.toml`, read and checked against its own rules.
-//! Pure but for reading that file. Used by the program `stages`, which runs them, and by `tests/tidy.rs`.
+//! Pure but for reading that file. Used by the program `stages`, which runs them, and by `tests/tidy`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

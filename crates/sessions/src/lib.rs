@@ -3,23 +3,22 @@
 //! The crate is a set of pure machines and one edge that drives them:
 //!
 //! ```text
-//!  io ─► speaker ─► bgp ──► rib ──► types
-//!   │      └────► wire ─► types        backend ──► types
-//!   └───► bfd ──► types
+//!  io ─► speaker ─► bgp ──► rib ──► wire
+//!   ├───► bfd
+//!   └───► ndp
 //! ```
 //!
-//! - [`types`]: the vocabulary of the field, as values that are valid by construction.
 //! - [`wire`]: decodes and encodes messages; knows no session.
 //! - [`ndp`]: finds the router at the other end of a link without addresses.
 //! - [`bfd`]: whether the path to a neighbour works, in milliseconds.
 //! - [`rib`]: which routes exist, and which were advertised to each peer.
 //! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
-//! - [`backend`]: the interface to the daemon, shared with every other backend.
-//! - [`latencies`]: a histogram of durations.
+//! - [`speaker`]: all neighbours around one RIB: which of them receive a change, start-up, admission.
 //! - `io`: sockets, clocks and tasks; the only module that knows tokio.
 //!
-//! Everything but `io` takes `now` as an argument and returns the actions to take, so a test can run a week
-//! of timers in a millisecond. `tests/tidy.rs` enforces that.
+//! The values are those of `fairway-ground` and `fairway-seam`. Everything but `io` takes `now` as an argument
+//! and returns the actions to take, so a test can run a week of timers in a millisecond. `tests/tidy` enforces
+//! that.
 
 mod backend {
     pub(crate) use fairway_seam::*;

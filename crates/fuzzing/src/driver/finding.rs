@@ -34,15 +34,11 @@ pub(crate) struct Finding {
     pub(crate) fault: Fault,
 }
 
-/// Allocation of a node before it receives anything: two peers, in a map that allocates room for eleven.
-const NODE_BYTES: u64 = 48 * 1024;
-
-/// Maximum allocation of `target` for an input of this length. Only a node stores more than one copy of it.
+/// Maximum allocation of `target` for an input of this length.
 fn allocation_limit(target: &Target, length: usize) -> u64 {
     let length = u64::try_from(length).unwrap_or(u64::MAX);
     let one = length.saturating_mul(BYTES_PER_INPUT_BYTE_MAX).max(ALLOCATION_FLOOR_BYTES);
-    let node = if target.copies > 1 { NODE_BYTES } else { 0 };
-    one.saturating_mul(target.copies).saturating_add(node)
+    one.saturating_mul(target.copies)
 }
 
 /// Maximum CPU time for an input of this length. One of several long messages, each with a session and two

@@ -26,7 +26,8 @@ use crate::types::{InterfaceName, LocalNextHops, PeerKey, Prefix};
 pub struct Speaker<G: Guard = Unguarded> {
     pub(super) guard: G,
     pub(super) routing: Routing,
-    pub(super) neighbours: BTreeMap<PeerKey, Neighbour>,
+    /// Each in a box: a node of the map has room for eleven.
+    pub(super) neighbours: BTreeMap<PeerKey, Box<Neighbour>>,
     pub(super) agenda: Agenda,
     pub(super) ranges: Ranges,
     pub(super) startup: Startup,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::action::Action;
 use super::guard::Guard;
-use super::neighbour::Neighbour;
 use super::speaker::Speaker;
 use crate::backend::DesiredRoute;
 use crate::time::Instant;
@@ -28,12 +27,12 @@ impl<G: Guard> Speaker<G> {
         let owing = self.neighbours.iter().filter(|(_, it)| it.peer.owes_end_of_rib());
         // None of them waits for itself.
         let owing: BTreeSet<PeerKey> = owing.map(|(key, _)| *key).take(2).collect();
-        let is_complete = |(key, it): &(&PeerKey, &Neighbour)| {
+        let complete = self.neighbours.iter().filter(|(key, it)| {
             let others_owe = owing.iter().any(|other| other != *key);
             it.peer.holds_end_of_rib()
                 && !(others_owe && self.startup.defers_to_neighbours(it.peer.config()))
-        };
-        let complete = self.neighbours.iter().filter(is_complete).map(|(key, _)| *key);
+        });
+        let complete = complete.map(|(key, _)| *key);
         for key in complete.collect::<Vec<_>>() {
             self.with_neighbour(now, key, |neighbour, _, _| neighbour.peer.sources_have_spoken());
         }

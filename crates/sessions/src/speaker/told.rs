@@ -7,7 +7,6 @@ use bytes::BytesMut;
 
 use super::action::Action;
 use super::guard::Guard;
-use super::neighbour::Neighbour;
 use super::speaker::Speaker;
 use crate::bgp::ConnectionId;
 use crate::time::Instant;
@@ -47,13 +46,13 @@ impl<G: Guard> Speaker<G> {
         self.note_withdrawals(now, acted.iter().copied());
         for key in &acted {
             let neighbour = self.neighbours.get_mut(key);
-            if let Some(at) = neighbour.and_then(Neighbour::take_told) {
+            if let Some(at) = neighbour.and_then(|it| it.take_told()) {
                 self.changes_told.note(now.since(at));
             }
         }
         acted.iter().for_each(|key| self.settle(*key));
         for key in &acted {
-            let changes = self.neighbours.get_mut(key).map(Neighbour::note_changes);
+            let changes = self.neighbours.get_mut(key).map(|it| it.note_changes());
             self.has_changed |= changes.unwrap_or(false);
         }
         if std::mem::take(&mut self.has_changed) {
@@ -74,7 +73,7 @@ impl<G: Guard> Speaker<G> {
             knows_more |= knows.unwrap_or(false);
         }
         if knows_more && generation > before {
-            let known = self.neighbours.values().map(Neighbour::withdrawn_up_to).min();
+            let known = self.neighbours.values().map(|it| it.withdrawn_up_to()).min();
             let known = known.unwrap_or(generation).max(before);
             if known > before {
                 self.withdrawn_up_to = known;
