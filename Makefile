@@ -8,8 +8,8 @@ CARGO ?= cargo
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 # Statically linked, so that it runs on any Linux and in an empty container.
 BINARY := target/$(HOST)/release/fairway
-# For tests: without link-time optimization.
-QUICK := target/quick/fairway
+# For tests.
+DAEMON := target/stages/fairway
 # Runs the stages of tests/tiers.toml.
 STAGES := $(CARGO) build --quiet --locked --workspace --bin stages && target/debug/stages
 # What runs tests that need root: they make network namespaces and talk to a container engine.
@@ -26,7 +26,7 @@ DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help image-frr run build static quick test test-all test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
+.PHONY: help image-frr run build static daemon daemon-of-suites test test-all test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
@@ -35,8 +35,8 @@ help: ## This list
 
 run: ## See it work: two daemons on loopback (or: make run CONFIG=FOLDER)
 	@scripts/setup.sh rust
-	$(CARGO) build --locked --profile demo --bin fairway
-	target/demo/fairway $(if $(CONFIG),run --config $(CONFIG),demo)
+	$(CARGO) build --locked --bin fairway
+	target/debug/fairway $(if $(CONFIG),run --config $(CONFIG),demo)
 
 build: ## The release binary, statically linked
 	@scripts/setup.sh rust
@@ -45,7 +45,7 @@ build: ## The release binary, statically linked
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
 
-test: ## What CI runs: in about 15 minutes (root or sudo; make test STAGE="walk vtysh", RESUME=1)
+test: ## What CI runs: in less than 15 minutes (root or sudo; make test STAGE="walk vtysh", RESUME=1)
 	@scripts/setup.sh rust
 	$(STAGES) test $(STAGE) $(if $(RESUME),--resume)
 
@@ -56,9 +56,16 @@ test-all: ## All of it and more, on the binary that `make deb` packs: below two 
 test-unit: ## Tests that need no root
 	$(STAGES) unit
 
-quick: ## The daemon for tests: without link-time optimization, with every assertion
+daemon: ## The daemon for tests, with every assertion
 	@scripts/setup.sh rust
-	$(CARGO) build --locked --profile quick --bin fairway
+	$(CARGO) build --locked --bin fairway
+	@$(MAKE) --no-print-directory daemon-of-suites
+
+# A copy, which no later build changes while a test runs it; and another build, to upgrade to.
+daemon-of-suites:
+	@install -D target/debug/fairway $(DAEMON)
+	@strip -o $(DAEMON)-next $(DAEMON)
+	@ls -l $(DAEMON) $(DAEMON)-next
 
 test-netlink: ## Links, addresses, routes and neighbours of this kernel, in network namespaces (root or sudo)
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --package fairway-netlink --test namespaces
@@ -77,54 +84,53 @@ test-cluster: ## Ten thousand clusters that fail in every way; mistakes that mus
 sim-cluster: ## A million of them, with new seeds each time
 	$(CARGO) run --locked --package fairway-cluster-simulation --profile fuzzing -- --schedules 1000000 --first-seed $$(date +%s)
 
-test-demo: quick ## The demo, to its end
-	timeout 60 $(QUICK) demo --once
+test-demo: daemon ## The demo, to its end
+	timeout 60 $(DAEMON) demo --once
 
-test-live: quick ## Every field of every kind, changed under a running daemon
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(CARGO) test --locked --test live
+test-live: daemon ## Every field of every kind, changed under a running daemon
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(CARGO) test --locked --test live
 
-test-corpus: quick ## Malformed and malicious input, entry by entry, against a daemon of its own
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(CARGO) test --locked --test corpus
+test-corpus: daemon ## Malformed and malicious input, entry by entry, against a daemon of its own
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(CARGO) test --locked --test corpus
 
 corpus-bird: ## The same bytes to BIRD; where it answers otherwise
 	$(CARGO) test --locked --test corpus -- --bird
 
-test-soak: quick ## Ten seconds of flapping peers and strangers; BFD beside FRR and beside busy loops (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- --short
+test-soak: daemon ## Ten seconds of flapping peers and strangers; BFD beside FRR and beside busy loops (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- --short
 
-test-vtysh: quick ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
+test-vtysh: daemon ## FRR's vtysh and an exporter's questions, against FRR's own answers (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test vtysh
 
-test-frr: quick ## FRR 8.4 and 10.3 as the speaker: what it is told, what it forgets, what breaks and heals (root or sudo)
+test-frr: daemon ## FRR 8.4 and 10.3 as the speaker: what it is told, what it forgets, what breaks and heals (root or sudo)
 	@scripts/setup.sh routers trixie network
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --package fairway-frr
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr -- --all
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr_faults
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test frr_faults
 
-test-crds: quick ## A real Kubernetes API server takes our definitions and objects; builds it once, from Go's modules
+test-crds: daemon ## A real Kubernetes API server takes our definitions and objects; builds it once, from Go's modules
 	@scripts/setup.sh kubernetes
-	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(CARGO) test --locked --test crds -- --required
+	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(CARGO) test --locked --test crds -- --required
 
 test-deploy: static ## What is in deploy/: chart, manifests, alerts, permissions on a real API server, the image (root or sudo)
 	@scripts/setup.sh kubernetes deploy docker
 	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets $(SUDO) tests/deploy/run.sh
 
-test-interop: quick ## Real routers in network namespaces (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr8
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr10
+test-interop: daemon ## Real routers in network namespaces (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr8
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test interop -- --short --bgp frr10
 
-test-restart: quick ## Restarts beside four routers, each way once (root or sudo)
-	$(CARGO) build --locked --bin fairway
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart -- --short
+test-restart: daemon ## Restarts beside four routers, each way once (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) FAIRWAY_NEXT=$(CURDIR)/$(DAEMON)-next $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart -- --short
 
-test-walk: quick ## docs/peers.md, section by section, as it is printed (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
+test-walk: daemon ## docs/peers.md, section by section, as it is printed (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
 
 # Without a real API server on this machine only the cases on the model are run.
-test-kubernetes: quick ## A cluster: API server, speakers, controllers, FRR and BIRD; each story once (root or sudo)
+test-kubernetes: daemon ## A cluster: API server, speakers, controllers, FRR and BIRD; each story once (root or sudo)
 	@scripts/setup.sh routers network
-	FAIRWAY_BIN=$(CURDIR)/$(QUICK) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes -- --short
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes -- --short
 
 kubernetes: build test-crds test-deploy ## All of its stories, an API server away for five minutes, and what is in deploy/ (root or sudo)
 	@scripts/setup.sh kubernetes routers network
@@ -156,10 +162,9 @@ interop-frr: build ## The matrix with FRR 8.4 and FRR 10.3 as the speaker; write
 		MARK=interop-$$who scripts/table.sh target/interop-$$who.md docs/frr.md || exit 1; \
 	done
 
-restart: build ## kill -9, SIGTERM and upgrade, ten times each: a thousand routes, a probe every 10 ms
+restart: build daemon ## kill -9, SIGTERM and upgrade, ten times each: a thousand routes, a probe every 10 ms
 	@scripts/setup.sh routers trixie network
-	$(CARGO) build --locked --bin fairway
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) FAIRWAY_NEXT=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart
 
 vm: build ## VRF and TCP-AO, and their sections of docs/peers.md, on an emulated machine that has both
 	@scripts/setup.sh routers trixie network vm

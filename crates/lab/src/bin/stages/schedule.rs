@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn what_waits_runs_beside_what_computes() {
         let stages = [
-            stage("build", Kind::Computing, &[], Some("quick")),
+            stage("build", Kind::Computing, &[], Some("fuzzing")),
             stage("lint", Kind::Computing, &[], Some("debug")),
             stage("unit", Kind::Computing, &[], Some("debug")),
             stage("routers", Kind::Waiting, &["build"], None),
