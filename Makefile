@@ -168,7 +168,7 @@ restart: build daemon ## kill -9, SIGTERM and upgrade, ten times each: a thousan
 
 vm: build ## VRF and TCP-AO, and their sections of docs/peers.md, on an emulated machine that has both
 	@scripts/setup.sh routers trixie network vm
-	FAIRWAY_TCP_AO=1 $(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-sessions --lib -- io::
+	FAIRWAY_TCP_AO=1 $(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-sessions --lib
 	suites=$$($(CARGO) test --locked --test vm --test walk --no-run --message-format=json | \
 		grep -oE '[^"]*/deps/(vm|walk)-[^"]*' | sort -u); \
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) scripts/vm.sh --seconds 900 bash -c \
@@ -205,7 +205,7 @@ docs: ## docs/conformance.md from the annotations of the tests; pages and deploy
 	$(CARGO) test --locked --test corpus -- --document
 
 sim: ## A million random schedules, a restart before every byte, every order of ten events
-	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-sessions --lib --no-default-features sim:: -- --nocapture
+	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib sim:: -- --nocapture
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
 
 mutants: ## Breaks the state machine on purpose: each mistake must be noticed
@@ -214,7 +214,6 @@ mutants: ## Breaks the state machine on purpose: each mistake must be noticed
 lint: ## Format and clippy, warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) check --locked -p fairway-sessions --no-default-features
 
 setup: ## Install what the tests need (root or sudo)
 	scripts/setup.sh rust routers trixie network docker

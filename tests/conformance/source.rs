@@ -5,7 +5,7 @@
 pub(crate) const RUN_ELSEWHERE: &[(&str, &str, &str)] = &[
     ("tests/corpus/entries/", "entries", "the_corpus_of_bad_input"),
     (
-        "crates/sessions/src/bgp/peer/tests/fsm_table.rs",
+        "crates/bgp/src/session/peer/tests/fsm_table.rs",
         "TABLE",
         "every_state_answers_every_event_as_the_table_says",
     ),

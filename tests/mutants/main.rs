@@ -1,5 +1,5 @@
 //! Do the tests of the state machine and the speaker notice when these are wrong? Puts one mistake at a time
-//! into a copy of `sessions`, and runs its simulator and its tables: each mistake must make one of them fail.
+//! into a copy of `bgp`, and runs its simulator and its tables: each mistake must make one of them fail.
 //! Run by `make mutants`: `cargo test --test mutants -- [WORD...]`, words filter by name.
 
 mod variants;
@@ -16,7 +16,7 @@ use lab::suite::{self, Case, Suite};
 use variants::{VARIANTS, Variant};
 
 /// What is run against each variant.
-const TESTS: &[&str] = &["bgp::", "rib::", "sim::", "speaker::", "wire::header::"];
+const TESTS: &[&str] = &["session::", "rib::", "sim::", "speaker::", "wire::header::"];
 /// Schedules of the simulator: a mistake that needs more of them is a hole.
 const SEEDS: &str = "300";
 /// A variant may make a test run forever; that is noticed, too.
@@ -83,10 +83,10 @@ fn notice(copy: &Copy, variant: &Variant) -> Result<()> {
     Ok(())
 }
 
-/// The crates that the copy needs: `sessions`, and what it depends on.
-const CRATES: &[&str] = &["crates/ground", "crates/netlink", "crates/seam", "crates/sessions"];
+/// The crates that the copy needs: `bgp`, and what it depends on.
+const CRATES: &[&str] = &["crates/bgp", "crates/ground", "crates/seam"];
 
-/// A workspace of its own that holds `sessions` and what it depends on.
+/// A workspace of its own that holds `bgp` and what it depends on.
 struct Copy {
     directory: PathBuf,
 }
@@ -120,7 +120,7 @@ impl Copy {
     }
 
     fn path(&self, variant: &Variant) -> PathBuf {
-        self.directory.join("crates/sessions/src").join(variant.file)
+        self.directory.join("crates/bgp/src").join(variant.file)
     }
 
     /// The file as it is, and with the mistake.
@@ -173,7 +173,7 @@ impl Copy {
             .arg(LIMIT_SECONDS)
             .arg(cargo)
             .args(["test", "--offline", "--lib", "--no-default-features"])
-            .args(["-p", "fairway-ground", "-p", "fairway-sessions"])
+            .args(["-p", "fairway-ground", "-p", "fairway-bgp"])
             .args(arguments)
             .current_dir(&self.directory)
             .env("CARGO_TARGET_DIR", self.directory.join("target"))

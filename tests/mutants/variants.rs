@@ -4,7 +4,7 @@
 /// One mistake.
 pub(crate) struct Variant {
     pub(crate) name: &'static str,
-    /// From `crates/sessions/src`.
+    /// From `crates/bgp/src`.
     pub(crate) file: &'static str,
     pub(crate) right: &'static str,
     pub(crate) wrong: &'static str,
@@ -19,19 +19,19 @@ const fn variant(
     Variant { name, file, right, wrong }
 }
 
-const PEER: &str = "bgp/peer.rs";
-const COLLISION: &str = "bgp/collision.rs";
-const CONNECTION: &str = "bgp/connection.rs";
-const BACKOFF: &str = "bgp/backoff.rs";
+const PEER: &str = "session/peer.rs";
+const COLLISION: &str = "session/collision.rs";
+const CONNECTION: &str = "session/connection.rs";
+const BACKOFF: &str = "session/backoff.rs";
 /// What is kept of a neighbour that restarts.
-const STALE: &str = "bgp/stale.rs";
-const REPLACEMENT: &str = "bgp/replacement.rs";
-const OFFERS: &str = "bgp/graceful_restart.rs";
-const RECEIVE: &str = "bgp/receive.rs";
+const STALE: &str = "session/stale.rs";
+const REPLACEMENT: &str = "session/replacement.rs";
+const OFFERS: &str = "session/graceful_restart.rs";
+const RECEIVE: &str = "session/receive.rs";
 /// What we say and keep quiet when we restart ourselves.
-const COMEBACK: &str = "bgp/restart.rs";
-const STARTUP: &str = "bgp/startup.rs";
-const CONTROL: &str = "bgp/control.rs";
+const COMEBACK: &str = "session/restart.rs";
+const STARTUP: &str = "session/startup.rs";
+const CONTROL: &str = "session/control.rs";
 const EXPORT: &str = "rib/export.rs";
 /// What passes between peers, and what the start, the desired state and a panic do to them.
 const SPEAKER: &str = "speaker/speaker.rs";

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fairway_frr::io::{FrrBackend, FrrOptions};
 use fairway_resources::BackendKind;
 use fairway_seam::{Backend, EarlierRun};
-use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
+use fairway_sessions::{BfdOptions, Listen, NativeBackend};
 
 use crate::admin::{SocketError, SocketMode, vty};
 use crate::host::seed;

@@ -1,8 +1,8 @@
 //! Corrupts a valid message as a broken or hostile neighbour would: parts duplicated, swapped, removed or
 //! taken from elsewhere, wrong lengths, flipped bits, truncation.
 
-use fairway_sessions::wire::UpdateContext;
-use fairway_sessions::wire::attribute::flag;
+use fairway_bgp::wire::UpdateContext;
+use fairway_bgp::wire::attribute::flag;
 
 use crate::Dice;
 use crate::grammar::attribute::{Attribute, DICTIONARY, proper_flags};

@@ -1,8 +1,8 @@
 //! How bytes were treated. The driver counts outcomes: a target with only one outcome never gets past its
 //! first check, and is a bad target.
 
-use fairway_sessions::wire::attribute::{AttributeFault, Disposition};
-use fairway_sessions::wire::{Notification, WireError};
+use fairway_bgp::wire::attribute::{AttributeFault, Disposition};
+use fairway_bgp::wire::{Notification, WireError};
 
 /// The possible treatments of received bytes (RFC 7606 §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

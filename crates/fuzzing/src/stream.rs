@@ -1,7 +1,7 @@
 //! Streams of whole messages, as in a session.
 
+use fairway_bgp::wire::UpdateContext;
 use fairway_ground::PeerKind;
-use fairway_sessions::wire::UpdateContext;
 
 use crate::Dice;
 use crate::grammar::update::UpdateDraft;

@@ -16,13 +16,13 @@ use bgpkit_parser::models::{
 };
 use bgpkit_parser::parser::bgp::messages::{parse_bgp_message, parse_bgp_update_message};
 use bytes::{Bytes, BytesMut};
+use fairway_bgp::wire::announce::{self, AttributeBlock};
+use fairway_bgp::wire::{Update, UpdateContext};
 use fairway_fuzzing::grammar::update::UpdateDraft;
 use fairway_fuzzing::targets::update::{ADD_PATH, EXTERNAL, INTERNAL, TWO_OCTET};
 use fairway_fuzzing::{Dice, mutation};
 use fairway_ground::{FamilySet, PathId, PeerKind, Prefix};
 use fairway_seam::PathAttributes;
-use fairway_sessions::wire::announce::{self, AttributeBlock};
-use fairway_sessions::wire::{Update, UpdateContext};
 
 /// The placeholder for a number that an old speaker does not support (RFC 6793 §9).
 const AS_TRANS: u32 = 23_456;

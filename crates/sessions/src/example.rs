@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use crate::types::{
-    Asn, FamilySet, HoldTime, ImportPolicy, PeerConfig, PeerKey, PrefixFilter, RemoteAs, RouterId,
+use fairway_ground::{
+    Asn, FamilySet, HoldTime, ImportPolicy, PeerKey, PrefixFilter, RemoteAs, RouterId,
 };
+use fairway_seam::PeerConfig;
 
 /// What tests start from.
 pub(crate) trait Example {

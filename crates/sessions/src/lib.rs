@@ -1,57 +1,36 @@
-//! Native BGP sessions.
+//! Native BGP and BFD: the sockets, clocks and tasks that drive the machines of `fairway-bgp` and
+//! `fairway-bfd`.
 //!
-//! The crate is a set of pure machines and one edge that drives them:
+//! How many of each: one core task drives the speaker, which owns the RIB and all peers ([`core_task`]); each
+//! connection has one reader and one writer that only move bytes ([`connection`]); each listening address has
+//! one task ([`listen`]) in each VRF, and the link of an unnumbered neighbour one ([`link`]). BFD has a thread
+//! of its own ([`bfd`]). They share no lock. Three queues, all bounded: events to the core, bytes to a writer
+//! (at most the ones being written and the last words), and the desired state, of which only the latest counts.
 //!
-//! ```text
-//!  io ─► speaker ─► bgp ──► rib ──► wire
-//!   ├───► bfd
-//!   └───► ndp
-//! ```
-//!
-//! - [`wire`]: decodes and encodes messages; knows no session.
-//! - [`ndp`]: finds the router at the other end of a link without addresses.
-//! - [`bfd`]: whether the path to a neighbour works, in milliseconds.
-//! - [`rib`]: which routes exist, and which were advertised to each peer.
-//! - [`bgp`]: one neighbour: its connections, timers, negotiation, and what to send next.
-//! - [`speaker`]: all neighbours around one RIB: which of them receive a change, start-up, admission.
-//! - `io`: sockets, clocks and tasks; the only module that knows tokio.
-//!
-//! The values are those of `fairway-ground` and `fairway-seam`. Everything but `io` takes `now` as an argument
-//! and returns the actions to take, so a test can run a week of timers in a millisecond. `tests/tidy` enforces
-//! that.
+//! Refuses to know which route is best, and what a message means. Called by the daemon, which sees a
+//! [`fairway_seam::Backend`].
 
-mod backend {
-    pub(crate) use fairway_seam::*;
-}
-pub mod bfd;
-pub mod bgp;
+mod addresses;
+mod bfd;
+mod clock;
+mod connection;
+mod connection_keys;
+mod core_task;
+mod dial;
 #[cfg(test)]
 mod example;
-#[cfg(feature = "io")]
-pub mod io;
-mod latencies {
-    pub(crate) use fairway_seam::Latencies;
-}
-pub mod ndp;
-pub mod rib;
-mod rng {
-    pub(crate) use fairway_ground::Rng;
-}
-#[cfg(test)]
-// Test code follows the rules of tests.
-#[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
-pub mod sim;
-mod time {
-    pub(crate) use fairway_ground::Instant;
-}
-mod types {
-    pub(crate) use fairway_ground::*;
-    pub(crate) use fairway_seam::{
-        Aggregator, DecisionStep, Origin, Path, PathAttributes, PathSource, PeerConfig, Refusal,
-        RouteChange, UnknownAttribute,
-    };
-    #[cfg(test)]
-    pub(crate) use fairway_seam::{ChangeEffect, PeerBfd, PeerSetting};
-}
-pub mod speaker;
-pub mod wire;
+mod guard;
+mod icmpv6;
+mod link;
+mod link_state;
+mod listen;
+mod listeners;
+mod native;
+mod neighbour;
+mod news;
+mod sockopt;
+mod tcp_ao;
+
+pub use bfd::BfdOptions;
+pub use listen::Listen;
+pub use native::NativeBackend;

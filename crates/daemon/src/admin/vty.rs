@@ -144,7 +144,7 @@ mod tests {
 
     use fairway_model::Node;
     use fairway_plan as plan;
-    use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
+    use fairway_sessions::{BfdOptions, Listen, NativeBackend};
 
     use super::*;
     use crate::host::{Enquirer, Published};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_allocator::Outcomes;
+use fairway_bgp::session;
 use fairway_ground::Instant;
 use fairway_model::ObjectName;
 use fairway_node::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
@@ -15,7 +16,6 @@ use fairway_node::history::History;
 use fairway_plan::{Announcement, NodePlan, PlanUpdate};
 use fairway_resources::{Finding, StaleObject};
 use fairway_seam::{Announcements, Backend, Desired, DesiredRoute, DrainState, EarlierRun, Leave};
-use fairway_sessions::bgp;
 use tracing::{debug, error, info, warn};
 
 use crate::host::{Draining, Published, Saver, Saving, announced, log_findings};
@@ -230,7 +230,7 @@ impl Announcing {
     /// Saves the announced routes. Returns at once.
     pub(super) fn save(&self) {
         if let Some(last) = &self.handed.last {
-            let routes = bgp::beside(&last.routes, &self.earlier);
+            let routes = session::beside(&last.routes, &self.earlier);
             self.saver.save_announced(announced(routes));
         }
     }
@@ -283,7 +283,7 @@ fn reasons(announcement: &Announcement) -> String {
 mod tests {
     use std::path::Path;
 
-    use fairway_sessions::io::{BfdOptions, Listen, NativeBackend};
+    use fairway_sessions::{BfdOptions, Listen, NativeBackend};
 
     use super::*;
     use crate::host::earlier_run;

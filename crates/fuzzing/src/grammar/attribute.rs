@@ -1,8 +1,8 @@
 //! Path attributes: a valid value for every assigned type code.
 
+use fairway_bgp::wire::UpdateContext;
+use fairway_bgp::wire::attribute::{code, flag};
 use fairway_ground::AddressFamily;
-use fairway_sessions::wire::UpdateContext;
-use fairway_sessions::wire::attribute::{code, flag};
 
 use super::{Draft, prefix};
 use crate::Dice;

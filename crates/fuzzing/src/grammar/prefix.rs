@@ -1,7 +1,7 @@
 //! Lists of prefixes in wire format, with path identifiers if the session uses them.
 
+use fairway_bgp::wire::UpdateContext;
 use fairway_ground::AddressFamily;
-use fairway_sessions::wire::UpdateContext;
 
 use super::Draft;
 use crate::Dice;

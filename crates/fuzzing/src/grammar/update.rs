@@ -1,8 +1,8 @@
 //! UPDATE bodies.
 
+use fairway_bgp::wire::UpdateContext;
+use fairway_bgp::wire::attribute::code;
 use fairway_ground::{AddressFamily, PeerKind};
-use fairway_sessions::wire::UpdateContext;
-use fairway_sessions::wire::attribute::code;
 
 use super::attribute::{Attribute, mp_reach, mp_unreach, proper_flags};
 use super::{Draft, prefix};

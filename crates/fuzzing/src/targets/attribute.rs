@@ -1,9 +1,9 @@
 //! The value of one attribute, in an otherwise valid UPDATE, on each kind of session.
 
+use fairway_bgp::wire::attribute::{Disposition, code};
+use fairway_bgp::wire::{Update, UpdateContext};
 use fairway_ground::{Nlri, PeerKind, Prefix};
 use fairway_seam::{Origin, PathAttributes};
-use fairway_sessions::wire::attribute::{Disposition, code};
-use fairway_sessions::wire::{Update, UpdateContext};
 
 use super::attribute_rules::{Expected, expected, segments};
 use super::update::{self, EXTERNAL, INTERNAL, TWO_OCTET};

@@ -1,9 +1,9 @@
 //! A second implementation of RFC 7606 §7, based on the RFCs and not on the parser: how is a value treated in
 //! an otherwise valid UPDATE? Comparing the two finds errors in either.
 
+use fairway_bgp::wire::UpdateContext;
+use fairway_bgp::wire::attribute::code;
 use fairway_ground::PeerKind;
-use fairway_sessions::wire::UpdateContext;
-use fairway_sessions::wire::attribute::code;
 
 /// The expected treatment of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

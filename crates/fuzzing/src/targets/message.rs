@@ -1,6 +1,6 @@
 //! Framing, OPEN, capabilities, NOTIFICATION, ROUTE-REFRESH.
 
-use fairway_sessions::wire::{
+use fairway_bgp::wire::{
     EXTENDED_MESSAGE_LENGTH_BYTES_MAX, Framing, HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX,
     MessageType, Notification, Open, RouteRefresh, WireError, header,
 };

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use fairway_bgp::wire::{WireError, nlri};
 use fairway_ground::{AddressFamily, PathId, Prefix};
-use fairway_sessions::wire::{WireError, nlri};
 
 use super::message::as_body;
 use crate::Outcome;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use fairway_bgp::rib::LocRib;
+use fairway_bgp::session::{self, ConnectionId, DownReason, Peer};
+use fairway_bgp::speaker::{Action, Event, PeerAction, Report, Speaker};
+use fairway_bgp::wire::Notification;
+use fairway_bgp::wire::attribute::AttributeFault;
 use fairway_ground::Instant;
 use fairway_ground::PeerKey;
 use fairway_seam::{Desired, PeerView, SessionState, ViewScope};
-use fairway_sessions::bgp::{self, ConnectionId, DownReason, Peer};
-use fairway_sessions::rib::LocRib;
-use fairway_sessions::speaker::{Action, Event, PeerAction, Report, Speaker};
-use fairway_sessions::wire::Notification;
-use fairway_sessions::wire::attribute::AttributeFault;
 
 use super::speaker::{
     Identity, Nowhere, PRINTED_WHOLE_BYTES_MAX, ROOM_BYTES, last_notification, outcome, print_peer,
@@ -73,7 +73,7 @@ impl Node {
         for (end, (local, remote)) in identities.into_iter().enumerate() {
             let End { key, id, .. } = node.ends[end];
             assert_ne!(id, ConnectionId::default(), "it does not dial");
-            let connected = bgp::Event::Connected(id, local.ends(remote));
+            let connected = session::Event::Connected(id, local.ends(remote));
             node.speaker.handle(now, Event::Peer(key, connected));
         }
         node.turn();
@@ -92,7 +92,7 @@ impl Node {
         for part in [front, back] {
             self.now = self.now + Duration::from_millis(1);
             let End { key, id, .. } = self.ends[end];
-            self.speaker.handle(self.now, Event::Peer(key, bgp::Event::Received(id, part)));
+            self.speaker.handle(self.now, Event::Peer(key, session::Event::Received(id, part)));
             self.turn();
         }
     }
@@ -101,7 +101,7 @@ impl Node {
     pub fn break_connection(&mut self, end: usize) {
         let End { key, id, .. } = self.ends[end];
         self.ends[end].ended = None;
-        self.speaker.handle(self.now, Event::Peer(key, bgp::Event::Closed(id, None)));
+        self.speaker.handle(self.now, Event::Peer(key, session::Event::Closed(id, None)));
         self.turn();
     }
 

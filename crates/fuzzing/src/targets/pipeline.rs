@@ -8,15 +8,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fairway_bgp::session::Action;
+use fairway_bgp::wire::attribute::flag;
+use fairway_bgp::wire::{Framing, Update, UpdateContext};
 use fairway_ground::{
     AddressFamily, AsPath, AsPathSegment, Community, Nlri, PeerKind, Prefix, Role,
 };
 use fairway_seam::capability::{AddPathOffer, Capability};
 use fairway_seam::{PathAttributes, PathSource, PeerConfig, RouteChange};
 use fairway_seam::{SessionState, ViewScope};
-use fairway_sessions::bgp::Action;
-use fairway_sessions::wire::attribute::flag;
-use fairway_sessions::wire::{Framing, Update, UpdateContext};
 
 use super::node::{INBOUND, Node, OUT};
 use super::speaker::{Identity, PRINTED_WHOLE_BYTES_MAX, Speaker};
@@ -344,7 +344,7 @@ impl Second {
             Listener::Old(framing) => {
                 framing.push(said);
                 while let Some(message) = framing.next_message().expect("our own stream") {
-                    if message.kind != fairway_sessions::wire::MessageType::Update {
+                    if message.kind != fairway_bgp::wire::MessageType::Update {
                         continue;
                     }
                     let update = Update::parse(&message.body, TWO_OCTET).expect("our own UPDATE");

@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use fairway_bgp::ndp::{Discovery, Message, NdpFault, Packet};
 use fairway_ground::Instant;
-use fairway_sessions::ndp::{Discovery, Message, NdpFault, Packet};
 
 use crate::{Answer, Outcome};
 

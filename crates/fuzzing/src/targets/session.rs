@@ -1,8 +1,8 @@
 //! Bytes from a neighbour that just connected.
 
+use fairway_bgp::session::Event;
+use fairway_bgp::wire::MessageType;
 use fairway_seam::SessionState;
-use fairway_sessions::bgp::Event;
-use fairway_sessions::wire::MessageType;
 
 use super::speaker::{Identity, PRINTED_WHOLE_BYTES_MAX, Speaker};
 use crate::Outcome;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use fairway_bgp::session::{Action, Connected, ConnectionId, DownReason, Event, Peer};
+use fairway_bgp::wire::{Framing, MessageType, Notification, Open, header};
 use fairway_ground::Instant;
 use fairway_ground::{
     AddPath, Asn, FamilySet, HoldTime, ImportPolicy, LocalNextHops, PeerKey, Prefix, PrefixFilter,
@@ -15,8 +17,6 @@ use fairway_ground::{
 use fairway_seam::capability::Capability;
 use fairway_seam::{PathAttributes, PeerConfig};
 use fairway_seam::{SessionState, ViewScope};
-use fairway_sessions::bgp::{Action, Connected, ConnectionId, DownReason, Event, Peer};
-use fairway_sessions::wire::{Framing, MessageType, Notification, Open, header};
 
 use crate::grammar::attribute::NEIGHBOUR_ASN;
 use crate::outcome::assert_sendable;

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use bytes::BytesMut;
-use fairway_ground::{AddressFamily, AsPathSegment, FamilySet, NextHop, Nlri, PeerKind};
-use fairway_seam::PathAttributes;
-use fairway_sessions::wire::announce::{self, AttributeBlock};
-use fairway_sessions::wire::attribute::{code, flag};
-use fairway_sessions::wire::update::Announced;
-use fairway_sessions::wire::{
+use fairway_bgp::wire::announce::{self, AttributeBlock};
+use fairway_bgp::wire::attribute::{code, flag};
+use fairway_bgp::wire::update::Announced;
+use fairway_bgp::wire::{
     EXTENDED_MESSAGE_LENGTH_BYTES_MAX, Framing, MESSAGE_LENGTH_BYTES_MAX, MessageType, Update,
     UpdateContext,
 };
+use fairway_ground::{AddressFamily, AsPathSegment, FamilySet, NextHop, Nlri, PeerKind};
+use fairway_seam::PathAttributes;
 
 use super::message::as_extended_body;
 use super::nlri::assert_valid;

@@ -1,0 +1,316 @@
+//! The accepted routes of one peer (RFC 4271 §3.2, Adj-RIB-In).
+//!
+//! Routes that the import policy rejects are counted and not kept, so a neighbour that announces unwanted
+//! routes costs no memory. A wider policy therefore requires the neighbour to announce everything again, by
+//! ROUTE-REFRESH.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::shared::Shared;
+use fairway_ground::{AddressFamily, Community, Nlri, PathId, PerFamily};
+use fairway_seam::{PathAttributes, RouteChange};
+
+/// Maximum number of paths to one prefix from a peer; further ones are rejected.
+///
+/// `Ours:` RFC 7911 defines no limit. Routers send a few, while route selection compares all of them for
+/// every change: ten thousand would be a denial of service.
+const PATHS_MAX: usize = 64;
+
+/// The Adj-RIB-In of one session. It ends with the session, unless the peer restarts gracefully: then the
+/// next session takes it over, as in a refresh.
+#[derive(Debug, Default)]
+pub struct AdjRibIn {
+    routes: BTreeMap<Nlri, Arc<PathAttributes>>,
+    counts: PerFamily<u32>,
+    /// For a family that is being refreshed (RFC 7313), the routes announced since the refresh started. The
+    /// others are stale; another start makes all of them stale again, at almost no cost.
+    said_again: PerFamily<Option<BTreeSet<Nlri>>>,
+}
+
+impl AdjRibIn {
+    /// The peer announced `nlri`. Returns whether anything changed.
+    pub fn announce(&mut self, nlri: Nlri, attributes: &Arc<PathAttributes>) -> bool {
+        if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
+            said_again.insert(nlri);
+        }
+        match self.routes.insert(nlri, Arc::clone(attributes)) {
+            Some(before) => before != *attributes,
+            None => {
+                let count = self.counts.of_mut(nlri.prefix.family());
+                *count = count.saturating_add(1);
+                true
+            }
+        }
+    }
+
+    /// The peer withdrew `nlri`. Returns whether it was announced.
+    pub fn withdraw(&mut self, nlri: Nlri) -> bool {
+        let announced = self.routes.remove(&nlri).is_some();
+        if announced {
+            if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
+                said_again.remove(&nlri);
+            }
+            let count = self.counts.of_mut(nlri.prefix.family());
+            *count = count.saturating_sub(1);
+        }
+        announced
+    }
+
+    /// A refresh of all routes of `family` starts.
+    pub fn begin_refresh(&mut self, family: AddressFamily) {
+        *self.said_again.of_mut(family) = Some(BTreeSet::new());
+    }
+
+    /// The refresh is complete: removes and returns the routes that were not announced again. Without a
+    /// start, none.
+    pub fn end_refresh(&mut self, family: AddressFamily) -> Vec<Nlri> {
+        let Some(said_again) = self.said_again.of_mut(family).take() else { return Vec::new() };
+        let is_stale = |it: &&Nlri| it.prefix.family() == family && !said_again.contains(*it);
+        let stale: Vec<Nlri> = self.routes.keys().filter(is_stale).copied().collect();
+        for nlri in &stale {
+            self.withdraw(*nlri);
+        }
+        stale
+    }
+
+    /// Discards the refresh of `family`: what was announced in it belongs to a session that ended.
+    pub fn forget_refresh(&mut self, family: AddressFamily) {
+        *self.said_again.of_mut(family) = None;
+    }
+
+    /// Whether `nlri` was announced since the refresh of its family started.
+    pub fn was_said_again(&self, nlri: Nlri) -> bool {
+        let said_again = self.said_again.of(nlri.prefix.family()).as_ref();
+        said_again.is_some_and(|it| it.contains(&nlri))
+    }
+
+    /// How many routes of `family` were announced since then; `None` without a refresh.
+    pub fn said_again_count(&self, family: AddressFamily) -> Option<usize> {
+        self.said_again.of(family).as_ref().map(BTreeSet::len)
+    }
+
+    /// Removes and returns all routes of `family`.
+    pub fn clear(&mut self, family: AddressFamily) -> Vec<Nlri> {
+        self.begin_refresh(family);
+        self.end_refresh(family)
+    }
+
+    /// The peer has exceeded its restart time: its routes of `family` are marked with LLGR_STALE, except for
+    /// those with NO_LLGR, which are removed (RFC 9494 §4.2). Returns the changes.
+    pub fn mark_long_lived(&mut self, family: AddressFamily) -> Vec<RouteChange> {
+        let mut changes = Vec::new();
+        // Thousands of routes share one value, and must continue to.
+        let mut marked: BTreeMap<Shared, Arc<PathAttributes>> = BTreeMap::new();
+        for (nlri, attributes) in &mut self.routes {
+            let communities = &attributes.communities;
+            if nlri.prefix.family() != family {
+                continue;
+            }
+            if communities.contains(&Community::NO_LLGR) {
+                changes.push(RouteChange { nlri: *nlri, attributes: None });
+                continue;
+            }
+            if communities.contains(&Community::LLGR_STALE) {
+                continue;
+            }
+            let mark = || Arc::new(attributes.with_community(Community::LLGR_STALE));
+            let with_mark = marked.entry(Shared(Arc::clone(attributes))).or_insert_with(mark);
+            *attributes = Arc::clone(with_mark);
+            changes.push(RouteChange { nlri: *nlri, attributes: Some(Arc::clone(attributes)) });
+        }
+        for change in changes.iter().filter(|it| it.attributes.is_none()) {
+            self.withdraw(change.nlri);
+        }
+        changes
+    }
+
+    /// Whether `nlri` would exceed the maximum number of paths to its prefix.
+    pub fn is_crowded(&self, nlri: Nlri) -> bool {
+        let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
+        let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
+        // Stale paths do not count: a peer that restarted may assign new path identifiers.
+        let is_said_again = |nlri: &Nlri| match self.said_again.of(nlri.prefix.family()) {
+            Some(said_again) => said_again.contains(nlri),
+            None => true,
+        };
+        let paths = paths.map(|(nlri, _)| nlri).filter(|it| is_said_again(it));
+        // Checked first for speed: most sessions have one path to each prefix.
+        nlri.path_id != PathId::NONE
+            && !self.routes.contains_key(&nlri)
+            && paths.count() >= PATHS_MAX
+    }
+
+    /// If `nlri` would exceed the number of paths to its prefix, removes and returns a stale one: paths do
+    /// not accumulate, however often a peer restarts and assigns new identifiers.
+    pub fn make_room(&mut self, nlri: Nlri) -> Option<Nlri> {
+        let said_again = self.said_again.of(nlri.prefix.family()).as_ref()?;
+        let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
+        let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
+        let (mut count, mut stale) = (0_usize, None);
+        for (path, _) in paths {
+            count = count.saturating_add(1);
+            stale = stale.or((!said_again.contains(path)).then_some(*path));
+        }
+        let has_room = count < PATHS_MAX || self.routes.contains_key(&nlri);
+        let gone = stale.filter(|_| !has_room)?;
+        self.withdraw(gone);
+        Some(gone)
+    }
+
+    /// The number of routes of each family. Several paths to one prefix are several routes, as in FRR and
+    /// BIRD: each takes memory.
+    pub fn counts(&self) -> PerFamily<u32> {
+        self.counts
+    }
+
+    /// All routes, in the order of prefixes.
+    pub fn routes(&self) -> &BTreeMap<Nlri, Arc<PathAttributes>> {
+        &self.routes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairway_ground::{AsPath, NextHop};
+
+    fn attributes(asn: u32) -> Arc<PathAttributes> {
+        let next_hop = NextHop::Ipv4([192, 0, 2, 1].into());
+        Arc::new(PathAttributes::originated(AsPath::sequence(vec![asn]), next_hop))
+    }
+
+    //= RFC 7313 §4 MUST: all routes of the family are stale when a refresh begins.
+    //= RFC 7313 §4 MUST: routes that are still stale when it ends are removed.
+    //= RFC 7313 §4 MAY: an end without a beginning is ignored.
+    #[test]
+    fn what_is_not_said_again_goes_when_the_refresh_ends() {
+        const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
+        let mut table = AdjRibIn::default();
+        let prefixes = ["10.0.0.0/8", "11.0.0.0/8", "12.0.0.0/8", "2001:db8::/32"];
+        let [one, two, three, other_family] = prefixes.map(|it| it.parse().unwrap());
+        for prefix in [one, two, three, other_family] {
+            table.announce(prefix, &attributes(1));
+        }
+        assert_eq!(table.end_refresh(IPV4), [], "no refresh has started");
+        table.begin_refresh(IPV4);
+        assert!(!table.announce(one, &attributes(1)), "no change, but announced again");
+        table.announce(two, &attributes(2));
+        table.withdraw(two);
+        assert_eq!(table.end_refresh(IPV4), [three]);
+        assert_eq!(table.counts(), PerFamily { ipv4: 1, ipv6: 1 });
+        // Another start counts from there.
+        table.begin_refresh(IPV4);
+        table.announce(one, &attributes(1));
+        table.begin_refresh(IPV4);
+        assert_eq!(table.end_refresh(IPV4), [one]);
+        assert_eq!(table.end_refresh(IPV4), []);
+        assert_eq!(table.counts(), PerFamily { ipv4: 0, ipv6: 1 });
+    }
+
+    #[test]
+    fn a_family_that_is_marked_as_long_lived_shares_its_attributes_and_loses_who_does_not_want_it()
+    {
+        const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
+        let prefixes = ["10.0.0.0/8", "11.0.0.0/8", "12.0.0.0/8", "2001:db8::/32"];
+        let [one, two, three, other_family] = prefixes.map(|it| it.parse().unwrap());
+        let (plain, unwilling) =
+            (attributes(1), Arc::new(attributes(1).with_community(Community::NO_LLGR)));
+        let mut table = AdjRibIn::default();
+        for (prefix, attributes) in
+            [(one, &plain), (two, &plain), (three, &unwilling), (other_family, &plain)]
+        {
+            table.announce(prefix, attributes);
+        }
+        let changes = table.mark_long_lived(IPV4);
+        let [first, second, third] = &changes[..] else { panic!("{changes:?}") };
+        let marked = plain.with_community(Community::LLGR_STALE);
+        assert_eq!((first.nlri, first.attributes.as_deref()), (one, Some(&marked)));
+        let attributes = |change: &RouteChange| Arc::clone(change.attributes.as_ref().unwrap());
+        assert!(Arc::ptr_eq(&attributes(first), &attributes(second)));
+        assert_eq!((third.nlri, &third.attributes), (three, &None));
+        assert_eq!(table.routes()[&other_family], plain);
+        assert_eq!(table.counts(), PerFamily { ipv4: 2, ipv6: 1 });
+        assert_eq!(table.mark_long_lived(IPV4), [], "once is enough");
+        assert_eq!(table.clear(IPV4), [one, two]);
+        assert_eq!(table.counts(), PerFamily { ipv4: 0, ipv6: 1 });
+        assert_eq!(table.said_again_count(IPV4), None);
+    }
+
+    //= RFC 4271 §9 MUST: a route takes the place of the earlier one of the same prefix.
+    //= RFC 4271 §9 MUST: withdrawn prefixes leave the Adj-RIB-In.
+    #[test]
+    fn a_route_said_twice_is_one_route_and_no_change() {
+        let (v4, v6) = ("10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap());
+        let mut table = AdjRibIn::default();
+        assert!(table.announce(v4, &attributes(1)) && table.announce(v6, &attributes(1)));
+        assert!(!table.announce(v4, &attributes(1)), "announced again without a change");
+        assert!(table.announce(v4, &attributes(2)), "another path in its place");
+        assert_eq!(table.counts(), PerFamily { ipv4: 1, ipv6: 1 });
+        assert!(table.withdraw(v4) && !table.withdraw(v4));
+        assert_eq!(table.counts(), PerFamily { ipv4: 0, ipv6: 1 });
+    }
+
+    fn path(number: u32) -> Nlri {
+        Nlri { path_id: PathId::new(number), .."10.0.0.0/8".parse().unwrap() }
+    }
+
+    //= RFC 7911 §5 MUST: a route is replaced and withdrawn by prefix and path identifier together.
+    //= RFC 7911 §5 SHOULD: the withdrawal of a path identifier that was never seen is ignored.
+    #[test]
+    fn a_withdrawn_path_leaves_its_siblings() {
+        let mut table = AdjRibIn::default();
+        for number in [0, 1, 7] {
+            assert!(table.announce(path(number), &attributes(number)));
+        }
+        assert_eq!(table.counts().ipv4, 3);
+        assert!(table.announce(path(7), &attributes(8)), "it takes the place of path 7");
+        assert!(table.withdraw(path(1)));
+        assert!(!table.withdraw(path(1)) && !table.withdraw(path(2)));
+        // A refresh concerns each of them, too.
+        table.begin_refresh(AddressFamily::Ipv4Unicast);
+        table.announce(path(0), &attributes(0));
+        assert_eq!(table.end_refresh(AddressFamily::Ipv4Unicast), [path(7)]);
+        table.announce(path(7), &attributes(7));
+        let left: Vec<u32> = table.routes().keys().map(|nlri| nlri.path_id.get()).collect();
+        assert_eq!((left, table.counts().ipv4), (vec![0, 7], 2));
+    }
+
+    #[test]
+    fn no_prefix_has_more_paths_than_route_selection_can_bear() {
+        let mut table = AdjRibIn::default();
+        let attributes = attributes(1);
+        for number in 1..=u32::try_from(PATHS_MAX).unwrap() {
+            assert!(!table.is_crowded(path(number)));
+            table.announce(path(number), &attributes);
+        }
+        assert!(table.is_crowded(path(1_000)));
+        assert!(!table.is_crowded(path(3)), "it is there already");
+        assert!(!table.is_crowded(Nlri { prefix: "10.0.0.0/9".parse().unwrap(), ..path(1_000) }));
+        table.withdraw(path(3));
+        assert!(!table.is_crowded(path(1_000)));
+        // Paths from before a restart do not keep out new ones.
+        table.announce(path(3), &attributes);
+        table.begin_refresh(AddressFamily::Ipv4Unicast);
+        assert!(!table.is_crowded(path(1_000)));
+    }
+
+    /// A peer that restarts repeatedly before it has announced everything would accumulate paths.
+    #[test]
+    fn paths_of_before_a_restart_make_room_one_by_one() {
+        let mut table = AdjRibIn::default();
+        let attributes = attributes(1);
+        for number in 1..=1_000 {
+            if number % 50 == 0 {
+                table.begin_refresh(AddressFamily::Ipv4Unicast);
+            }
+            assert!(!table.is_crowded(path(number)));
+            let gone = table.make_room(path(number));
+            assert_eq!(gone.is_some(), number > 64, "{number}");
+            table.announce(path(number), &attributes);
+        }
+        assert_eq!(table.counts().ipv4, 64);
+        assert!(table.was_said_again(path(1_000)) && table.routes().contains_key(&path(950)));
+        assert_eq!(table.make_room(path(1_000)), None, "it is there already");
+    }
+}

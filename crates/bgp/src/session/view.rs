@@ -1,0 +1,143 @@
+//! A neighbour as `show` sees it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::connection::Connection;
+#[cfg(test)]
+use super::connection::ConnectionId;
+use super::peer::{Established, Peer};
+use fairway_ground::{Instant, Nlri};
+use fairway_seam::{
+    LastMalformed, LastReset, PathAttributes, PeerRoute, PeerView, SessionState, SessionView,
+    ViewScope,
+};
+
+impl Peer {
+    /// The state that `show` prints: that of the connection that has come furthest.
+    pub fn state(&self) -> SessionState {
+        let connections = self.outgoing.iter().chain(&self.incoming);
+        let waiting = if self.idle_hold { SessionState::Idle } else { SessionState::Active };
+        connections.map(|it| it.state).max().unwrap_or(waiting)
+    }
+
+    /// UPDATEs that were given to its connections since the daemon started.
+    pub fn updates_sent(&self) -> u64 {
+        self.messages.sent.updates
+    }
+
+    /// Whether it has no connection and waits for none that it would dial, nor for the end of a
+    /// phase.
+    pub fn is_at_rest(&self) -> bool {
+        self.outgoing.is_none()
+            && self.incoming.is_none()
+            && self.dial_at.is_none()
+            && self.retained.is_none()
+            && !self.expects_session()
+    }
+
+    /// Each connection, its state, and whether its TCP is up: for the rules of the simulator.
+    #[cfg(test)]
+    pub(crate) fn connections(&self) -> Vec<(ConnectionId, SessionState, bool)> {
+        let connections = self.outgoing.iter().chain(&self.incoming);
+        connections.map(|it| (it.id, it.state, it.is_connected())).collect()
+    }
+
+    /// What `scope` asks about this neighbour at `now`.
+    pub fn view(&self, now: Instant, scope: ViewScope) -> PeerView {
+        let up = self.established.as_ref();
+        // Of a session, or what it left behind.
+        let inbound = self.inbound();
+        let unannounced = up.map(|up| &up.unannounced).into_iter().flatten();
+        PeerView {
+            config: self.config.clone(),
+            state: self.state(),
+            session: up.and_then(|up| session(self.connection(up.connection)?, up)),
+            since: self.changed_at.map(|at| now.since(at)),
+            messages: self.messages,
+            connections_established: self.connections_established,
+            connections_dropped: self.connections_dropped,
+            panics: self.panics,
+            prefixes_accepted: inbound.map(|it| it.adj_rib_in.counts()).unwrap_or_default(),
+            prefixes_refused: up.map(|up| up.inbound.prefixes_refused).unwrap_or_default(),
+            refusals: up.map(|up| up.inbound.refusals()).unwrap_or_default(),
+            malformed: self.malformed,
+            last_malformed: self.last_malformed.as_ref().map(|(at, malformed)| LastMalformed {
+                ago: now.since(*at),
+                text: malformed.to_string(),
+                body: malformed.body.clone(),
+            }),
+            unannounced: unannounced
+                .map(|(prefix, reason)| (*prefix, reason.to_string()))
+                .collect(),
+            prefixes_advertised: up.map(|up| up.adj_rib_out.counts()).unwrap_or_default(),
+            // Known to the writer.
+            is_being_told: false,
+            advertised: up
+                .filter(|_| scope.advertised)
+                .map(|up| routes(up.adj_rib_out.advertised(), |_| false))
+                .unwrap_or_default(),
+            received: inbound
+                .filter(|_| scope.received)
+                .map(|it| routes(it.adj_rib_in.routes(), |nlri| it.is_stale(nlri)))
+                .unwrap_or_default(),
+            last_reset: last_reset(self, now),
+            // Known to the listeners.
+            not_accepted: None,
+            set_aside: self.set_aside.clone(),
+            liveness: self.liveness,
+            liveness_since: self.liveness_at.map(|at| now.since(at)),
+            waits_for_bfd: self.waits_for_bfd() && up.is_none() && !self.is_down(),
+            // Known to BFD's view.
+            bfd_path: None,
+            stale: inbound.and_then(|it| it.stale_view(now)),
+            next_connect_in: self
+                .dial_at
+                .filter(|_| self.is_dialled() && self.state() < SessionState::OpenSent)
+                .map(|at| at.since(now)),
+            last_read: self.last_read.map(|at| now.since(at)),
+            last_write: self.last_write.map(|at| now.since(at)),
+        }
+    }
+}
+
+/// Why there is no session, or was none: what ended the last one, and the failures of attempts since then.
+fn last_reset(peer: &Peer, now: Instant) -> Option<LastReset> {
+    let (at, reason) = peer.last_reset.as_ref().or(peer.last_attempt.as_ref())?;
+    let since = peer.last_attempt.as_ref().filter(|_| peer.last_reset.is_some());
+    let text = match since {
+        Some((_, attempt)) => format!("{reason}; since then: {attempt}"),
+        None => reason.to_string(),
+    };
+    Some(LastReset { ago: now.since(*at), cause: reason.cause(), text })
+}
+
+fn routes(
+    table: &BTreeMap<Nlri, Arc<PathAttributes>>,
+    is_stale: impl Fn(Nlri) -> bool,
+) -> Vec<PeerRoute> {
+    let route = |(nlri, attributes): (&Nlri, &Arc<PathAttributes>)| PeerRoute {
+        prefix: nlri.prefix,
+        path_id: nlri.path_id,
+        attributes: Arc::clone(attributes),
+        stale: is_stale(*nlri),
+    };
+    table.iter().map(route).collect()
+}
+
+fn session(connection: &Connection, up: &Established) -> Option<SessionView> {
+    let negotiated = connection.negotiated.as_ref()?;
+    Some(SessionView {
+        local: connection.local?,
+        remote: connection.remote?,
+        remote_router_id: negotiated.remote_router_id,
+        remote_asn: negotiated.remote_asn,
+        hold_time_seconds: negotiated.hold_time.seconds(),
+        keepalive_interval: connection.keepalive_interval,
+        families: negotiated.families,
+        capabilities_received: negotiated.capabilities_received.clone(),
+        capabilities_sent: negotiated.capabilities_sent.clone(),
+        end_of_rib_sent: up.adj_rib_out.end_of_rib_sent(),
+        end_of_rib_received: up.inbound.end_of_rib_received,
+    })
+}

@@ -1,0 +1,129 @@
+//! How the desired state is applied: which peers exist, with which settings.
+//!
+//! Another part of [`Speaker`]. Which routes are originated meanwhile is [`super::startup`]'s.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::action::{PeerAction, Report};
+use super::admission::Admission;
+use super::guard::Guard;
+use super::neighbour::Neighbour;
+use super::ranges::Refused;
+use super::speaker::Speaker;
+use crate::session::Peer;
+use crate::wire::notification::cease;
+use fairway_ground::{Instant, PeerKey, Remote};
+use fairway_seam::{Desired, PeerConfig};
+
+impl<G: Guard> Speaker<G> {
+    /// Applies the desired state: peers first, so that routes find them.
+    pub(super) fn apply(
+        &mut self,
+        now: Instant,
+        desired: Arc<Desired>,
+        changed_at: Option<Instant>,
+    ) {
+        self.has_changed = true;
+        let routes = self.startup.routes(&desired);
+        self.desired = Arc::clone(&desired);
+        self.ranges.set(desired.peers.iter());
+        let wanted = self.wanted(&desired);
+        for key in self.keys() {
+            if !wanted.contains_key(&key) {
+                self.remove(now, key);
+            }
+        }
+        for (key, config) in &wanted {
+            let Some(neighbour) = self.neighbours.get(key) else {
+                self.insert(now, config.clone());
+                continue;
+            };
+            if neighbour.peer.config() == config {
+                continue;
+            }
+            self.with_neighbour(now, *key, |neighbour, routing, _| {
+                neighbour.peer.reconfigure(now, config.clone());
+                neighbour.peer.announce_all(&routing.rib);
+            });
+            self.outbox.push_for(*key, PeerAction::Configured(Box::new(config.clone())));
+        }
+        self.originate(now, routes);
+        self.note_change(changed_at);
+    }
+
+    /// The neighbours that should exist: the configured ones, and of those that came from a range all that
+    /// could connect again, with the settings that they would have then.
+    fn wanted(&mut self, desired: &Desired) -> BTreeMap<PeerKey, PeerConfig> {
+        let named = desired.peers.iter().filter(|config| !config.key.is_range());
+        let mut wanted: BTreeMap<PeerKey, PeerConfig> =
+            named.map(|config| (config.key, config.clone())).collect();
+        let dynamic = self.neighbours.values().filter(|it| it.peer.config().is_dynamic());
+        let dynamic: Vec<PeerKey> = dynamic.map(|it| it.peer.config().key).collect();
+        if dynamic.is_empty() {
+            return wanted;
+        }
+        let admission: Admission = desired.peers.iter().collect();
+        for key in dynamic {
+            let Some(address) = key.address() else { continue };
+            let range = admission.name(key.vrf, address, None);
+            match range.and_then(|range| Some((range, self.ranges.member(range, address)?))) {
+                Some((range, config)) => {
+                    self.ranges.move_to(range, key);
+                    wanted.insert(key, config);
+                }
+                // It is configured by address now, or no range contains it any more.
+                None => self.ranges.leave(key),
+            }
+        }
+        wanted
+    }
+
+    fn insert(&mut self, now: Instant, config: PeerConfig) {
+        let key = config.key;
+        self.incarnations = self.incarnations.saturating_add(1);
+        let hold_until = self.startup.hold_end_of_rib_until(now, &config);
+        self.holds_end_of_rib |= hold_until.is_some();
+        let configured = PeerAction::Configured(Box::new(config.clone()));
+        let mut peer = Peer::new(now, config, self.seed, self.incarnations);
+        peer.restarted(self.startup.own_restart(now, peer.config()), hold_until);
+        peer.set_drain(&self.routing.rib, self.desired.drain);
+        self.neighbours.insert(key, Box::new(Neighbour::new(peer)));
+        self.outbox.push_for(key, configured);
+        self.agenda.touch(key);
+    }
+
+    fn remove(&mut self, now: Instant, key: PeerKey) {
+        self.outbox.report(key, Report::Deconfigured);
+        self.with_neighbour(now, key, |neighbour, _, _| {
+            neighbour.peer.stop(now, cease::PEER_DECONFIGURED, "the peer was removed");
+        });
+        self.forget(key);
+    }
+
+    pub(super) fn forget(&mut self, key: PeerKey) {
+        let Some(gone) = self.neighbours.remove(&key) else { return };
+        self.has_changed = true;
+        self.startup.forget(key, gone.peer.had_session());
+        self.agenda.forget(key);
+        self.ranges.leave(key);
+        self.outbox.push_for(key, PeerAction::Removed);
+    }
+
+    /// The neighbour that dials from `address` in `range`, which may be a new one; an error when the range
+    /// is full.
+    pub fn join(
+        &mut self,
+        now: Instant,
+        range: PeerKey,
+        address: IpAddr,
+    ) -> Result<PeerKey, Refused> {
+        let key = PeerKey { remote: Remote::Address(address), ..range };
+        if !self.neighbours.contains_key(&key) {
+            let config = self.ranges.join(now, range, address)?;
+            self.insert(now, config);
+        }
+        Ok(key)
+    }
+}

@@ -1,0 +1,303 @@
+//! The machine: an event arrives, the peers that it concerns act, connections with room are filled, and
+//! the next deadline is known.
+//!
+//! Knows no socket, clock or task. What one peer does is [`crate::session::Peer`]'s, which route is best
+//! [`crate::rib::LocRib`]'s.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::action::{Action, Outbox, PeerAction};
+use super::agenda::Agenda;
+use super::event::Event;
+use super::guard::{Guard, Unguarded};
+use super::neighbour::{Neighbour, Routing};
+use super::ranges::Ranges;
+use crate::rib::{LocRib, Touched};
+use crate::session::{self, Connected, ConnectionId, Peer, Startup};
+use fairway_ground::{Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
+use fairway_seam::{Clear, ClearError, Desired, EarlierRun, Latencies};
+
+/// One BGP speaker. `G` decides what happens when the work on one peer panics.
+#[derive(Debug)]
+pub struct Speaker<G: Guard = Unguarded> {
+    pub(super) guard: G,
+    pub(super) routing: Routing,
+    /// Each in a box: a node of the map has room for eleven.
+    pub(super) neighbours: BTreeMap<PeerKey, Box<Neighbour>>,
+    pub(super) agenda: Agenda,
+    pub(super) ranges: Ranges,
+    pub(super) startup: Startup,
+    /// What is in force.
+    pub(super) desired: Arc<Desired>,
+    /// Some neighbour may wait for its End-of-RIB.
+    pub(super) holds_end_of_rib: bool,
+    /// The generation up to which all withdrawals have been written to all peers.
+    pub(super) withdrawn_up_to: u64,
+    pub(super) has_changed: bool,
+    pub(super) changes_told: Latencies,
+    /// Those that have acted in this turn.
+    pub(super) acted: BTreeSet<PeerKey>,
+    /// Those of them that may have something to send.
+    pub(super) unfilled: VecDeque<PeerKey>,
+    pub(super) outbox: Outbox,
+    pub(super) seed: u64,
+    /// How many peers have existed.
+    pub(super) incarnations: u64,
+}
+
+impl Speaker {
+    /// A speaker without peers, in a process that starts at `now`, perhaps after another one which left
+    /// `earlier` behind. `seed` decides the jitter of the timers.
+    pub fn new(now: Instant, seed: u64, earlier: Option<EarlierRun>) -> Self {
+        Self::guarded(Unguarded, now, seed, earlier)
+    }
+}
+
+impl<G: Guard> Speaker<G> {
+    /// The same with a guard round the work on each peer.
+    pub fn guarded(guard: G, now: Instant, seed: u64, earlier: Option<EarlierRun>) -> Self {
+        Self {
+            guard,
+            routing: Routing::default(),
+            neighbours: BTreeMap::new(),
+            agenda: Agenda::default(),
+            ranges: Ranges::default(),
+            startup: Startup::new(now, earlier),
+            desired: Arc::default(),
+            holds_end_of_rib: false,
+            withdrawn_up_to: 0,
+            has_changed: false,
+            changes_told: Latencies::default(),
+            acted: BTreeSet::new(),
+            unfilled: VecDeque::new(),
+            outbox: Outbox::default(),
+            seed,
+            incarnations: 0,
+        }
+    }
+
+    /// Counts incarnations from `number` on: no connection of this process has the name of one of the
+    /// process before, which may still be on the network.
+    #[cfg(test)]
+    pub(crate) fn after_incarnation(mut self, number: u64) -> Self {
+        self.incarnations = number;
+        self
+    }
+
+    /// The guard.
+    #[cfg(test)]
+    pub(crate) fn guard(&self) -> &G {
+        &self.guard
+    }
+
+    /// Processes an event.
+    pub fn handle(&mut self, now: Instant, event: Event<'_>) {
+        match event {
+            Event::Desired(desired, changed_at) => self.apply(now, desired, changed_at),
+            Event::Peer(key, event) => {
+                self.with_neighbour(now, key, |neighbour, _, _| neighbour.peer.handle(now, event));
+            }
+            Event::Written(key, id) => {
+                self.with_neighbour(now, key, |neighbour, _, _| neighbour.written(id));
+            }
+            Event::LinkLost(key, why) => {
+                self.with_neighbour(now, key, |neighbour, _, _| {
+                    neighbour.peer.link_lost(now, &why);
+                });
+            }
+            Event::DialSoon(key) => {
+                self.with_neighbour(now, key, |neighbour, _, _| neighbour.peer.dial_soon(now));
+            }
+            Event::Leave(how) => {
+                for key in self.keys() {
+                    self.with_neighbour(now, key, |it, _, _| it.peer.leave(now, how));
+                }
+            }
+            Event::Tick => self.tick(now),
+        }
+    }
+
+    /// A peer dialled us. `None` where there is no such peer; an action that follows may refuse the
+    /// connection.
+    pub fn accept(
+        &mut self,
+        now: Instant,
+        key: PeerKey,
+        connected: Connected,
+    ) -> Option<ConnectionId> {
+        let mut id = None;
+        self.with_neighbour(now, key, |neighbour, _, _| {
+            id = Some(neighbour.peer.accept(now, connected));
+        });
+        id
+    }
+
+    /// This machine cannot have a session with a peer, for the reason `why`, or can. Returns whether that
+    /// is a change.
+    pub fn set_aside(&mut self, now: Instant, key: PeerKey, why: Option<String>) -> bool {
+        let mut is_new = false;
+        self.with_neighbour(now, key, |neighbour, _, _| {
+            is_new = neighbour.peer.set_aside(now, why);
+        });
+        is_new
+    }
+
+    /// Resets a session, or requests or sends its routes again.
+    pub fn clear(&mut self, now: Instant, key: PeerKey, how: Clear) -> Result<(), ClearError> {
+        let mut outcome = Err(ClearError::NoSuchPeer);
+        self.with_neighbour(now, key, |neighbour, _, _| {
+            let peer = &mut neighbour.peer;
+            outcome = match how {
+                Clear::Hard => {
+                    peer.reset(now);
+                    Ok(())
+                }
+                Clear::SoftIn => peer.refresh_in(),
+                Clear::SoftOut => peer.refresh_out(),
+                // A neighbour without ROUTE-REFRESH can still be sent all routes.
+                Clear::Soft => peer.refresh_out().and_then(|()| peer.refresh_in()),
+            };
+        });
+        outcome
+    }
+
+    /// The addresses and networks of this machine may have changed: `end_at` returns the next hops of the
+    /// end of a session at an address in a VRF, and its connected networks. All peers are checked each
+    /// time: a session that came up since may have used an earlier state than the others.
+    pub fn follow_addresses(
+        &mut self,
+        now: Instant,
+        end_at: impl Fn(SocketAddr, Option<InterfaceName>) -> (LocalNextHops, Vec<Prefix>),
+    ) {
+        for key in self.keys() {
+            self.with_neighbour(now, key, |neighbour, routing, outbox| {
+                if let Some(local) = neighbour.peer.local_address() {
+                    let end = end_at(local, key.vrf);
+                    neighbour.follow_addresses(now, &routing.rib, end, outbox);
+                }
+            });
+        }
+    }
+
+    /// The edge's work for this peer panicked: the peer restarts, as when its own work panics.
+    pub fn start_over(&mut self, now: Instant, key: PeerKey) {
+        let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
+        self.incarnations = self.incarnations.saturating_add(1);
+        let farewell = neighbour.start_over(now, self.seed, self.incarnations);
+        self.outbox.push_for(key, PeerAction::StartedOver(farewell));
+        self.agenda.touch(key);
+        let touched = self.routing.rib.forget(key);
+        self.routing.touched.absorb(touched);
+    }
+
+    /// The next action.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.outbox.pop()
+    }
+
+    /// When [`Event::Tick`] is due; at once, where something happened since the last one.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let earlier = self.startup.deadline(&self.desired);
+        self.agenda.next_deadline().into_iter().chain(earlier).min()
+    }
+
+    /// Whether learned and removed routes are reported, each with its attributes: only for a log level
+    /// that prints them, since a table may be large.
+    pub fn report_routes(&mut self, reports: bool) {
+        self.outbox.reports_routes = reports;
+    }
+
+    /// The routes.
+    pub fn rib(&self) -> &LocRib {
+        &self.routing.rib
+    }
+
+    /// All peers in the order of their keys.
+    pub fn peers(&self) -> impl Iterator<Item = (PeerKey, &Peer)> {
+        self.neighbours.iter().map(|(key, it)| (*key, &it.peer))
+    }
+
+    /// One peer.
+    pub fn peer(&self, key: PeerKey) -> Option<&Peer> {
+        self.neighbours.get(&key).map(|it| &it.peer)
+    }
+
+    pub(super) fn keys(&self) -> Vec<PeerKey> {
+        self.neighbours.keys().copied().collect()
+    }
+
+    /// Runs `work` on one peer, which then has its turn.
+    pub(super) fn with_neighbour(
+        &mut self,
+        now: Instant,
+        key: PeerKey,
+        work: impl FnOnce(&mut Neighbour, &mut Routing, &mut Outbox),
+    ) {
+        if self.neighbours.contains_key(&key) {
+            self.agenda.touch(key);
+            self.run_guarded(now, key, |neighbour, routing, outbox| {
+                work(neighbour, routing, outbox);
+                neighbour.act(now, routing, outbox);
+            });
+        }
+    }
+
+    /// The same inside a turn; `None` if there is no such peer, or if it panicked. A panic ends the
+    /// session of this peer and nothing else.
+    pub(super) fn run_guarded<T>(
+        &mut self,
+        now: Instant,
+        key: PeerKey,
+        work: impl FnOnce(&mut Neighbour, &mut Routing, &mut Outbox) -> T,
+    ) -> Option<T> {
+        let neighbour = self.neighbours.get_mut(&key)?;
+        let (routing, outbox) = (&mut self.routing, &mut self.outbox);
+        let worked = self.guard.run(|| work(neighbour, routing, outbox));
+        if worked.is_none() {
+            self.start_over(now, key);
+        }
+        worked
+    }
+
+    /// Lets every peer act on what is due, until no peer has changes for another.
+    fn tick(&mut self, now: Instant) {
+        self.end_startup(now);
+        self.agenda.wake(now);
+        loop {
+            while let Some(key) = self.agenda.next() {
+                self.act(now, key);
+                if self.acted.insert(key) {
+                    self.unfilled.push_back(key);
+                }
+            }
+            if self.routing.touched.is_empty() {
+                return;
+            }
+            let touched = std::mem::take(&mut self.routing.touched);
+            self.pass_on(now, &touched);
+        }
+    }
+
+    /// Lets one peer act on what is due.
+    fn act(&mut self, now: Instant, key: PeerKey) {
+        self.run_guarded(now, key, |neighbour, routing, outbox| {
+            if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
+                neighbour.peer.handle(now, session::Event::Tick);
+            }
+            neighbour.act(now, routing, outbox);
+        });
+    }
+
+    /// Passes changes of learned routes to the peers that they are advertised to.
+    fn pass_on(&mut self, now: Instant, touched: &Touched) {
+        let told = self.neighbours.iter().filter(|(_, it)| it.peer.passes_on());
+        let told: Vec<PeerKey> = told.map(|(key, _)| *key).collect();
+        for key in told {
+            self.with_neighbour(now, key, |neighbour, routing, _| {
+                neighbour.peer.pass_on(&routing.rib, touched);
+            });
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The view for a client of the backend: a snapshot of all sessions and of the RIB.
+//!
+//! Another part of [`Speaker`]; changes nothing.
+
+use super::guard::Guard;
+use super::speaker::Speaker;
+use fairway_ground::{Instant, Nlri, PeerKey};
+use fairway_seam::{BgpView, LearnedRoute, ViewScope};
+
+impl<G: Guard> Speaker<G> {
+    /// The peer that announced it knows whether it is stale.
+    fn marked_stale(&self, route: LearnedRoute) -> LearnedRoute {
+        let nlri = Nlri { prefix: route.prefix, path_id: route.path.path_id };
+        let neighbour = self.neighbours.get(&route.path.source.key);
+        LearnedRoute { stale: neighbour.is_some_and(|it| it.peer.is_stale(nlri)), ..route }
+    }
+
+    /// The view for `scope`, without what only the edge knows: connections that are not accepted, and BFD.
+    /// The second value lists peers that could not be shown.
+    pub fn view(&self, now: Instant, scope: ViewScope) -> (BgpView, Vec<PeerKey>) {
+        let mut peers = Vec::with_capacity(self.neighbours.len());
+        let mut unshown = Vec::new();
+        for (key, neighbour) in &self.neighbours {
+            match self.guard.run(|| neighbour.peer.view(now, scope)) {
+                Some(mut view) => {
+                    view.is_being_told = neighbour.is_being_told();
+                    peers.push(view);
+                }
+                None => unshown.push(*key),
+            }
+        }
+        let rib = &self.routing.rib;
+        let originated = scope.originated.then(|| rib.originated().cloned().collect());
+        let learned = scope.learned.then(|| {
+            let mark = |route| self.marked_stale(route);
+            rib.learned().map(mark).collect()
+        });
+        let view = BgpView {
+            generation: self.desired.generation,
+            drain: self.desired.drain,
+            peers,
+            listen_ranges: self.ranges.view(),
+            routes: originated.unwrap_or_default(),
+            learned: learned.unwrap_or_default(),
+            prefixes: rib.counts(),
+            changes_told: self.changes_told.clone(),
+            bfd: None,
+            faults: Vec::new(),
+        };
+        (view, unshown)
+    }
+}

@@ -1,0 +1,27 @@
+//! What a client of the backend is shown: the speaker's view, and what only the edge knows.
+//!
+//! Another part of [`CoreTask`]; changes nothing.
+
+use tracing::error;
+
+use super::CoreTask;
+use fairway_seam::{BgpView, ViewScope};
+
+impl CoreTask {
+    pub(super) fn view(&self, scope: ViewScope) -> BgpView {
+        let (mut view, unshown) = self.speaker.view(self.clock.now(), scope);
+        for key in unshown {
+            error!(peer = %key, "internal error: the peer cannot be shown");
+        }
+        for peer in &mut view.peers {
+            let key = peer.config.key;
+            let not_accepted = self.listeners.not_accepted(key);
+            peer.not_accepted = not_accepted.filter(|_| peer.set_aside.is_none());
+            peer.bfd_path = self.bfd_path(key);
+        }
+        for range in &mut view.listen_ranges {
+            range.not_accepted = self.listeners.not_accepted(range.config.key);
+        }
+        view
+    }
+}
