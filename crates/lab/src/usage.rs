@@ -14,8 +14,10 @@ use crate::wait::now;
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     at: Instant,
+    /// Without the pages of its program, which are read from disk again when memory is short, and of which an
+    /// unoptimized build has several times as many.
     pub resident_mebibytes: f64,
-    /// The most since it started, or since [`reset_peak`].
+    /// The most since it started, or since [`reset_peak`]; without the pages of its program, too.
     pub peak_mebibytes: f64,
     pub processor_time: Duration,
     pub descriptors: usize,
@@ -31,6 +33,7 @@ impl Usage {
                 line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
             kibibytes.map(|it| it / 1024.0).with_context(|| format!("no {name} in {status}"))
         };
+        let program = mebibytes("RssFile:")?;
         let stat = fs::read_to_string(place.join("stat")).context("reading its stat")?;
         // The name may hold blanks: count from the bracket that closes it.
         let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
@@ -38,8 +41,8 @@ impl Usage {
         let ticks: u64 = ticks.sum::<Result<u64, _>>().context("processor time in stat")?;
         Ok(Self {
             at: now(),
-            resident_mebibytes: mebibytes("VmRSS:")?,
-            peak_mebibytes: mebibytes("VmHWM:")?,
+            resident_mebibytes: mebibytes("VmRSS:")? - program,
+            peak_mebibytes: mebibytes("VmHWM:")? - program,
             // Linux counts in hundredths of a second towards user space, on every architecture.
             processor_time: Duration::from_millis(ticks * 10),
             descriptors: fs::read_dir(place.join("fd")).context("listing its files")?.count(),
@@ -67,7 +70,7 @@ impl fmt::Display for Usage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "RSS {:.1} MiB, peak {:.1} MiB, {} descriptors",
+            "memory {:.1} MiB, peak {:.1} MiB, {} descriptors",
             self.resident_mebibytes, self.peak_mebibytes, self.descriptors
         )
     }

@@ -28,7 +28,7 @@ const CHANGE_GAP: Duration = Duration::from_secs(1);
 
 /// A fifth of a core for a hundred neighbours that each come back every few seconds.
 const CORES_MAX: f64 = 0.2;
-const PEAK_MEBIBYTES: f64 = 48.0;
+const PEAK_MEBIBYTES: f64 = 40.0;
 /// What may be left of them, at the end, beyond what was there in the middle of the run.
 const GROWTH_MEBIBYTES: f64 = 4.0;
 

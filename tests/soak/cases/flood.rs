@@ -24,9 +24,9 @@ const HEALTHY: u8 = 3;
 const PERIOD: Duration = Duration::from_secs(15);
 
 /// Where nothing is kept, a flood must leave no trace.
-const PEAK_REFUSING_MEBIBYTES: f64 = 48.0;
+const PEAK_REFUSING_MEBIBYTES: f64 = 40.0;
 /// A million routes from one neighbour.
-const PEAK_ACCEPTING_MEBIBYTES: f64 = 384.0;
+const PEAK_ACCEPTING_MEBIBYTES: f64 = 376.0;
 
 const LIMIT: u32 = 10_000;
 

@@ -29,7 +29,7 @@ const CHANGE_GAP: Duration = Duration::from_secs(1);
 /// more; as bytes they would be counted as UPDATEs, of which there may be none.
 const GROWTH_MEBIBYTES: f64 = 24.0;
 /// Text, tree, plan and tables of 50,000 prefixes for four peers.
-const PEAK_MEBIBYTES: f64 = 256.0;
+const PEAK_MEBIBYTES: f64 = 248.0;
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
 
 pub(super) fn run(bench: &Bench) -> Result<()> {

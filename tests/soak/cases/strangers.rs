@@ -28,7 +28,7 @@ const AT_ONCE: usize = 100;
 const RESET_LIMIT: Duration = Duration::from_secs(2);
 
 const HEALTHY: u8 = 5;
-const PEAK_MEBIBYTES: f64 = 32.0;
+const PEAK_MEBIBYTES: f64 = 24.0;
 /// Descriptors beyond those that were open before: accepted sockets that wait for the core, whose
 /// queue has room for 256, and the peer's two slots.
 const DESCRIPTORS_MAX: usize = 256 + 2;
