@@ -172,7 +172,7 @@ impl Copy {
         Command::new("timeout")
             .arg(LIMIT_SECONDS)
             .arg(cargo)
-            .args(["test", "--offline", "--lib", "--no-default-features"])
+            .args(["test", "--offline", "--lib"])
             .args(["-p", "fairway-ground", "-p", "fairway-bgp"])
             .args(arguments)
             .current_dir(&self.directory)

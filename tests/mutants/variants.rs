@@ -398,8 +398,8 @@ pub(crate) const VARIANTS: &[Variant] = &[
     variant(
         "nothing that is due happens in a turn",
         SPEAKER,
-        "                neighbour.peer.handle(now, bgp::Event::Tick);\n",
-        "                let _ = bgp::Event::Tick;\n",
+        "                neighbour.peer.handle(now, session::Event::Tick);\n",
+        "                let _ = session::Event::Tick;\n",
     ),
     variant(
         "a session that came up is told nothing",

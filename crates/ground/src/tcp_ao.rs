@@ -1,6 +1,6 @@
 //! Keys of the TCP Authentication Option (RFC 5925, 5926), and the rules for a list of them.
 //!
-//! Knows no socket: `io::tcp_ao` configures the kernel. `resources` creates the list.
+//! Knows no socket: `tcp_ao` of `fairway-sessions` configures the kernel. `resources` creates the list.
 
 use std::fmt;
 use std::str::FromStr;

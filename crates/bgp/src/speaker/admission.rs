@@ -1,7 +1,7 @@
 //! Which remote addresses may connect, and as which neighbour.
 //!
-//! A table without a socket: made from the desired state. The listeners of `fairway-sessions` read it; the speaker uses
-//! it to determine the range of a neighbour.
+//! A table without a socket: made from the desired state. The listeners of `fairway-sessions` read it; the
+//! speaker uses it to determine the range of a neighbour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
