@@ -204,8 +204,9 @@ docs: ## docs/conformance.md from the annotations of the tests; pages and deploy
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages --test rules
 	$(CARGO) test --locked --test corpus -- --document
 
-sim: ## A million random schedules, a restart before every byte, every order of ten events
-	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib sim:: -- --nocapture
+sim: ## A million random schedules, a hundred thousand worlds in transit, every order of ten events
+	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib sim:: -- --nocapture --skip transit
+	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib transit -- --nocapture
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
 
 mutants: ## Breaks the state machine on purpose: each mistake must be noticed
