@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 
 use lab::suite::{self, Case, Suite};
@@ -120,21 +120,14 @@ impl Copy {
     }
 
     fn path(&self, variant: &Variant) -> PathBuf {
-        self.directory.join("crates/bgp/src").join(variant.file)
+        self.directory.join(variant.path())
     }
 
     /// The file as it is, and with the mistake.
     fn replaced(&self, variant: &Variant) -> Result<(String, String)> {
         let path = self.path(variant);
         let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-        let count = text.matches(variant.right).count();
-        ensure!(
-            count == 1,
-            "{}: its text occurs {count} times in {}, and must once: the source has changed",
-            variant.name,
-            variant.file
-        );
-        let wrong = text.replace(variant.right, variant.wrong);
+        let wrong = variant.plant(&text)?;
         Ok((text, wrong))
     }
 
