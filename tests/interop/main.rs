@@ -56,14 +56,11 @@ fn run(options: Options) -> Result<bool> {
     let squares = CASES.iter().flat_map(|case| {
         RouterKind::ALL.map(|router| Square { case, router, speaker: options.bgp })
     });
-    let is_wanted = |square: &Square| {
-        (names_router || square.speaker.meets(square.router))
-            && (!options.short || square.case.is_short(square.router, square.speaker))
-    };
+    let is_wanted = |square: &Square| names_router || square.speaker.meets(square.router);
     let squares: Vec<Square> = squares.filter(is_wanted).collect();
     let mut suite = Suite::new("interop", options.suite).as_root().threads(THREADS);
     for square in &squares {
-        suite.add(square.to_case());
+        suite.add(square.to_case(options.short));
     }
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;

@@ -24,8 +24,8 @@ pub(crate) struct Square {
 }
 
 impl Square {
-    /// As the suite runs it.
-    pub(crate) fn to_case(self) -> Case {
+    /// As the suite runs it, in its short form or in all of it.
+    pub(crate) fn to_case(self, is_short_form: bool) -> Case {
         let Self { case, router, speaker } = self;
         let run = move |cell: &lab::suite::Cell| {
             let directory = cell.directory.clone();
@@ -34,6 +34,8 @@ impl Square {
         Case::new(case.sentence(), run)
             .at(&[router.word(), router.name()])
             .not_applicable(case.not_applicable(router, speaker))
+            .left_out(is_short_form && !case.is_short(router, speaker))
+            .covered_by((!case.is_short(router, speaker)).then(|| case.covered_by(speaker)))
     }
 }
 

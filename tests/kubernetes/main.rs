@@ -3,7 +3,8 @@
 //! `cargo test --test kubernetes -- [WORD...] [--short] [--required]`.
 //!
 //! The programs of the API server are those that `scripts/kube-apiserver.sh` finds or builds; without
-//! them the cases on the model are run, and the others are reported as skipped.
+//! them the cases on the model are run, and the others are reported as skipped. The short form runs each case
+//! on one API server that is there.
 
 #![allow(
     clippy::indexing_slicing,
@@ -67,15 +68,24 @@ fn run(options: Options) -> Result<bool> {
     let mut suite = Suite::new("kubernetes", options.suite).as_root().several_words(Several::Any);
     let halls = Kind::ALL.map(|kind| Arc::new(Hall::new(kind, assets.clone(), options.long)));
     for case in cases::all() {
-        let on = if options.short { case.on.get(..1).unwrap_or_default() } else { case.on };
-        for hall in halls.iter().filter(|hall| on.contains(&hall.kind)) {
-            hall.numbers.lock().unwrap_or_else(PoisonError::into_inner).push(suite.len());
+        let is_there = |kind: &&Kind| assets.is_some() || !kind.is_real();
+        let first = case.on.iter().find(is_there).or(case.on.first());
+        for hall in halls.iter().filter(|hall| case.on.contains(&hall.kind)) {
+            let is_left_out = options.short && first != Some(&hall.kind);
+            if !is_left_out {
+                hall.numbers.lock().unwrap_or_else(PoisonError::into_inner).push(suite.len());
+            }
             let is_missing = hall.kind.is_real() && assets.is_none();
             let lack = is_missing.then_some("no API server here; `make kubernetes` builds one");
             let (here, act) = (Arc::clone(hall), case.run);
             let run = move |_: &suite::Cell| here.perform(act);
-            let case = Case::new(case.name, run).at(&[hall.kind.word()]);
-            suite.add(case.in_line(hall.kind.word()).not_applicable(lack));
+            let case = Case::new(case.name, run)
+                .at(&[hall.kind.word()])
+                .in_line(hall.kind.word())
+                .not_applicable(lack)
+                .left_out(is_left_out)
+                .covered_by(Some(case.covered_by));
+            suite.add(case);
         }
     }
     let Some(chosen) = suite.choose()? else { return Ok(true) };

@@ -48,7 +48,20 @@ struct Act {
     help: fn(RouterKind) -> Help,
     /// In which ways, and how often; none in the control.
     rounds: Vec<(Way, usize)>,
+    /// The form of the suite that lacks it, and the case that covers it there.
+    lacking: Option<(Form, &'static str)>,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Short,
+    Long,
+}
+
+/// The names of the acts that one form has and the other lacks.
+const ON: &str = "N bit: on";
+const OFF: &str = "N bit: off";
+const MIXED: &str = "N bit: on or off";
 
 fn main() -> ExitCode {
     suite::main("restart", run)
@@ -56,13 +69,16 @@ fn main() -> ExitCode {
 
 /// Whether nothing was lost.
 fn run(options: Options) -> Result<bool> {
-    let acts = acts(options.short, options.rounds);
+    let form = if options.short { Form::Short } else { Form::Long };
+    let acts = acts(if options.short { 1 } else { options.rounds });
     let mut suite = Suite::new("restart", options.suite).as_root().several_words(Several::Any);
     for act in acts {
         let (name, words) = (act.name, act.words);
+        let cover = act.lacking.filter(|(lacks, _)| *lacks == form).map(|(_, cover)| cover);
         // Of two builds, as an upgrade needs them.
         let run = move |cell: &suite::Cell| perform(&act, builds()?, &cell.directory);
-        suite.add(Case::new(name, run).at(words).in_line("one by one"));
+        let case = Case::new(name, run).at(words).in_line("one by one");
+        suite.add(case.left_out(cover.is_some()).covered_by(cover));
     }
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     builds()?;
@@ -90,44 +106,42 @@ fn builds() -> Result<[PathBuf; 2]> {
     Ok([first, second])
 }
 
-fn acts(is_short: bool, count: usize) -> Vec<Act> {
-    let count = if is_short { 1 } else { count };
-    let rounds = |ways: &[Way]| ways.iter().map(|way| (*way, count)).collect();
-    let control = Act {
-        name: "control: no graceful restart, so routes must go",
-        words: &["control"],
-        help: |_| Help::None,
-        rounds: Vec::new(),
-    };
-    let mut acts = if is_short {
-        let help = |kind| match kind {
-            RouterKind::Frr(Release::Bookworm) => Help::Silent,
-            _ => Help::Always,
-        };
-        vec![Act {
-            name: "N bit: on or off",
+/// All of them, `count` restarts in each way.
+fn acts(count: usize) -> Vec<Act> {
+    let rounds = || Way::ALL.iter().map(|way| (*way, count)).collect();
+    vec![
+        Act {
+            name: ON,
+            words: &["on"],
+            help: |_| Help::Always,
+            rounds: rounds(),
+            lacking: Some((Form::Short, MIXED)),
+        },
+        Act {
+            name: OFF,
+            words: &["off"],
+            help: |_| Help::Silent,
+            rounds: rounds(),
+            lacking: Some((Form::Short, MIXED)),
+        },
+        Act {
+            name: MIXED,
             words: &["on", "off"],
-            help,
-            rounds: rounds(&Way::ALL),
-        }]
-    } else {
-        vec![
-            Act {
-                name: "N bit: on",
-                words: &["on"],
-                help: |_| Help::Always,
-                rounds: rounds(&Way::ALL),
+            help: |kind| match kind {
+                RouterKind::Frr(Release::Bookworm) => Help::Silent,
+                _ => Help::Always,
             },
-            Act {
-                name: "N bit: off",
-                words: &["off"],
-                help: |_| Help::Silent,
-                rounds: rounds(&Way::ALL),
-            },
-        ]
-    };
-    acts.push(control);
-    acts
+            rounds: rounds(),
+            lacking: Some((Form::Long, ON)),
+        },
+        Act {
+            name: "control: no graceful restart, so routes must go",
+            words: &["control"],
+            help: |_| Help::None,
+            rounds: Vec::new(),
+            lacking: None,
+        },
+    ]
 }
 
 /// Fails where the routers lost something; in the control, where one of them did not lose all.

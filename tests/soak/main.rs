@@ -45,12 +45,14 @@ fn run(options: Options) -> Result<bool> {
     let is_root = nix::unistd::geteuid().is_root();
     let mut suite = Suite::new("soak", options.suite).several_words(Several::Any);
     let mut needs_root = false;
-    for case in CASES.iter().filter(|case| case.has_short_form || !short) {
+    for case in CASES {
+        let is_left_out = short && case.covered_by.is_some();
         let is_chosen = words.is_empty() || words.iter().any(|word| case.name.contains(word));
-        needs_root |= case.needs_root && is_chosen;
+        needs_root |= case.needs_root && is_chosen && !is_left_out;
         let run =
             move |cell: &suite::Cell| (case.run)(&Bench::set_up(case.name, seed, short, cell)?);
-        suite.add(Case::new(case.name, run).in_line("one by one"));
+        let case = Case::new(case.name, run).covered_by(case.covered_by).left_out(is_left_out);
+        suite.add(case.in_line("one by one"));
     }
     let suite = if needs_root || is_root { suite.as_root() } else { suite };
     let Some(chosen) = suite.choose()? else { return Ok(true) };

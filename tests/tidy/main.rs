@@ -4,7 +4,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)] // What fails here fails the test.
 
+mod mistakes;
 mod modules;
+#[path = "../mutants/variants.rs"]
+mod variants;
 
 use std::collections::BTreeSet;
 use std::fs;

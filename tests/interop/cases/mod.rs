@@ -1,5 +1,5 @@
-//! Which cases are there? The list that the matrix runs, each named by its function's sentence.
-//! A case is written once, for every router.
+//! Which cases are there? The list that the matrix runs, each named by its function's sentence, with what
+//! covers it where the short form leaves it out. A case is written once, for every router.
 
 mod bfd;
 mod bfd_failures;
@@ -28,6 +28,8 @@ use scene::Cell;
 pub(crate) struct Case {
     /// The name of the function, with underscores.
     name: &'static str,
+    /// With FRR as the speaker, the case or the stage that covers it where the short form leaves it out.
+    covered_with_frr: &'static str,
     pub(crate) run: fn(&Cell) -> Result<()>,
 }
 
@@ -59,6 +61,15 @@ impl Case {
             RouterKind::Frr(Release::Trixie) => BFD_OF_FRR.contains(&self.name),
             RouterKind::Bird(Release::Trixie) => true,
             _ => false,
+        }
+    }
+
+    /// What covers it in `make test` with a router with which the short form lacks it.
+    pub(crate) fn covered_by(&self, speaker: SpeakerKind) -> String {
+        match speaker {
+            // By itself, with another router.
+            SpeakerKind::Fairway => self.sentence(),
+            SpeakerKind::Frr(_) => self.covered_with_frr.to_owned(),
         }
     }
 }
@@ -111,6 +122,7 @@ const SHORT_WITH_FRR: &[(&str, RouterKind)] = &[
         RouterKind::Bird(Release::Bookworm),
     ),
     ("received_routes_are_those_that_the_filter_lists", RouterKind::Frr(Release::Bookworm)),
+    ("a_cleared_session_comes_back_and_receives_again", RouterKind::Bird(Release::Trixie)),
     ("bfd_notices_a_cut_cable", RouterKind::Bird(Release::Trixie)),
 ];
 
@@ -239,101 +251,116 @@ const LACKS: &[Lack] = &[
     ),
 ];
 
+// What covers a case with FRR as the speaker, where the short form leaves it out: cases that it has,
+const SESSION: &str = "one ipv4 session carries both families";
+const MOVE: &str = "a changed address moves without a reset";
+const REMOVAL: &str = "a removed peer is told so";
+const COMMUNITIES: &str = "communities arrive as numbers well known large and alias";
+const FILTER: &str = "received routes are those that the filter lists";
+const CLEAR: &str = "a cleared session comes back and receives again";
+const CUT: &str = "bfd notices a cut cable";
+// and stages of `make test`: the lines of each setting in both FRRs, FRR or Fairway that fails, FRR's answers as
+// they were recorded, and the same case where nothing of it depends on the speaker.
+const SETTING: &str = "frr";
+const FAULT: &str = "frr-faults";
+const STATUS: &str = "unit";
+const NATIVE: &str = "interop-short";
+
 macro_rules! cases {
-    ($($module:ident :: $name:ident,)*) => {
-        &[$(Case { name: stringify!($name), run: $module::$name }),*]
+    ($($cover:ident $module:ident :: $name:ident,)*) => {
+        &[$(Case { name: stringify!($name), covered_with_frr: $cover, run: $module::$name }),*]
     };
 }
 
 pub(crate) const CASES: &[Case] = cases![
-    sessions::an_ipv4_session_carries_an_ipv4_route,
-    sessions::an_ipv6_session_carries_an_ipv6_route,
-    sessions::one_ipv4_session_carries_both_families,
-    sessions::both_sides_dial_and_one_session_remains,
-    sessions::only_the_router_dials,
-    sessions::another_port_and_another_source_address,
-    sessions::an_external_session_crosses_a_middle_hop,
-    routes::communities_arrive_as_numbers_well_known_large_and_alias,
-    routes::an_internal_session_carries_the_local_preference,
-    routes::two_thousand_prefixes_arrive_and_leave,
-    passwords::the_same_password_over_ipv4,
-    passwords::the_same_password_from_a_secret_over_ipv6,
-    passwords::a_wrong_password_never_establishes,
-    passwords::a_missing_password_is_added_live,
-    changes::a_removed_service_is_withdrawn,
-    changes::a_changed_address_moves_without_a_reset,
-    changes::a_removed_peer_is_told_so,
-    failures::a_silent_router_runs_into_the_hold_timer,
-    failures::a_restarted_router_gets_its_routes_again,
-    failures::a_restarted_fairway_keeps_its_addresses,
-    failures::a_killed_fairway_keeps_its_addresses,
-    restarts::a_crashed_router_finds_its_routes_when_it_is_back,
-    restarts::a_crashed_router_that_stays_away_loses_its_routes_in_time,
-    restarts::a_restarted_fairway_finds_its_routes_when_it_is_back,
-    restarts::a_fairway_that_stays_away_is_the_last_resort,
-    restarts::a_router_that_stays_away_is_the_last_resort,
-    restarts::a_cleared_session_keeps_the_routes_of_both_sides,
-    restarts::a_removed_peer_leaves_no_stale_route,
-    faults::broken_files_are_named_and_change_nothing,
-    receiving::received_routes_are_those_that_the_filter_lists,
-    receiving::received_routes_need_no_address_of_our_own_in_their_family,
-    receiving::received_routes_follow_a_live_change_of_the_filter,
-    receiving::too_many_received_prefixes_end_the_session_for_a_while,
-    receiving::a_cleared_session_comes_back_and_receives_again,
-    receiving::a_softly_cleared_session_receives_again_without_a_reset,
-    transit::received_routes_travel_on_to_a_second_router,
-    transit::received_routes_keep_their_next_hop_on_the_way_to_an_internal_router,
-    transit::received_routes_marked_no_export_stay_in_the_as,
-    transit::received_routes_of_an_internal_router_reach_no_other_internal_one,
-    neighbours::an_unnumbered_session_carries_both_families,
-    neighbours::an_extended_next_hop_carries_ipv4_over_ipv6,
-    neighbours::ttl_security_joins_direct_neighbours,
-    neighbours::ttl_security_counts_the_hops,
-    neighbours::ttl_security_refuses_a_router_further_away,
-    neighbours::a_passive_peer_waits_for_the_router,
-    neighbours::a_listen_range_accepts_a_router_that_nobody_named,
-    neighbours::a_listen_range_demands_its_password,
-    neighbours::a_listen_range_accepts_no_more_than_its_limit,
-    neighbours::a_dynamic_as_is_any_as_but_ours,
-    neighbours::a_local_as_stands_in_for_our_own,
-    neighbours::a_chosen_next_hop_is_announced,
-    capabilities::several_paths_of_a_router_are_received,
-    capabilities::several_paths_are_sent_to_a_router,
-    capabilities::an_enhanced_refresh_keeps_what_is_said_again,
-    capabilities::roles_that_agree_mark_routes_as_for_customers_only,
-    capabilities::a_route_server_and_its_client_agree,
-    capabilities::roles_that_disagree_never_establish,
-    capabilities::a_strict_role_refuses_a_router_that_says_none,
-    capabilities::a_shut_down_peer_is_told_why,
-    capabilities::a_router_that_shuts_down_says_why,
-    capabilities::a_router_that_takes_no_more_prefixes_says_so,
-    draining::a_drained_node_says_so_then_withdraws_and_comes_back,
-    draining::a_node_that_is_drained_leaves_its_traffic_to_another,
-    draining::a_node_that_is_drained_leaves_its_traffic_to_another_inside_the_as,
-    capabilities::an_advertisement_sets_med_prepends_and_link_bandwidth,
-    bfd::bfd_guards_a_direct_session,
-    bfd::bfd_guards_a_session_over_ipv6,
-    bfd::bfd_crosses_a_middle_hop,
-    bfd::bfd_guards_an_internal_session,
-    bfd::bfd_guards_an_unnumbered_session,
-    bfd::bfd_echo_packets_come_back,
-    bfd::bfd_packets_are_signed,
-    bfd::bfd_packets_are_signed_meticulously,
-    bfd::bfd_packets_with_a_wrong_key_are_not_heard,
-    bfd::bfd_timers_change_without_a_flap,
-    bfd::bfd_that_is_passive_waits_for_the_router,
-    bfd::bfd_speaks_to_a_router_that_waits,
-    bfd::bfd_that_is_taken_down_ends_no_session,
-    bfd::bfd_in_strict_mode_comes_before_the_session,
-    bfd_failures::bfd_notices_a_cut_cable,
-    bfd_failures::bfd_notices_a_cable_cut_towards_the_node,
-    bfd_failures::bfd_notices_a_cable_cut_towards_the_router,
-    bfd_failures::bfd_notices_a_frozen_router,
-    bfd_failures::bfd_finds_a_killed_router_again,
-    bfd_failures::bfd_leaves_the_routes_of_a_crashed_router,
-    bfd_failures::bfd_leaves_the_routes_of_a_frozen_router,
-    bfd_failures::bfd_that_would_outlive_bgp_ends_its_routes,
-    bfd_failures::bfd_lets_a_planned_restart_of_ours_pass,
-    bfd_failures::bfd_lets_a_crash_of_ours_pass_where_the_router_is_told_so,
-    bfd_failures::bfd_that_we_take_away_ends_no_session,
+    SESSION sessions::an_ipv4_session_carries_an_ipv4_route,
+    SESSION sessions::an_ipv6_session_carries_an_ipv6_route,
+    SESSION sessions::one_ipv4_session_carries_both_families,
+    SETTING sessions::both_sides_dial_and_one_session_remains,
+    SETTING sessions::only_the_router_dials,
+    SETTING sessions::another_port_and_another_source_address,
+    SETTING sessions::an_external_session_crosses_a_middle_hop,
+    COMMUNITIES routes::communities_arrive_as_numbers_well_known_large_and_alias,
+    SETTING routes::an_internal_session_carries_the_local_preference,
+    FAULT routes::two_thousand_prefixes_arrive_and_leave,
+    SETTING passwords::the_same_password_over_ipv4,
+    SETTING passwords::the_same_password_from_a_secret_over_ipv6,
+    SETTING passwords::a_wrong_password_never_establishes,
+    SETTING passwords::a_missing_password_is_added_live,
+    MOVE changes::a_removed_service_is_withdrawn,
+    MOVE changes::a_changed_address_moves_without_a_reset,
+    REMOVAL changes::a_removed_peer_is_told_so,
+    SETTING failures::a_silent_router_runs_into_the_hold_timer,
+    CLEAR failures::a_restarted_router_gets_its_routes_again,
+    FAULT failures::a_restarted_fairway_keeps_its_addresses,
+    FAULT failures::a_killed_fairway_keeps_its_addresses,
+    SETTING restarts::a_crashed_router_finds_its_routes_when_it_is_back,
+    SETTING restarts::a_crashed_router_that_stays_away_loses_its_routes_in_time,
+    FAULT restarts::a_restarted_fairway_finds_its_routes_when_it_is_back,
+    FAULT restarts::a_fairway_that_stays_away_is_the_last_resort,
+    SETTING restarts::a_router_that_stays_away_is_the_last_resort,
+    CLEAR restarts::a_cleared_session_keeps_the_routes_of_both_sides,
+    REMOVAL restarts::a_removed_peer_leaves_no_stale_route,
+    NATIVE faults::broken_files_are_named_and_change_nothing,
+    FILTER receiving::received_routes_are_those_that_the_filter_lists,
+    FILTER receiving::received_routes_need_no_address_of_our_own_in_their_family,
+    FILTER receiving::received_routes_follow_a_live_change_of_the_filter,
+    SETTING receiving::too_many_received_prefixes_end_the_session_for_a_while,
+    CLEAR receiving::a_cleared_session_comes_back_and_receives_again,
+    CLEAR receiving::a_softly_cleared_session_receives_again_without_a_reset,
+    SETTING transit::received_routes_travel_on_to_a_second_router,
+    SETTING transit::received_routes_keep_their_next_hop_on_the_way_to_an_internal_router,
+    SETTING transit::received_routes_marked_no_export_stay_in_the_as,
+    SETTING transit::received_routes_of_an_internal_router_reach_no_other_internal_one,
+    SETTING neighbours::an_unnumbered_session_carries_both_families,
+    SETTING neighbours::an_extended_next_hop_carries_ipv4_over_ipv6,
+    SETTING neighbours::ttl_security_joins_direct_neighbours,
+    SETTING neighbours::ttl_security_counts_the_hops,
+    SETTING neighbours::ttl_security_refuses_a_router_further_away,
+    SETTING neighbours::a_passive_peer_waits_for_the_router,
+    SETTING neighbours::a_listen_range_accepts_a_router_that_nobody_named,
+    SETTING neighbours::a_listen_range_demands_its_password,
+    SETTING neighbours::a_listen_range_accepts_no_more_than_its_limit,
+    SETTING neighbours::a_dynamic_as_is_any_as_but_ours,
+    SETTING neighbours::a_local_as_stands_in_for_our_own,
+    SETTING neighbours::a_chosen_next_hop_is_announced,
+    SETTING capabilities::several_paths_of_a_router_are_received,
+    SETTING capabilities::several_paths_are_sent_to_a_router,
+    CLEAR capabilities::an_enhanced_refresh_keeps_what_is_said_again,
+    SETTING capabilities::roles_that_agree_mark_routes_as_for_customers_only,
+    SETTING capabilities::a_route_server_and_its_client_agree,
+    SETTING capabilities::roles_that_disagree_never_establish,
+    SETTING capabilities::a_strict_role_refuses_a_router_that_says_none,
+    SETTING capabilities::a_shut_down_peer_is_told_why,
+    STATUS capabilities::a_router_that_shuts_down_says_why,
+    STATUS capabilities::a_router_that_takes_no_more_prefixes_says_so,
+    SETTING draining::a_drained_node_says_so_then_withdraws_and_comes_back,
+    SETTING draining::a_node_that_is_drained_leaves_its_traffic_to_another,
+    SETTING draining::a_node_that_is_drained_leaves_its_traffic_to_another_inside_the_as,
+    SETTING capabilities::an_advertisement_sets_med_prepends_and_link_bandwidth,
+    CUT bfd::bfd_guards_a_direct_session,
+    CUT bfd::bfd_guards_a_session_over_ipv6,
+    SETTING bfd::bfd_crosses_a_middle_hop,
+    SETTING bfd::bfd_guards_an_internal_session,
+    SETTING bfd::bfd_guards_an_unnumbered_session,
+    SETTING bfd::bfd_echo_packets_come_back,
+    SETTING bfd::bfd_packets_are_signed,
+    SETTING bfd::bfd_packets_are_signed_meticulously,
+    SETTING bfd::bfd_packets_with_a_wrong_key_are_not_heard,
+    SETTING bfd::bfd_timers_change_without_a_flap,
+    SETTING bfd::bfd_that_is_passive_waits_for_the_router,
+    SETTING bfd::bfd_speaks_to_a_router_that_waits,
+    CUT bfd::bfd_that_is_taken_down_ends_no_session,
+    SETTING bfd::bfd_in_strict_mode_comes_before_the_session,
+    CUT bfd_failures::bfd_notices_a_cut_cable,
+    CUT bfd_failures::bfd_notices_a_cable_cut_towards_the_node,
+    CUT bfd_failures::bfd_notices_a_cable_cut_towards_the_router,
+    CUT bfd_failures::bfd_notices_a_frozen_router,
+    CUT bfd_failures::bfd_finds_a_killed_router_again,
+    CUT bfd_failures::bfd_leaves_the_routes_of_a_crashed_router,
+    CUT bfd_failures::bfd_leaves_the_routes_of_a_frozen_router,
+    CUT bfd_failures::bfd_that_would_outlive_bgp_ends_its_routes,
+    FAULT bfd_failures::bfd_lets_a_planned_restart_of_ours_pass,
+    FAULT bfd_failures::bfd_lets_a_crash_of_ours_pass_where_the_router_is_told_so,
+    CUT bfd_failures::bfd_that_we_take_away_ends_no_session,
 ];

@@ -26,6 +26,8 @@ pub struct Case {
     pub(super) source: String,
     pub(super) line: Option<String>,
     pub(super) not_applicable: Option<String>,
+    pub(super) left_out: bool,
+    pub(super) covered_by: Option<String>,
     pub(super) number: usize,
     pub(super) run: Run,
 }
@@ -41,6 +43,8 @@ impl Case {
             source: String::new(),
             line: None,
             not_applicable: None,
+            left_out: false,
+            covered_by: None,
             number: 0,
             run: Box::new(run),
         }
@@ -68,6 +72,19 @@ impl Case {
     /// It does not apply here, and is not run.
     pub fn not_applicable(mut self, reason: Option<impl Into<String>>) -> Self {
         self.not_applicable = reason.map(Into::into);
+        self
+    }
+
+    /// The short form of the suite leaves it out, and this is that form. Such a case needs `covered_by`.
+    pub fn left_out(mut self, is_left_out: bool) -> Self {
+        self.left_out = is_left_out;
+        self
+    }
+
+    /// What notices, in `make test`, most of what it would: the name of a case that is not left out (its own,
+    /// where that runs at another place), or of a stage there.
+    pub fn covered_by(mut self, cover: Option<impl Into<String>>) -> Self {
+        self.covered_by = cover.map(Into::into);
         self
     }
 

@@ -5,6 +5,7 @@
 //! Knows neither routers nor daemons. Used by `main` of every suite.
 
 mod case;
+mod cover;
 mod options;
 mod selection;
 
@@ -20,6 +21,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::make_directory;
 use crate::process::tail;
+use crate::tiers::{TEST, Tiers};
 use crate::wait::{end_on_signals, exit_code, is_interrupted, now};
 pub use case::{Case, Cell};
 use case::{Line, logs_below};
@@ -135,9 +137,14 @@ impl Suite {
     }
 
     /// The cases that the command line chooses; None when it asks for their list alone, which is printed
-    /// then. Fails where the machine lacks what the suite needs.
+    /// then. Fails where a case that is left out is not covered, and where the machine lacks what the suite
+    /// needs.
     pub fn choose(self) -> Result<Option<Chosen>> {
         let Self { name, options, several, threads, needs_root, is_chain, cases } = self;
+        let stages = stages_of_make_test(&cases)?;
+        let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
+        let faults = cover::faults(&cases, &stages);
+        ensure!(faults.is_empty(), "what covers a case:\n{}", faults.join("\n"));
         let cases = selection::select(cases, &options, several, is_chain);
         ensure!(!cases.is_empty(), "no case matches {:?}; see --list", options.words());
         if options.is_list() {
@@ -218,6 +225,16 @@ impl Chosen {
         report.print_summary(self.name, &names);
         Ok(report)
     }
+}
+
+/// The names of the stages that cover what a suite leaves out; none where nothing names what covers it, so
+/// that such a suite runs without the file.
+fn stages_of_make_test(cases: &[Case]) -> Result<Vec<String>> {
+    if cases.iter().all(|case| case.covered_by.is_none()) {
+        return Ok(Vec::new());
+    }
+    let tiers = Tiers::read(&crate::checkout())?;
+    Ok(tiers.stages_of(TEST).into_iter().map(|stage| stage.name.clone()).collect())
 }
 
 fn completion(outcome: Outcome) -> Result<Completion, Failed> {

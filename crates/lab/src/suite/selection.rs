@@ -1,5 +1,5 @@
 //! Which cases do the words of a command line choose? Words that name places choose among places, all
-//! others among names. Pure. Used by `Suite`.
+//! others among names; what the short form leaves out is never chosen. Pure. Used by `Suite`.
 
 use super::case::Case;
 use super::options::Options;
@@ -39,7 +39,10 @@ pub(super) fn select(
             Several::All | Several::Any => words.iter().any(has),
         };
         let is_there = places.is_empty() || places.iter().any(|place| case.places.contains(*place));
-        has_words && is_there && !skipped.iter().any(|word| title.contains(word.as_str()))
+        !case.left_out
+            && has_words
+            && is_there
+            && !skipped.iter().any(|word| title.contains(word.as_str()))
     };
     let last = cases.iter().rposition(is_chosen);
     let is_wanted: Vec<bool> = cases
@@ -98,6 +101,15 @@ mod tests {
     fn a_word_of_the_source_chooses_and_one_to_skip_leaves_out() {
         assert_eq!(chosen("5925", Several::All, false), [3]);
         assert_eq!(chosen("--skip routes", Several::All, false), [3]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_not_chosen_and_keeps_its_number() {
+        let suite = Line::parse_from(["suite"]).suite;
+        let case = |name: &str| Case::new(name, |_| Ok(()));
+        let cases = vec![case("routes come").left_out(true), case("routes go")];
+        let chosen = select(cases, &suite, Several::All, false);
+        assert_eq!(chosen.iter().map(|case| case.number).collect::<Vec<_>>(), [1]);
     }
 
     #[test]
