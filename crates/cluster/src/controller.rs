@@ -182,7 +182,7 @@ impl ControllerCore {
             WrittenKind::Service => {
                 self.writes.end(now, name, reply);
                 match reply {
-                    WriteReply::Done => self.written(now, name),
+                    WriteReply::Done => self.written(name),
                     WriteReply::Conflict | WriteReply::Missing => self.events.forget(name),
                     WriteReply::Failed => {} // It may have been written: the watch shows that.
                 }
@@ -264,11 +264,6 @@ impl ControllerCore {
     /// The index of the objects in force.
     pub fn index(&self) -> &ClusterIndex {
         self.belief.index()
-    }
-
-    /// How many Events were dropped because there were too many at a time.
-    pub fn events_left_out(&self) -> u64 {
-        self.events.left_out()
     }
 
     /// The outcome of each Service; `None` while another controller leads.
@@ -393,13 +388,13 @@ impl ControllerCore {
             && let Some(name) = self.dirty.pop_first()
         {
             let Some(seen) = self.belief.last_seen(Kind::Service, &name) else { continue };
-            let Some(wish) = self.wanted(now, &name, &seen) else {
+            let Some(wish) = self.wanted(&name, &seen) else {
                 self.events.forget(&name);
                 continue;
             };
             let Some(patch) = wish.patch(&seen, self.epoch_seconds(now)) else {
                 if self.events.is_so(&name, &wish) {
-                    self.written(now, &name);
+                    self.written(&name);
                 }
                 continue;
             };
@@ -423,29 +418,28 @@ impl ControllerCore {
     }
 
     /// The Service has the desired status.
-    fn written(&mut self, now: Instant, name: &ObjectName) {
-        self.events.written(now, name);
+    fn written(&mut self, name: &ObjectName) {
+        self.events.written(name);
         if let Some(tenure) = &mut self.tenure {
             tenure.forget_why(name);
         }
     }
 
     /// The desired status of the Service; `None` if it is undecided.
-    fn wanted(&mut self, now: Instant, name: &ObjectName, seen: &Value) -> Option<Wish> {
+    fn wanted(&mut self, name: &ObjectName, seen: &Value) -> Option<Wish> {
         let tenure = self.tenure.as_ref()?;
         let class = self.settings.load_balancer_class.as_deref();
         let as_seen = Wish::as_seen(seen);
         if !self.belief.is_in_force(Kind::Service, name) && is_to_be_served(seen, class) {
             // A faulty Service keeps what it has.
-            return Some(Wish {
-                lack: Lack::of_broken(self.belief.faults_of_service(name)).into(),
-                ..as_seen
-            });
+            let faults = self.belief.faults_of_service(name);
+            let lack = Lack::of_broken(name, faults, !as_seen.addresses.is_empty()).into();
+            return Some(Wish { lack, ..as_seen });
         }
         let Some(outcome) = tenure.outcomes().get(name) else {
             return was_ours(seen).then(Wish::default);
         };
-        self.events.warn_of_old_names(now, name, seen);
+        self.events.warn_of_old_names(name, seen);
         let lack: Said = outcome.reason.as_ref().and_then(|it| Lack::of(name, it)).into();
         if outcome.is_unchecked() {
             // The loss of a pool is far more often an accident than intended.

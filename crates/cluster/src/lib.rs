@@ -17,6 +17,7 @@ mod budget;
 mod claims;
 mod configuration_state;
 mod controller;
+mod event_queue;
 mod in_force;
 mod lease;
 mod object_text;
@@ -40,6 +41,7 @@ pub use controller::{
     ADDRESS_CONDITION, CONTROLLER_KINDS, ControllerAction, ControllerCore, ControllerSettings,
     POOL_ANNOTATION, WITHDRAWAL_BOUND,
 };
+pub use event_queue::{EventQueue, QueuedEvent};
 pub use in_force::InForce;
 pub use lease::{
     LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE, WRITE_TIMEOUT,

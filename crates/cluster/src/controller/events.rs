@@ -1,4 +1,4 @@
-//! The Events about Services, and their rate limit.
+//! The Events about Services.
 //!
 //! An Event reports a completed write: it is held until the write has succeeded. So no Event is posted twice,
 //! whichever controller leads. Knows no reason; the controller owns one.
@@ -7,43 +7,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use fairway_allocator::Reason;
-use fairway_ground::Instant;
 use fairway_model::{Kind, ObjectName};
 use serde_json::Value;
 
 use super::lack::MESSAGE_BYTES_MAX;
 use super::service_status::{Said, Wish, old_annotations, was_ours};
-use crate::budget::Budget;
 use crate::claims::status_addresses;
 use crate::write::{EventRecord, shortened};
 
-/// The burst.
-const BURST: u32 = 50;
-/// The rate per second after that. An API server keeps each Event for an hour.
-const PER_SECOND: u32 = 5;
-
 /// The Events to post.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Events {
     /// The content of each write in progress, and the Events to post after it.
     waiting: BTreeMap<ObjectName, (Wish, Vec<EventRecord>)>,
     due: VecDeque<EventRecord>,
-    budget: Budget,
-    left_out: u64,
     /// The Services that were warned of old annotations.
     warned: BTreeSet<ObjectName>,
-}
-
-impl Default for Events {
-    fn default() -> Self {
-        Self {
-            waiting: BTreeMap::new(),
-            due: VecDeque::new(),
-            budget: Budget::new(BURST, PER_SECOND),
-            left_out: 0,
-            warned: BTreeSet::new(),
-        }
-    }
 }
 
 impl Events {
@@ -60,9 +39,9 @@ impl Events {
     }
 
     /// The last write of `name` has succeeded.
-    pub(super) fn written(&mut self, now: Instant, name: &ObjectName) {
+    pub(super) fn written(&mut self, name: &ObjectName) {
         let (_, events) = self.waiting.remove(name).unwrap_or_default();
-        events.into_iter().for_each(|event| self.say(now, event));
+        self.due.extend(events);
     }
 
     /// The last write of `name` has failed, or its purpose is no longer known.
@@ -92,30 +71,17 @@ impl Events {
     }
 
     /// Warns once of annotations that have newer names.
-    pub(super) fn warn_of_old_names(&mut self, now: Instant, name: &ObjectName, seen: &Value) {
+    pub(super) fn warn_of_old_names(&mut self, name: &ObjectName, seen: &Value) {
         let old: Vec<&str> = old_annotations(seen).collect();
         if !old.is_empty() && self.warned.insert(name.clone()) {
             let message = format!("Service uses deprecated annotation {}", old.join(", "));
-            self.say(now, record(name, seen, true, "deprecatedAnnotation", message));
+            self.due.push_back(record(name, seen, true, "deprecatedAnnotation", message));
         }
     }
 
     /// The next Event to post.
     pub(super) fn next(&mut self) -> Option<EventRecord> {
         self.due.pop_front()
-    }
-
-    /// How many were dropped since the start.
-    pub(super) fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
-    fn say(&mut self, now: Instant, event: EventRecord) {
-        if self.budget.take(now) {
-            self.due.push_back(event);
-        } else {
-            self.left_out = self.left_out.saturating_add(1);
-        }
     }
 }
 

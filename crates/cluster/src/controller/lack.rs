@@ -51,8 +51,13 @@ impl Lack {
         }
     }
 
-    /// The text for the faults of an object that cannot be used.
-    pub(super) fn of_broken(findings: &[Finding]) -> Option<Self> {
+    /// The text for the faults of an object that cannot be used. MetalLB has one word for a Service that has
+    /// addresses and another for one that waits for them.
+    pub(super) fn of_broken(
+        name: &ObjectName,
+        findings: &[Finding],
+        has_address: bool,
+    ) -> Option<Self> {
         let faults: Vec<&Finding> = findings.iter().filter(|it| it.is_fault()).collect();
         let text = |fault: &&Finding| match &fault.field {
             Some(field) => format!("{field}: {}", fault.message),
@@ -66,9 +71,14 @@ impl Lack {
             first if asks(first) => "invalid requested loadbalancer IPs",
             _ => "the Service is not valid",
         };
-        let message = format!("{what}: {}", texts.join("; "));
-        let message = shortened(message, MESSAGE_BYTES_MAX);
-        Some(Self { reason: "LoadBalancerFailed", message })
+        let faults = format!("{what}: {}", texts.join("; "));
+        let (reason, message) = match has_address {
+            true => ("LoadBalancerFailed", faults),
+            false => {
+                ("AllocationFailed", format!("Failed to allocate IP for \"{name}\": {faults}"))
+            }
+        };
+        Some(Self { reason, message: shortened(message, MESSAGE_BYTES_MAX) })
     }
 
     /// Whether its event is a warning.

@@ -148,6 +148,9 @@ fn a_service_that_cannot_be_read_keeps_what_it_has_and_is_told_why() {
     let first = "default/a Warning LoadBalancerFailed: invalid requested loadbalancer IPs: \
                  metadata.annotations[metallb.io/loadBalancerIPs]: ";
     assert!(said[0].starts_with(first), "{said:?}");
+    let second = "default/new Warning AllocationFailed: Failed to allocate IP for \"default/new\": \
+                  invalid requested loadbalancer IPs: ";
+    assert!(said[1].starts_with(second), "{said:?}");
     assert_eq!(lab.condition("a").unwrap()["status"], json!("True"));
     assert_eq!(lab.condition("new").unwrap()["status"], json!("False"));
     assert_eq!(lab.condition("of-another"), None);

@@ -1,25 +1,17 @@
 //! Events about changes: a Service is announced from this node, the node leaves or returns to service.
 //!
 //! Transitions only. A Service stays announced while a session is down for a moment: its announcement starts
-//! and ends with the plan. What an earlier run reported is no news either. Events beyond a bound are counted
-//! and not posted: each is an object for an hour.
+//! and ends with the plan. What an earlier run reported is no news either.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use fairway_ground::{Instant, Utc};
+use fairway_ground::Utc;
 use fairway_model::{Kind, ObjectName};
 use fairway_node::drain::DrainStatus;
 use fairway_seam::DrainState;
 
 use super::ReportFacts;
-use crate::budget::Budget;
 use crate::write::EventRecord;
-
-/// Events in a burst, and per second.
-const BURST: u32 = 50;
-const EVENTS_PER_SECOND: u32 = 5;
-/// Events that wait to be fetched: the edge does that at once.
-const WAITING_MAX: usize = 64;
 
 /// The phase of the node that was reported last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +32,6 @@ pub(super) struct AnnouncementEvents {
     unheard: Option<BTreeMap<ObjectName, String>>,
     phase: Phase,
     events: VecDeque<EventRecord>,
-    budget: Budget,
-    dropped: u64,
 }
 
 impl AnnouncementEvents {
@@ -52,8 +42,6 @@ impl AnnouncementEvents {
             unheard: Some(BTreeMap::new()),
             phase: Phase::InService,
             events: VecDeque::new(),
-            budget: Budget::new(BURST, EVENTS_PER_SECOND),
-            dropped: 0,
         }
     }
 
@@ -65,22 +53,17 @@ impl AnnouncementEvents {
         !self.events.is_empty()
     }
 
-    pub(super) fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
     /// These Services were announced before this process started.
-    pub(super) fn remember(&mut self, now: Instant, services: impl Iterator<Item = ObjectName>) {
+    pub(super) fn remember(&mut self, services: impl Iterator<Item = ObjectName>) {
         self.services.extend(services.map(|name| (name, None)));
         for (name, uid) in self.unheard.take().unwrap_or_default() {
-            self.begins(now, name, uid);
+            self.begins(name, uid);
         }
     }
 
     /// Routers have routes for these Services.
     pub(super) fn follow_services<T>(
         &mut self,
-        now: Instant,
         facts: &ReportFacts<'_>,
         told: &BTreeMap<&ObjectName, T>,
     ) {
@@ -102,22 +85,22 @@ impl AnnouncementEvents {
             if !self.services.contains_key(*name)
                 && let Some(uid) = (facts.service_uid)(name)
             {
-                self.begins(now, (*name).clone(), uid);
+                self.begins((*name).clone(), uid);
             }
         }
     }
 
-    fn begins(&mut self, now: Instant, name: ObjectName, uid: String) {
+    fn begins(&mut self, name: ObjectName, uid: String) {
         if self.services.contains_key(&name) {
             return;
         }
         self.services.insert(name.clone(), Some(uid.clone()));
         let message = format!("announcing from node {:?} with protocol \"bgp\"", self.node);
-        self.post(now, Kind::Service, name, uid, "nodeAssigned", message);
+        self.post(Kind::Service, name, uid, "nodeAssigned", message);
     }
 
     /// The drain state of the node. It counts as drained once the withdrawal is sent to every session.
-    pub(super) fn follow_drain(&mut self, now: Instant, facts: &ReportFacts<'_>) {
+    pub(super) fn follow_drain(&mut self, facts: &ReportFacts<'_>) {
         let is_told = facts.bgp.drain == DrainState::Drained
             && !facts.bgp.peers.iter().any(|it| it.is_being_told || !it.advertised.is_empty());
         let (phase, reason, message) = match facts.drain {
@@ -141,22 +124,17 @@ impl AnnouncementEvents {
         let Some(uid) = facts.node_uid.filter(|_| phase != self.phase) else { return };
         self.phase = phase;
         let name = ObjectName::new("", &self.node);
-        self.post(now, Kind::Node, name, uid.to_owned(), reason, message);
+        self.post(Kind::Node, name, uid.to_owned(), reason, message);
     }
 
     fn post(
         &mut self,
-        now: Instant,
         kind: Kind,
         name: ObjectName,
         uid: String,
         reason: &'static str,
         message: String,
     ) {
-        if self.events.len() >= WAITING_MAX || !self.budget.take(now) {
-            self.dropped = self.dropped.saturating_add(1);
-            return;
-        }
         let event = EventRecord { kind, name, uid, is_warning: false, reason, message };
         self.events.push_back(event);
     }

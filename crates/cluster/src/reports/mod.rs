@@ -199,12 +199,12 @@ impl Reports {
 
     /// Handles the current facts.
     pub fn follow(&mut self, now: Moment, facts: &ReportFacts<'_>) {
-        self.announced.follow_drain(now.monotonic, facts);
+        self.announced.follow_drain(facts);
         if !facts.is_synced {
             return;
         }
         let services = told::services(facts);
-        self.announced.follow_services(now.monotonic, facts, &services);
+        self.announced.follow_services(facts, &services);
         let wanted = self.writer.wanted(facts, services, now.epoch_seconds);
         let before = self.wanted.replace(wanted).unwrap_or_default();
         let wanted = self.wanted.as_ref();
@@ -221,7 +221,7 @@ impl Reports {
             let is_first = !self.stored.is_known(kind);
             self.stored.replace(kind, self.writer.read(kind, objects));
             if is_first && kind == WrittenKind::ServiceBgpStatus {
-                self.announced.remember(now, self.stored.services());
+                self.announced.remember(self.stored.services());
             }
         }
         self.stored.listing(kind).answered(now, reply != ListReply::Failed);
@@ -308,11 +308,6 @@ impl Reports {
         let has_work = !(self.few.order.is_empty() && self.many.order.is_empty());
         let write = (has_work && self.has_room()).then(|| self.may_write_at(now));
         lists.chain(postponed).chain(write).min()
-    }
-
-    /// Events that were not posted because there were too many at once.
-    pub fn events_left_out(&self) -> u64 {
-        self.announced.dropped()
     }
 
     fn answered(&mut self) {

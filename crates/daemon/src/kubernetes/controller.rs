@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::api::{Api, ConnectError, ConnectionOptions};
-use super::event::{EventSource, Events, LeftOut};
+use super::event::{EventSource, Events};
 use super::lease::{LeaseAnswer, LeaseEdge};
 use super::reading::{News, Reading};
 use super::webhook::{Webhook, WebhookOptions};
@@ -64,7 +64,6 @@ struct Controller {
     lease: LeaseEdge,
     lease_tell: mpsc::Sender<LeaseAnswer>,
     events: Events,
-    left_out: LeftOut,
     webhook: Webhook,
     was_leading: bool,
     /// The findings at the last query.
@@ -110,7 +109,6 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         lease: LeaseEdge::new(api.clone()),
         lease_tell,
         events: Events::start(api, source),
-        left_out: LeftOut::default(),
         webhook,
         was_leading: false,
         findings: Vec::new(),
@@ -170,7 +168,6 @@ impl Controller {
                 }
             }
         }
-        self.left_out.note(self.now(), self.core.events_left_out());
         if self.core.is_synced() {
             self.reading.counters().loaded();
         }

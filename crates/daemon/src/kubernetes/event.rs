@@ -1,24 +1,28 @@
 //! Posts Events, one after another, without blocking the loops.
 //!
-//! Knows no reason and no text: the cores have those. An Event that cannot be posted is dropped, as usual in
-//! Kubernetes; that is logged.
+//! Knows no reason and no text: the cores have those; the queue knows their pace. An Event that the API server
+//! refuses is dropped and logged. One without an answer is posted again, and those behind it wait.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fairway_cluster::EventRecord;
-use fairway_ground::{Instant, Utc};
+use fairway_cluster::{EventQueue, EventRecord, QueuedEvent};
+use fairway_ground::Utc;
 use http::Method;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
-use super::api::Api;
+use super::api::{Api, Problem};
 use super::resource::{EVENT, Resource};
+use crate::host::Clock;
 
-/// Events in the queue; cores limit their rate, so more are queued only while the API server is unreachable.
-const EVENTS_MAX: usize = 256;
-/// An Event that takes longer is dropped.
+/// A request without an answer in this time has failed.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often an Event is posted until there is an answer, and the pause between two attempts: client-go's.
+const ATTEMPTS_MAX: usize = 12;
+const ATTEMPT_PAUSE: Duration = Duration::from_secs(10);
 /// How often dropped Events are logged.
 const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(60);
 /// The namespace of Events about objects without a namespace.
@@ -33,55 +37,107 @@ pub(super) struct EventSource {
     pub(super) instance: String,
 }
 
-/// The sender of Events. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct Events(mpsc::Sender<(EventRecord, u64)>);
+/// The Events to post. Dropping it ends the task that posts them.
+pub(super) struct Events {
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+/// What the loop adds to and the task takes from.
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<EventQueue>,
+    added: Notify,
+}
+
+impl Shared {
+    /// Holds the queue for a moment, never across an await.
+    fn queue(&self) -> MutexGuard<'_, EventQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Events {
-    /// Starts the task that posts them; it ends when all senders are dropped.
+    /// Starts the task.
     pub(super) fn start(api: Api, source: EventSource) -> Self {
-        let (tell, mut waiting) = mpsc::channel(EVENTS_MAX);
-        tokio::spawn(async move {
-            let mut number = 0_u64;
-            while let Some((record, epoch_seconds)) = waiting.recv().await {
-                number = number.wrapping_add(1);
-                let namespace = namespace_of(&record).to_owned();
-                let body = document(&record, &source, epoch_seconds, number);
-                let path = EVENT.in_namespace(&namespace);
-                let posted = api.send(Method::POST, &path, "application/json", &body, POST_TIMEOUT);
-                if let Err(problem) = posted.await {
-                    debug!(reason = record.reason, "cannot post an Event: {problem}");
-                }
-            }
-        });
-        Self(tell)
+        let shared = Arc::<Shared>::default();
+        let clock = Clock::start();
+        let poster = Poster { api, source, clock, shared: Arc::clone(&shared), number: 0 };
+        let task = tokio::spawn(poster.run()).abort_handle();
+        Self { shared, task }
     }
 
     /// Queues an Event. Returns at once. `epoch_seconds` is Unix time.
     pub(super) fn post(&self, record: EventRecord, epoch_seconds: u64) {
-        if let Err(error) = self.0.try_send((record, epoch_seconds)) {
-            let (record, _) = error.into_inner();
-            warn!(object = %record.name, reason = record.reason, "Event dropped: queue is full");
-        }
+        self.shared.queue().push(record, epoch_seconds);
+        self.shared.added.notify_one();
     }
 }
 
-/// Logs how many Events the cores dropped because there were too many at once: at most once a minute, since
-/// they come in bursts.
-#[derive(Debug, Default)]
-pub(super) struct LeftOut {
-    said: u64,
-    not_before: Instant,
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
-impl LeftOut {
-    /// The total since the start.
-    pub(super) fn note(&mut self, now: Instant, total: u64) {
-        if total > self.said && now >= self.not_before {
-            warn!(events = total, "Events dropped since the start: too many at once");
-            (self.said, self.not_before) = (total, now + LEFT_OUT_INTERVAL);
+/// The task.
+struct Poster {
+    api: Api,
+    source: EventSource,
+    clock: Clock,
+    shared: Arc<Shared>,
+    /// How many it has posted.
+    number: u64,
+}
+
+impl Poster {
+    async fn run(mut self) {
+        let (mut said, mut not_before) = (0, self.clock.now().monotonic);
+        loop {
+            let now = self.clock.now().monotonic;
+            let (next, deadline, left_out) = {
+                let mut queue = self.shared.queue();
+                (queue.next(now), queue.next_deadline(now), queue.left_out())
+            };
+            if left_out > said && now >= not_before {
+                warn!(events = left_out, "Events dropped since the start: too many at once");
+                (said, not_before) = (left_out, now + LEFT_OUT_INTERVAL);
+            }
+            match next {
+                Some(event) => self.post(&event).await,
+                None => tokio::select! {
+                    () = self.clock.wait_until(deadline) => {}
+                    () = self.shared.added.notified() => {}
+                },
+            }
         }
     }
+
+    /// Until the API server has answered, or for two or three minutes.
+    async fn post(&mut self, event: &QueuedEvent) {
+        self.number = self.number.wrapping_add(1);
+        let named_at = self.clock.now().epoch_seconds;
+        let body = document(event, &self.source, named_at, self.number);
+        let path = EVENT.in_namespace(namespace_of(&event.record));
+        for _ in 0..ATTEMPTS_MAX {
+            let posted =
+                self.api.send(Method::POST, &path, "application/json", &body, POST_TIMEOUT).await;
+            let Err(problem) = posted else { return };
+            let (object, reason) = (&event.record.name, event.record.reason);
+            if !is_passing(&problem) {
+                debug!(%object, reason, "Event refused: {problem}");
+                return;
+            }
+            debug!(%object, reason, "cannot post an Event, trying again: {problem}");
+            tokio::time::sleep(ATTEMPT_PAUSE).await;
+        }
+        warn!(object = %event.record.name, reason = event.record.reason, "Event dropped: no answer");
+    }
+}
+
+/// Whether the same Event may be posted later: there was no answer, or the server is overloaded.
+fn is_passing(problem: &Problem) -> bool {
+    problem.code.is_none_or(|code| code == 429 || code >= 500)
 }
 
 fn namespace_of(record: &EventRecord) -> &str {
@@ -91,16 +147,17 @@ fn namespace_of(record: &EventRecord) -> &str {
     }
 }
 
-fn document(record: &EventRecord, source: &EventSource, now: u64, number: u64) -> Value {
+/// `named_at` is Unix time; with `number` it makes the name unique.
+fn document(event: &QueuedEvent, source: &EventSource, named_at: u64, number: u64) -> Value {
+    let QueuedEvent { record, first_epoch_seconds, last_epoch_seconds, count } = event;
     let EventRecord { kind, name, uid, is_warning, reason, message } = record;
     let resource = Resource::read(*kind);
-    let time = Utc(now).rfc3339();
     json!({
         "apiVersion": EVENT.api_version,
         "kind": EVENT.kind,
         "metadata": {
             // As client-go builds them: unique within this second.
-            "name": format!("{}.{:08x}{:08x}", name.name, now, number),
+            "name": format!("{}.{named_at:08x}{number:08x}", name.name),
             "namespace": namespace_of(record),
         },
         "involvedObject": {
@@ -113,9 +170,9 @@ fn document(record: &EventRecord, source: &EventSource, now: u64, number: u64) -
         "reason": reason,
         "message": message,
         "type": if *is_warning { "Warning" } else { "Normal" },
-        "firstTimestamp": time,
-        "lastTimestamp": time,
-        "count": 1,
+        "firstTimestamp": Utc(*first_epoch_seconds).rfc3339(),
+        "lastTimestamp": Utc(*last_epoch_seconds).rfc3339(),
+        "count": count,
         "source": {"component": source.component, "host": source.instance},
         "reportingComponent": source.component,
         "reportingInstance": source.instance,
@@ -139,13 +196,21 @@ mod tests {
             message: "no available IPs".to_owned(),
         };
         let source = EventSource { component: "fairway-controller", instance: "pod-1".to_owned() };
-        let event = document(&record, &source, 1_795_192_683, 7);
+        let queued = QueuedEvent {
+            record,
+            first_epoch_seconds: 1_795_192_680,
+            last_epoch_seconds: 1_795_192_683,
+            count: 3,
+        };
+        let event = document(&queued, &source, 1_795_192_700, 7);
         let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap();
         assert_eq!(text("/metadata/namespace"), "shop");
         assert_eq!(text("/involvedObject/uid"), "u-1");
         assert_eq!(text("/type"), "Warning");
         assert_eq!(text("/source/component"), "fairway-controller");
+        assert_eq!(text("/firstTimestamp"), "2026-11-20T16:38:00Z");
         assert_eq!(text("/lastTimestamp"), "2026-11-20T16:38:03Z");
+        assert_eq!(event["count"], 3);
     }
 
     #[test]
@@ -159,5 +224,12 @@ mod tests {
             message: String::new(),
         };
         assert_eq!(namespace_of(&record), "default");
+    }
+
+    #[test]
+    fn an_event_is_posted_again_only_where_that_can_help() {
+        let is_passing = |code| is_passing(&Problem { code, message: String::new() });
+        assert!(is_passing(None) && is_passing(Some(429)) && is_passing(Some(503)));
+        assert!(!is_passing(Some(403)) && !is_passing(Some(404)), "its namespace is going away");
     }
 }

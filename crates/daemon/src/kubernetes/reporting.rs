@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use super::api::{Api, Page, Problem};
-use super::event::{EventSource, Events, LeftOut};
+use super::event::{EventSource, Events};
 use super::resource::Resource;
 use super::writing::{Writing, Written};
 use crate::metrics::ApiVerb;
@@ -60,7 +60,6 @@ pub(super) struct Reporting {
     is_look_wanted: bool,
     is_looking: bool,
     look_not_before: Instant,
-    left_out: LeftOut,
 }
 
 impl Reporting {
@@ -85,7 +84,6 @@ impl Reporting {
             is_look_wanted: false,
             is_looking: false,
             look_not_before: Instant::now(),
-            left_out: LeftOut::default(),
         };
         (reporting, ReportingInbox { views, lists, written })
     }
@@ -154,7 +152,6 @@ impl Reporting {
                 ReportsAction::Event(record) => self.events.post(record, now.epoch_seconds),
             }
         }
-        self.left_out.note(now.monotonic, self.reports.events_left_out());
     }
 
     pub(super) fn next_deadline(&self, now: Time) -> Option<Time> {

@@ -17,8 +17,6 @@ fn five_thousand_services_cost_one_write_each() {
     assert_eq!(lab.written(WrittenKind::Service).len(), SERVICES);
     assert!(lab.written(WrittenKind::IpAddressPool).len() <= 5);
     // Polled once for each write and event, and a few times for other actions.
-    assert!(lab.polls - polls < 2 * SERVICES, "{}", lab.polls - polls);
-    let said = lab.said().len();
-    assert!((50..=80).contains(&said), "{said} events in five seconds");
-    assert_eq!(lab.core.events_left_out(), (SERVICES - said) as u64);
+    assert!(lab.polls - polls < 2 * SERVICES + 100, "{}", lab.polls - polls);
+    assert_eq!(lab.said().len(), SERVICES, "each gets its Event");
 }
