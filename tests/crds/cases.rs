@@ -188,11 +188,8 @@ fn profiles() -> Vec<(Value, Verdict)> {
         (json!({ "detectMultiplier": 256 }), Refused("spec.detectMultiplier")),
         (json!({ "minimumTtl": 0 }), Refused("spec.minimumTtl")),
         (json!({ "minimumTtl": 255 }), Refused("spec.minimumTtl")),
-        // Whether the Secret is there is for the parser.
-        (
-            json!({ "authentication": { "type": "sha1", "keyID": 1, "secret": key } }),
-            TakenButFaulty,
-        ),
+        // Whether the Secret is there is a question between objects.
+        (json!({ "authentication": { "type": "sha1", "keyID": 1, "secret": key } }), Taken),
         (
             json!({ "authentication": { "type": "md5", "keyID": 1, "secret": key } }),
             Refused("spec.authentication.type: Unsupported"),
