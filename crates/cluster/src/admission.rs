@@ -21,11 +21,23 @@ const MESSAGE_BYTES_MAX: usize = 8000;
 /// Each is a header of the response to the user, who reads the first few.
 const WARNINGS_MAX: usize = 20;
 
+/// The answer to a review.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// The AdmissionReview with its response.
+    pub review: Value,
+    /// The object is refused for what it is beside others: the answer may be another one as soon as the last
+    /// writes to those are seen. Faults of the object itself never go away.
+    pub may_change: bool,
+}
+
 /// The verdict on an object.
 #[derive(Debug, Default)]
 struct Verdict {
     refusal: Option<Refusal>,
     warnings: Vec<String>,
+    /// See [`Judgement`].
+    may_change: bool,
 }
 
 /// Why it is refused.
@@ -40,7 +52,7 @@ struct Refusal {
 
 /// Answers an AdmissionReview. `in_force`: the objects in force, once all are known; before that, objects are
 /// judged alone. `namespace` is that of the objects that configure Fairway. Every input gets an answer.
-pub fn judge(in_force: Option<&InForce>, review: &Value, namespace: &str) -> Value {
+pub fn judge(in_force: Option<&InForce>, review: &Value, namespace: &str) -> Judgement {
     let is_review = text(review, "apiVersion") == API_VERSION && text(review, "kind") == KIND;
     let request = review.get("request").filter(|it| is_review && it.is_object());
     let verdict = match request {
@@ -51,7 +63,9 @@ pub fn judge(in_force: Option<&InForce>, review: &Value, namespace: &str) -> Val
             format!("is not a review; expected an {KIND} of {API_VERSION} with a request"),
         ),
     };
-    verdict.into_review(request.map(|it| text(it, "uid")).unwrap_or_default())
+    let may_change = verdict.may_change;
+    let review = verdict.into_review(request.map(|it| text(it, "uid")).unwrap_or_default());
+    Judgement { review, may_change }
 }
 
 fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verdict {
@@ -80,12 +94,12 @@ fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verd
         return Verdict::default();
     }
     let is_broken = parsed.is_broken();
-    let findings = match (in_force, kind) {
+    let (findings, is_beside_others) = match (in_force, kind) {
         // The controller does not read peers, so it can judge only its own kinds beside others.
         (Some(in_force), Some(kind)) if !is_broken && CONTROLLER_KINDS.contains(&kind) => {
-            in_force.findings_if(kind, object)
+            (in_force.findings_if(kind, object), true)
         }
-        _ => parsed.findings,
+        _ => (parsed.findings, false),
     };
     let is_known = |finding: &Finding| finding.is_fault() || !is_about(finding, "spec.peers");
     let findings = findings.into_iter().filter(is_known);
@@ -99,6 +113,7 @@ fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verd
     Verdict {
         refusal: (!faults.is_empty()).then(|| Refusal::of(&faults)),
         warnings: rest.iter().take(WARNINGS_MAX).map(warning).collect(),
+        may_change: is_beside_others && !faults.is_empty(),
     }
 }
 
@@ -142,7 +157,7 @@ impl Refusal {
 impl Verdict {
     fn refused(code: u16, reason: &'static str, message: String) -> Self {
         let message = shortened(message, MESSAGE_BYTES_MAX);
-        Self { refusal: Some(Refusal { code, reason, message }), warnings: Vec::new() }
+        Self { refusal: Some(Refusal { code, reason, message }), ..Self::default() }
     }
 
     /// The review with the response. `uid` is that of the request.

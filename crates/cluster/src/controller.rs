@@ -33,7 +33,7 @@ use serde_json::Value;
 use service_status::{Said, Wish, is_to_be_served, was_ours};
 use tenure::Tenure;
 
-use super::admission::judge;
+use super::admission::{Judgement, judge};
 use super::belief::Belief;
 use super::claims::{Claims, status_addresses};
 use super::configuration_state::fault_summary;
@@ -252,7 +252,7 @@ impl ControllerCore {
     }
 
     /// The answer to an AdmissionReview, whether it leads or not.
-    pub fn judge(&self, review: &Value) -> Value {
+    pub fn judge(&self, review: &Value) -> Judgement {
         judge(self.belief.complete(), review, &self.settings.namespace)
     }
 

@@ -30,7 +30,7 @@ mod version;
 mod write;
 mod writes;
 
-pub use admission::judge;
+pub use admission::{Judgement, judge};
 pub use belief::Belief;
 pub use budget::Budget;
 pub use claims::status_addresses;

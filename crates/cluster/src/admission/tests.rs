@@ -57,7 +57,7 @@ fn review(operation: &str, old: Value, new: Value) -> Value {
 }
 
 fn response(in_force: Option<&InForce>, review: &Value) -> Value {
-    let answer = judge(in_force, review, SYSTEM);
+    let answer = judge(in_force, review, SYSTEM).review;
     assert_eq!(answer["apiVersion"], API_VERSION);
     assert_eq!(answer["kind"], KIND);
     answer["response"].clone()
@@ -109,6 +109,16 @@ fn a_pool_that_overlaps_another_is_refused() {
     let (message, _) = created(pool("other", &["198.51.100.0/24", "192.0.2.128/25"]));
     assert!(message.starts_with("spec.addresses[1]: "), "{message}");
     assert!(message.contains("of IPAddressPool/public"), "{message}");
+}
+
+#[test]
+fn only_a_refusal_because_of_others_may_change() {
+    let may_change = |new: Value| {
+        judge(Some(&cluster()), &review("CREATE", Value::Null, new), SYSTEM).may_change
+    };
+    assert!(may_change(pool("other", &["192.0.2.128/25"])), "the other pool may just have gone");
+    assert!(!may_change(pool("other", &["nowhere"])));
+    assert!(!may_change(pool("other", &["198.51.100.0/24"])), "it is accepted");
 }
 
 /// The advertisement is right, and it is the pool that changes.

@@ -14,6 +14,7 @@ mod certificate;
 mod keeper;
 mod server;
 
+use fairway_cluster::Judgement;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -36,12 +37,12 @@ pub struct WebhookOptions {
 /// An AdmissionReview that waits for its answer.
 pub(super) struct Question {
     review: Value,
-    answer: oneshot::Sender<Value>,
+    answer: oneshot::Sender<Judgement>,
 }
 
 impl Question {
     /// Answers with the verdict of `judge`.
-    pub(super) fn answer(self, judge: impl FnOnce(&Value) -> Value) {
+    pub(super) fn answer(self, judge: impl FnOnce(&Value) -> Judgement) {
         // The API server may have timed out.
         let _ = self.answer.send(judge(&self.review));
     }

@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairway_cluster::Judgement;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -36,7 +37,8 @@ const CONNECTIONS_MAX: usize = 64;
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The API server accepts no larger object, and a review holds two of them; few reach a thousandth of it.
 const BODY_BYTES_MAX: usize = 3 << 20;
-/// Before a refusal the object is judged a second time: our watch may be a moment behind the last write.
+/// Before an object is refused for what it is beside others, it is judged a second time: our watch may be a moment
+/// behind the last write.
 const SECOND_LOOK: Duration = Duration::from_millis(500);
 /// How often a port that is in use is retried, and how long to wait if no connection can be accepted (out of
 /// descriptors).
@@ -152,14 +154,14 @@ async fn answer(request: Request<Incoming>, ask: &mpsc::Sender<Question>) -> Res
 /// The verdict of the loop; `None` when it has ended.
 async fn judged(review: Value, ask: &mpsc::Sender<Question>) -> Option<Value> {
     let first = judged_once(review.clone(), ask).await?;
-    if first.pointer("/response/allowed") == Some(&Value::Bool(true)) {
-        return Some(first);
+    if !first.may_change {
+        return Some(first.review);
     }
     sleep(SECOND_LOOK).await;
-    judged_once(review, ask).await
+    Some(judged_once(review, ask).await?.review)
 }
 
-async fn judged_once(review: Value, ask: &mpsc::Sender<Question>) -> Option<Value> {
+async fn judged_once(review: Value, ask: &mpsc::Sender<Question>) -> Option<Judgement> {
     let (tell, answer) = oneshot::channel();
     ask.send(Question { review, answer: tell }).await.ok()?;
     answer.await.ok()

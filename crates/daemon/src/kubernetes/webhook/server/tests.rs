@@ -82,7 +82,7 @@ async fn a_review_is_judged_by_the_loop() {
         let question = questions.recv().await.unwrap();
         question.answer(|review| {
             assert_eq!(*review, json!({ "request": 7 }));
-            verdict(true)
+            Judgement { review: verdict(true), may_change: false }
         });
     };
     let (answer, ()) = tokio::join!(asking, answering);
@@ -93,18 +93,33 @@ async fn a_review_is_judged_by_the_loop() {
 
 /// The user has just freed an address, and the watch is a moment behind.
 #[tokio::test]
-async fn a_no_is_a_no_only_when_it_is_said_twice() {
+async fn a_refusal_that_may_change_counts_only_when_it_is_repeated() {
     let mut lab = Lab::start().await;
     let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
     for second in [true, false] {
         let answering = async {
             for is_allowed in [false, second] {
-                questions.recv().await.unwrap().answer(|_| verdict(is_allowed));
+                let (review, may_change) = (verdict(is_allowed), !is_allowed);
+                let judgement = Judgement { review, may_change };
+                questions.recv().await.unwrap().answer(|_| judgement);
             }
         };
         let (answer, ()) = tokio::join!(lab.ask("POST /validate", "{}"), answering);
         assert!(answer.ends_with(&verdict(second).to_string()), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn a_fault_of_the_object_itself_is_refused_at_once() {
+    let mut lab = Lab::start().await;
+    let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
+    let answering = async {
+        let judgement = Judgement { review: verdict(false), may_change: false };
+        questions.recv().await.unwrap().answer(|_| judgement);
+    };
+    let (answer, ()) = tokio::join!(lab.ask("POST /validate", "{}"), answering);
+    assert!(answer.ends_with(&verdict(false).to_string()), "{answer}");
+    assert!(questions.try_recv().is_err(), "it is not judged a second time");
 }
 
 #[tokio::test]
