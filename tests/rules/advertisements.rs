@@ -79,6 +79,8 @@ pub(crate) fn together() -> Vec<Row> {
         row("advertisement-metric", OURS, "Two give one route one med", new("med: 0")).refused("is 0, but unset in BGPAdvertisement/all"),
         row("advertisement-prepends", OURS, "Two give one route one asPathPrepend", new("asPathPrepend: 3")).refused("is 3, but unset in BGPAdvertisement/all"),
         row("advertisement-bandwidths", OURS, "Two give one route one linkBandwidth", new("linkBandwidth: auto")).refused("is auto, but unset in BGPAdvertisement/all"),
+        row("advertisement-prefixes-alone", OURS, "With prefixes and without selectors of pools and Services it is about its prefixes alone", advertisement("new", "prefixes: [203.0.113.66/32], communities: [blackhole], localPref: 200")),
+        row("advertisement-prefixes-and-pools", OURS, "With such a selector it announces Services too", new("prefixes: [203.0.113.66/32], localPref: 200")).refused("is 200, but unset in BGPAdvertisement/all"),
         row("advertisement-union", METALLB, "Communities add up", new("communities: ['1:1', 'large:1:2:3']")),
         row("advertisement-nodes-meet", OURS, "Advertisements that meet because a node changed both stay", all(&[&pair(&in_rack("a"), "localPref: 200, nodeSelectors: [{matchLabels: {row: b}}]"), &labelled("Node", "one", "rack: a, row: b")])).after(all(&[&pair(&in_rack("a"), "localPref: 200, nodeSelectors: [{matchLabels: {row: b}}]"), &labelled("Node", "one", "rack: a, row: c")])).refused("is 200, but unset"),
         row("advertisement-conflict", METALLB, "A Service that two announce differently is not announced", chosen("localPref: 100", "localPref: 200")).alone().silent("conflictingAdvertisements"),
