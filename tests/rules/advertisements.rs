@@ -25,6 +25,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("advertisement-prefixes", OURS, "prefixes have no host bits", new("prefixes: [10.0.0.1/8]")).refused("10.0.0.0/8"),
         row("advertisement-prefixes-multicast", "RFC 4271", "prefixes are unicast", new("prefixes: [0.0.0.0/0, 232.0.0.0/8]")).refused("spec.prefixes[1]: 232.0.0.0/8 has no unicast addresses"),
         row("advertisement-med", OURS, "med has 32 bits", new("med: 4294967296")).refused("0 to 4294967295"),
+        row("advertisement-prepend-metallb", METALLB, "asPathPrepend is up to 10 in MetalLB", advertisement("new", "ipAddressPools: [public], aggregationLength: 24, asPathPrepend: 10")),
         row("advertisement-prepend", OURS, "asPathPrepend is 0 to 16", new("asPathPrepend: 17")).refused("0 to 16"),
         row("advertisement-bandwidth", OURS, "linkBandwidth is auto, or bits per second", new("linkBandwidth: much")).refused("expected auto"),
         row("advertisement-pool-unknown", OURS, "The pools that it names exist", advertisement("new", "ipAddressPools: [nobody]")).warned("no IPAddressPool nobody is in force"),

@@ -54,7 +54,7 @@ pub(crate) struct RawSpec {
     /// Prefixes to announce, Services or not. An advertisement that has some and selects neither pools
     /// nor Services is about them alone. Fairway only.
     prefixes: Option<List<Text<Prefix>>>,
-    /// How many extra times our AS is in the path; eBGP only. Fairway only.
+    /// How many extra times our AS is in the path; eBGP only. MetalLB takes 1 to 10.
     as_path_prepend: Option<PrependCount>,
     /// MULTI_EXIT_DISC of the routes. Fairway only.
     med: Option<Metric>,
