@@ -202,6 +202,7 @@ bench: build ## Latency from a file's rename to the router, by FRR too; 500 peer
 
 docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages --test rules
+	FAIRWAY_WRITE=1 $(CARGO) test --locked -p fairway-resources --lib metallb_page
 	$(CARGO) test --locked --test corpus -- --document
 
 sim: ## A million random schedules, a hundred thousand worlds in transit, every order of ten events

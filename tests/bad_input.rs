@@ -178,6 +178,7 @@ fn faulty_peers_are_told() {
     for (what, text, line, field, says) in [
         ("unknown field", with("peerPorts: 179"), 9, "spec.peerPorts", "did you mean peerPort?"),
         ("port 70000", with("peerPort: 70000"), 9, "spec.peerPort", "70000 is not allowed; expected a port from 1 to 16384"),
+        ("port 0", with("peerPort: 0"), 9, "spec.peerPort", "0 is not allowed; expected a port from 1 to 16384"),
         ("port -1", with("peerPort: -1"), 9, "spec.peerPort", "1 to 16384"),
         ("huge port", with("peerPort: 99999999999999999999999"), 9, "spec.peerPort", "1 to 16384"),
         ("text port", with("peerPort: '179'"), 9, "spec.peerPort", "without quotes"),

@@ -85,6 +85,14 @@ fn what_v1beta1_says_is_what_v1beta2_would_say() {
     assert_eq!(the_peer(&old), the_peer(&new));
 }
 
+#[test]
+fn port_0_that_an_api_server_stored_as_v1beta1_reads_as_179_in_v1beta2() {
+    let spec = format!("{SOUND_PEER}peerPort: 0");
+    let stored = peer(&spec).replace("metadata:\n", "metadata:\n  uid: 6b1f\n");
+    assert_eq!(the_peer(&beside_good("stored", &stored)).port, 179);
+    one_fault("written", &peer(&spec), 9, "spec.peerPort", "0 is not allowed");
+}
+
 #[rustfmt::skip] // One line for each input.
 #[test]
 fn faulty_peers_of_v1beta1_are_told() {

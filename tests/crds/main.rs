@@ -159,10 +159,6 @@ fn offer_one(cluster: &Cluster, case: &Case, name: &str) -> Result<()> {
             ensure!(reply.status == 422 && reply.text.contains(because), "{}", reply.text);
             (false, true)
         }
-        Verdict::RefusedIfNew(because) => {
-            ensure!(reply.status == 422 && reply.text.contains(because), "{}", reply.text);
-            (false, false)
-        }
     };
     ensure!((reply.status == 201) == is_taken, "the API server says {}", reply.text);
     ensure!(parsed.is_broken() == is_faulty, "our parser says {findings:?}");

@@ -155,6 +155,15 @@ fn versions(cluster: &Cluster) -> Result<()> {
     ensure!(of_file.object.is_some(), "{:?}", of_file.findings);
     ensure!(of_file.object == of_server.object, "{:?} {:?}", of_file.object, of_server.object);
 
+    // Port 0 is MetalLB's in v1beta1, and is served as v1beta2 too.
+    let mut zero = peer("versions-port");
+    zero["apiVersion"] = json!("metallb.io/v1beta1");
+    zero["spec"]["peerPort"] = json!(0);
+    let reply = create(cluster, &zero)?;
+    ensure!(reply.status == 201, "{}", reply.text);
+    let new = cluster.ask("GET", &format!("{new_path}/versions-port"), None)?.json()?;
+    ensure!(new["spec"]["peerPort"] == 0 && !parse_value(&new).is_broken(), "{new}");
+
     // The other way, what v1beta1 has no field for is not shown.
     let mut new = peer("versions-back");
     new["spec"]["interface"] = json!("eth0");

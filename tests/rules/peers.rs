@@ -36,7 +36,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("peer-address-multicast", OURS, "peerAddress is a unicast address", peer("new", "myASN: 1, peerASN: 2, peerAddress: 224.0.0.1")).refused("unicast"),
         row("peer-address-link-local", OURS, "A neighbour of a link is named by its interface", peer("new", "myASN: 1, peerASN: 2, peerAddress: 'fe80::1'")).refused("interface"),
         row("peer-port", METALLB, "peerPort is 1 to 16384", with("peerPort: 16385")).refused("1 to 16384"),
-        row("peer-port-zero", METALLB, "0 means unset, which v1beta1 allows", with("peerPort: 0")),
+        row("peer-port-zero", METALLB, "peerPort is not 0 in v1beta2", with("peerPort: 0")).refused("0 is not allowed; expected a port from 1 to 16384"),
         row("peer-hold-time", "RFC 4271", "A hold time is 0, or 3 s and more", with("holdTime: 1s")).refused("3 to 65535"),
         row("peer-hold-time-zero", OURS, "With a hold time of 0 a dead neighbour is never detected", with("holdTime: 0s")).warned("never detected"),
         row("peer-hold-time-fraction", METALLB, "A hold time is rounded down to whole seconds", with("holdTime: 9500ms")).warned("whole seconds"),
@@ -78,6 +78,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("peer-ao-secret", OURS, "The key of TCP-AO is in its Secret", ao("algorithm: hmac-sha-1-96, secret: {name: nobody, key: b}")).refused("no Secret default/nobody with a usable key b"),
         row("peer-ao-and-md5", "RFC 5925", "TCP-AO and TCP-MD5 exclude each other", ao("algorithm: hmac-sha-1-96, secret: {name: a, key: b}").replace(", tcpAO", ", password: x, tcpAO")).refused("remove one"),
         row("peer-v1beta1", METALLB, "v1beta1 without timers means timers of 0", old("peerPort: 179")).warned("holdTime"),
+        row("peer-v1beta1-port-zero", METALLB, "In v1beta1 peerPort 0 is 179", old("peerPort: 0")).warned("holdTime"),
         row("peer-v1beta1-field", METALLB, "v1beta1 knows its own fields only", old("vrf: blue")).refused("is not a known field"),
     ]
 }

@@ -73,7 +73,7 @@ pub struct BgpAdvertisement {
     pub communities: BTreeSet<CommunityReference>,
     /// Pools by name.
     pub pools: BTreeSet<String>,
-    /// Pools by label. Without names and selectors: every pool.
+    /// Pools by label. Without names and selectors: every pool, or none if it is about its prefixes alone.
     pub pool_selectors: Vec<LabelSelector>,
     /// Nodes that announce.
     pub node_selectors: Vec<LabelSelector>,
@@ -81,7 +81,8 @@ pub struct BgpAdvertisement {
     pub service_selectors: Vec<LabelSelector>,
     /// Names of BGPPeers that receive the routes; all when empty.
     pub peers: BTreeSet<String>,
-    /// Prefixes that are originated too, regardless of services.
+    /// Prefixes that are originated regardless of Services. With any, and without `pools`,
+    /// `pool_selectors` and `service_selectors`, it is about them alone.
     pub prefixes: Vec<Prefix>,
 }
 
@@ -106,9 +107,22 @@ pub struct Contradiction {
 }
 
 impl BgpAdvertisement {
-    /// Whether it selects `pool`, which has these labels.
+    /// Whether it is about its prefixes alone: it lists some, and selects neither pools nor Services.
+    ///
+    /// `Ours:` without selectors an advertisement means every pool, as in MetalLB, which has no
+    /// `prefixes`. One that lists prefixes would give its attributes to every Service then, and a
+    /// community meant for one prefix, as BLACKHOLE, would take all of them down.
+    pub fn is_about_prefixes_alone(&self) -> bool {
+        !self.prefixes.is_empty()
+            && self.pools.is_empty()
+            && self.pool_selectors.is_empty()
+            && self.service_selectors.is_empty()
+    }
+
+    /// Whether it announces addresses of `pool`, which has these labels.
     pub fn selects_pool(&self, pool: &str, labels: &Labels) -> bool {
-        chooses_pool(&self.pools, &self.pool_selectors, pool, labels)
+        !self.is_about_prefixes_alone()
+            && chooses_pool(&self.pools, &self.pool_selectors, pool, labels)
     }
 
     /// Whether it selects `service`.

@@ -41,7 +41,8 @@ pub(crate) struct RawSpec {
     /// Names of the IPAddressPools that are announced.
     #[serde(rename = "ipAddressPools")]
     pools: Option<List<String>>,
-    /// Selects further IPAddressPools by label. Without names and selectors: all.
+    /// Selects further IPAddressPools by label. Without names and selectors: all, or none with prefixes
+    /// and without serviceSelectors.
     #[serde(rename = "ipAddressPoolSelectors")]
     pool_selectors: Option<List<RawLabelSelector>>,
     /// Selects the nodes that announce. None: all.
@@ -50,9 +51,10 @@ pub(crate) struct RawSpec {
     peers: Option<List<String>>,
     /// Selects the Services for which addresses are announced. None: all. Not with shorter prefixes.
     service_selectors: Option<List<RawLabelSelector>>,
-    /// Further prefixes to announce, Services or not. Fairway only.
+    /// Prefixes to announce, Services or not. An advertisement that has some and selects neither pools
+    /// nor Services is about them alone. Fairway only.
     prefixes: Option<List<Text<Prefix>>>,
-    /// How many extra times our AS is in the path; eBGP only. Fairway only.
+    /// How many extra times our AS is in the path; eBGP only. MetalLB takes 1 to 10.
     as_path_prepend: Option<PrependCount>,
     /// MULTI_EXIT_DISC of the routes. Fairway only.
     med: Option<Metric>,

@@ -202,8 +202,8 @@ macro_rules! bounded_number {
 }
 
 bounded_number!(
-    /// A port that a BGPPeer may name; MetalLB's bound. 0 means "not set": v1beta1 allows it, and the
-    /// API server serves it as v1beta2.
+    /// A port that a BGPPeer may name; MetalLB's bound. 0 means "not set" in v1beta1; `bgp_peer` decides
+    /// where else it may stand.
     PeerPort(u16), 1, 16_384, "a port", Some(0)
 );
 bounded_number!(

@@ -268,6 +268,43 @@ fn prefixes_of_an_advertisement_need_no_service_and_no_pool() {
 }
 
 #[test]
+fn blackhole_for_one_prefix_does_not_land_on_services() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    let alias = fairway_model::CommunityReference::Alias("blackhole".to_owned());
+    let blackhole = BgpAdvertisement {
+        prefixes: vec![prefix("203.0.113.66/32")],
+        communities: BTreeSet::from([alias]),
+        local_pref: Some(200),
+        ..advertisement("blackhole")
+    };
+    cluster.advertisement(blackhole.clone());
+    let plan = cluster.plan();
+    let expected = ["198.51.100.0/32 > 192.0.2.1", "203.0.113.66/32 > 192.0.2.1: 200 blackhole"];
+    assert_eq!(routes(&plan), expected);
+    let web = &plan.services[&name("web")].addresses[0].prefixes[0];
+    assert_eq!(*web.advertisements, [name("all")]);
+    // With a selector of pools or of Services it announces Services too.
+    cluster.index.bgp_advertisements.clear();
+    for also in [
+        BgpAdvertisement { pools: names(&["a"]), ..blackhole.clone() },
+        BgpAdvertisement { pool_selectors: selecting("pool=a"), ..blackhole.clone() },
+        BgpAdvertisement { service_selectors: selecting("app=web"), ..blackhole.clone() },
+    ] {
+        cluster.advertisement(also);
+        let expected = [
+            "198.51.100.0/32 > 192.0.2.1: 200 blackhole",
+            "203.0.113.66/32 > 192.0.2.1: 200 blackhole",
+        ];
+        assert_eq!(routes(&cluster.plan()), expected);
+    }
+    // Selectors of nodes and peers say where and to whom, not what.
+    let here = BgpAdvertisement { peers: names(&["tor"]), ..blackhole };
+    cluster.advertisement(here);
+    assert_eq!(why(&cluster.plan(), "web"), ["notOwner"]);
+}
+
+#[test]
 fn routes_of_many_services_share_their_peers_and_attributes() {
     let mut cluster = Cluster::small();
     for number in 0..50 {

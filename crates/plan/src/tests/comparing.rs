@@ -23,6 +23,7 @@ fn routes_are_compared_for_each_peer() {
     });
     cluster.advertisement(BgpAdvertisement {
         peers: names(&["tor"]),
+        pools: names(&["a"]),
         prefixes: vec![prefix("203.0.113.0/24")],
         ..advertisement("own")
     });

@@ -156,9 +156,12 @@ struct RawAddPath {
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     let version = report.root().get("apiVersion").and_then(Node::text);
-    let raw: Option<RawSpec> =
-        if version == Some(VERSION_OLD) { v1beta1::read(report) } else { report.read(&spec) };
+    let is_old = version == Some(VERSION_OLD);
+    let raw: Option<RawSpec> = if is_old { v1beta1::read(report) } else { report.read(&spec) };
     let raw = report.required(raw, &spec, "the settings of the session")?;
+    if !is_old {
+        check_port(raw.peer_port, report);
+    }
     let neighbour = remote::neighbour(&raw, report);
     if let Some(neighbour) = &neighbour {
         check_distance(&raw, neighbour, report);
@@ -219,6 +222,18 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         pass_on,
         next_hops,
     }))
+}
+
+/// The schema of v1beta2 has no port 0, that of v1beta1 has. An API server checks an object in the version
+/// in which it is written and serves it in both, so one that has a UID may have been written as v1beta1.
+fn check_port(given: Option<PeerPort>, report: &mut Report<'_>) {
+    let is_stored = report.root().get("metadata").and_then(|it| it.get("uid")).is_some();
+    if given == Some(PeerPort(0)) && !is_stored {
+        report.fault(
+            &FieldPath::of("spec.peerPort"),
+            "0 is not allowed; expected a port from 1 to 16384",
+        );
+    }
 }
 
 /// The port of the neighbour.

@@ -83,7 +83,7 @@ impl Contradictions {
     /// Later advertisements must agree with this one.
     pub(super) fn remember(&mut self, version: &Arc<Version>) {
         let Some(it) = version.advertisement() else { return };
-        if !it.service_selectors.is_empty() {
+        if !it.service_selectors.is_empty() || it.is_about_prefixes_alone() {
             return;
         }
         if !is_by_name(it) {

@@ -5,6 +5,8 @@
 //! no API server; `fairway crds` prints the result, and `deploy/crds` holds it.
 
 pub(super) mod field_schemas;
+#[cfg(test)]
+mod metallb_page;
 pub(super) mod rules;
 mod structural;
 #[cfg(test)]
@@ -23,6 +25,10 @@ use super::{
     bfd_profile, bgp_advertisement, bgp_peer, community, ip_address_pool, l2_advertisement,
 };
 use structural::structural;
+
+/// MetalLB's fields, one per line.
+#[cfg(test)]
+const METALLB_FIELDS: &str = include_str!("metallb.txt");
 
 /// One CustomResourceDefinition.
 #[derive(Debug, Clone, PartialEq)]

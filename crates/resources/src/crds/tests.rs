@@ -9,9 +9,6 @@ use super::*;
 use crate::yaml::documents;
 use crate::yaml::write::flow;
 
-/// MetalLB's fields, one per line.
-const METALLB_FIELDS: &str = include_str!("metallb.txt");
-
 /// The fields of a LabelSelector.
 const SELECTOR: [&str; 6] = [
     "matchLabels object of string",

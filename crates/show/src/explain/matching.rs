@@ -51,7 +51,9 @@ fn why(
     it: &BgpAdvertisement,
 ) -> Option<String> {
     let mut reasons = Vec::new();
-    if !pools.iter().any(|pool| it.selects_pool(&pool.name.name, &pool.labels)) {
+    if it.is_about_prefixes_alone() {
+        reasons.push("it is about its prefixes alone".to_owned());
+    } else if !pools.iter().any(|pool| it.selects_pool(&pool.name.name, &pool.labels)) {
         let names: Vec<_> = pools.iter().map(|pool| pool.name.name.as_str()).collect();
         let given: Vec<_> = it.pools.iter().map(String::as_str).collect();
         reasons.push(match (given.is_empty(), it.pool_selectors.is_empty()) {

@@ -194,6 +194,7 @@ fn each_link_that_breaks_is_named() {
         ("none is here", "type: LoadBalancer,", "type: LoadBalancer, externalTrafficPolicy: Local,", "Endpoints", "externalTrafficPolicy Local: one on this node is required"),
         ("nothing here", "nodeName: node-a}", "nodeName: node-c}", "Endpoints", "0 of them on node-a"),
         ("no advertisement", "ipAddressPools: [main]", "ipAddressPools: [six]", "BGP", "not announced by BGPAdvertisement default/all: it is for pool six"),
+        ("prefixes alone", "ipAddressPools: [main]", "prefixes: [192.0.2.0/28]", "BGP", "not announced by BGPAdvertisement default/all: it is about its prefixes alone"),
         ("other services", "ipAddressPools: [main]", "serviceSelectors: [{matchLabels: {a: b}}]", "BGP", "its serviceSelectors do not select the labels of the Service"),
         ("nobody is told", "peers: [one, two]", "peers: [nobody]", "BGP", "noPeers"),
         ("no layer 2", "kind: BGPAdvertisement\nmetadata: {name: elsewhere}\nspec: {ipAddressPools: [six]", "kind: L2Advertisement\nmetadata: {name: elsewhere}\nspec: {ipAddressPools: [six]", "Layer 2", "no L2Advertisement selects it"),
