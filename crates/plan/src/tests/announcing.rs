@@ -298,7 +298,7 @@ fn blackhole_for_one_prefix_does_not_land_on_services() {
         ];
         assert_eq!(routes(&cluster.plan()), expected);
     }
-    // Selectors of nodes and peers say where and to whom, not what.
+    // Selectors of nodes and peers select receivers and places, and no routes.
     let here = BgpAdvertisement { peers: names(&["tor"]), ..blackhole };
     cluster.advertisement(here);
     assert_eq!(why(&cluster.plan(), "web"), ["notOwner"]);

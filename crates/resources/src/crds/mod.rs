@@ -5,8 +5,6 @@
 //! no API server; `fairway crds` prints the result, and `deploy/crds` holds it.
 
 pub(super) mod field_schemas;
-#[cfg(test)]
-mod metallb_page;
 pub(super) mod rules;
 mod structural;
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Our definitions against MetalLB's fields, and against our own parsers.
 
+mod metallb_page;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
