@@ -80,7 +80,9 @@ fn described(line: &str) -> (String, String) {
             "with" | "keyed" => (words[position..].join(" "), words.len()),
             count if next == "rules" && count == "1" => ("1 rule".to_owned(), 2),
             count if next == "rules" => (format!("{count} rules"), 2),
-            word if word.starts_with('=') => (format!("default `{}`", &word[1..]), 1),
+            word if word.starts_with('=') => {
+                (format!("default `{}`", word.trim_start_matches('=')), 1)
+            }
             word if word.contains("..") => (bounds(word), 1),
             word => (word.to_owned(), 1),
         };
