@@ -56,7 +56,7 @@ fn service(number: u32, family: AddressFamily, terrain: Terrain) -> Service {
         load_balancer_class: None,
         families: FamilyPolicy::Single(family),
         requested_addresses: Vec::new(),
-        requested_pool: None,
+        requested_pools: Vec::new(),
         sharing_key: is_shared.then(|| format!("group-{}", number / 10)),
         ports: vec![ServicePort { protocol: "TCP".to_owned(), port }],
         traffic_policy: TrafficPolicy::Cluster,

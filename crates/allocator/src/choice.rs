@@ -2,11 +2,11 @@
 //!
 //! Changes nothing and remembers nothing. Called by the allocator.
 //!
-//! Pools are tried tier by tier: those restricted to the Service, then those open to all. In a tier,
-//! the first pool with both families comes first, if both are wanted; then each family from
-//! any pool of the tier. `Ours:` MetalLB takes both families from one pool or assigns only one; and
-//! if no single tier has both for RequireDualStack, they come from two. A recently released address
-//! is used only if a tier has no other.
+//! Pools are tried tier by tier: those restricted to the Service, then those open to all. If two families
+//! are wanted, the first pool of a tier with both gives them; with PreferDualStack, a tier without such a
+//! pool gives one family. Both families come from one pool, as in MetalLB; only for a Service that names
+//! two pools, each comes from the first of them that has it. A recently released address is used only if
+//! a tier has no other.
 
 use std::net::IpAddr;
 
@@ -58,30 +58,53 @@ impl Choice<'_> {
         if request::is_satisfied(self.service, kept) {
             return Ok(Found::all(kept.to_vec()));
         }
-        let candidates = match (self.pools.candidates(self.service), self.service.families, kept) {
-            (Ok(candidates), ..) => candidates,
-            // No pool has the other family, which is no reason to lose the one it has.
-            (Err(missing), FamilyPolicy::PreferDual(_), [kept]) => {
-                return Ok(Found::one_family(*kept, missing));
-            }
-            (Err(missing), ..) => return Err(missing),
-        };
-        match (self.service.families, kept.first()) {
-            (FamilyPolicy::Single(family), _) => match self.any(&candidates.tiers, family) {
+        if let (FamilyPolicy::PreferDual(_), Some(kept)) = (self.service.families, kept.first()) {
+            return Ok(match self.beside(*kept) {
+                Ok(other) => self.both(*kept, other),
+                Err(missing) => Found::one_family(*kept, missing),
+            });
+        }
+        let candidates = self.pools.candidates(self.service)?;
+        match self.service.families {
+            FamilyPolicy::Single(family) => match self.any(&candidates.tiers, family) {
                 Some(address) => Ok(Found::all(vec![address])),
-                None => Err(missing(&candidates, family)),
+                None => Err(missing(&candidates.all(), family)),
             },
-            (policy, Some(kept)) => self.second(&candidates, policy, *kept),
-            (FamilyPolicy::PreferDual(first), None) => self.prefer_dual(&candidates, first),
-            (FamilyPolicy::RequireDual(first), None) => self.require_dual(&candidates, first),
+            FamilyPolicy::PreferDual(first) => self.prefer_dual(&candidates, first),
+            FamilyPolicy::RequireDual(first) => {
+                self.require_dual(&candidates, first, kept.first().copied())
+            }
         }
     }
 
-    /// A family of which no pool has an address, where both are needed: that one must become available.
-    pub(super) fn missing_family(&self, first: AddressFamily) -> AddressFamily {
-        let candidates = self.pools.candidates(self.service);
-        let has_first = candidates.is_ok_and(|it| self.any(&it.tiers, first).is_some());
-        if has_first { first.other() } else { first }
+    /// The family that must become available in `pools`, which have not both, for a Service that needs
+    /// both and has `settled`.
+    pub(super) fn missing_family(
+        &self,
+        pools: &[&Pool],
+        first: AddressFamily,
+        settled: Option<IpAddr>,
+    ) -> AddressFamily {
+        let is_here = |address: IpAddr| pools.iter().any(|pool| pool.contains(address));
+        match settled.filter(|address| is_here(*address)) {
+            Some(address) => AddressFamily::of(address).other(),
+            None if self.take(pools, first).is_some() => first.other(),
+            None => first,
+        }
+    }
+
+    /// The pools that together give both families: two that the Service names, else each by itself.
+    pub(super) fn groups<'p, 'a>(&self, pools: &'p [&'a Pool]) -> Vec<&'p [&'a Pool]> {
+        if self.service.spans_pools() { vec![pools] } else { pools.chunks(1).collect() }
+    }
+
+    /// The pools that the other family of `kept` may come from.
+    pub(super) fn around(&self, kept: IpAddr) -> Vec<&Pool> {
+        if self.service.spans_pools() {
+            self.pools.candidates(self.service).map_or_else(|_| Vec::new(), |it| it.all())
+        } else {
+            self.pools.holding(kept).into_iter().collect()
+        }
     }
 
     /// Whether other Services leave `address` to the Service.
@@ -98,7 +121,6 @@ impl Choice<'_> {
         Some(Reason::AddressCooling { address, former })
     }
 
-    /// `Ours:` requested addresses may be from two pools, as automatic ones may.
     fn requested(&self) -> Result<Found, Reason> {
         request::check(self.service, self.pools)?;
         let requested = &self.service.requested_addresses;
@@ -113,25 +135,14 @@ impl Choice<'_> {
         Ok(Found { addresses, reason: alone })
     }
 
-    /// The other family for a Service that has one: from the same pool, if possible.
-    fn second(
-        &self,
-        candidates: &Candidates<'_>,
-        policy: FamilyPolicy,
-        kept: IpAddr,
-    ) -> Result<Found, Reason> {
-        let family = AddressFamily::of(kept).other();
-        let home = self.pools.holding(kept);
-        let is_home = |pool: &&Pool| home.is_some_and(|home| home.name == pool.name);
-        let at_home = candidates.pools().filter(is_home).collect();
-        let other = self.take(&at_home, family).or_else(|| self.any(&candidates.tiers, family));
-        match (other, policy) {
-            (Some(other), _) => {
-                Ok(Found::all(request::in_family_order(self.service, &[kept, other])))
-            }
-            (None, FamilyPolicy::RequireDual(_)) => Err(no_pair(candidates, family)),
-            (None, _) => Ok(Found::one_family(kept, missing(candidates, family))),
-        }
+    /// The other family for a Service that has one, or why there is none.
+    fn beside(&self, kept: IpAddr) -> Result<IpAddr, Reason> {
+        let (pools, family) = (self.around(kept), AddressFamily::of(kept).other());
+        self.take(&pools, family).ok_or_else(|| missing(&pools, family))
+    }
+
+    fn both(&self, one: IpAddr, other: IpAddr) -> Found {
+        Found::all(request::in_family_order(self.service, &[one, other]))
     }
 
     fn prefer_dual(
@@ -145,34 +156,34 @@ impl Choice<'_> {
             }
             let one = self.take(tier, first).or_else(|| self.take(tier, first.other()));
             if let Some(one) = one {
-                return self.second(candidates, self.service.families, one);
+                let family = AddressFamily::of(one).other();
+                return Ok(Found::one_family(one, missing(&self.around(one), family)));
             }
         }
-        Err(missing(candidates, first))
+        Err(missing(&candidates.all(), first))
     }
 
     fn require_dual(
         &self,
         candidates: &Candidates<'_>,
         first: AddressFamily,
+        kept: Option<IpAddr>,
     ) -> Result<Found, Reason> {
-        if let Some(addresses) = candidates.tiers.iter().find_map(|tier| self.pair(tier, first)) {
-            return Ok(Found::all(addresses));
+        if let Some((kept, Ok(other))) = kept.map(|kept| (kept, self.beside(kept))) {
+            return Ok(self.both(kept, other));
         }
-        let any =
-            |family| self.any(&candidates.tiers, family).ok_or_else(|| no_pair(candidates, family));
-        Ok(Found::all(vec![any(first)?, any(first.other())?]))
+        let pair = candidates.tiers.iter().find_map(|tier| self.pair(tier, first));
+        pair.map(Found::all).ok_or_else(|| self.no_pair(candidates, first))
     }
 
-    /// One address of each family from one tier, from one pool if possible.
-    fn pair(&self, tier: &Vec<&Pool>, first: AddressFamily) -> Option<Vec<IpAddr>> {
-        let of_one = |find: &dyn Fn(&Pool, AddressFamily) -> Option<IpAddr>| {
-            tier.iter().find_map(|pool| Some(vec![find(pool, first)?, find(pool, first.other())?]))
+    /// One address of each family from one group of pools, from one without a recent holder if possible.
+    fn pair(&self, tier: &[&Pool], first: AddressFamily) -> Option<Vec<IpAddr>> {
+        let groups = self.groups(tier);
+        let from = |find: &dyn Fn(&[&Pool], AddressFamily) -> Option<IpAddr>| {
+            groups.iter().find_map(|it| Some(vec![find(it, first)?, find(it, first.other())?]))
         };
-        let fresh = of_one(&|pool, family| self.lowest_in(pool, family));
-        fresh
-            .or_else(|| of_one(&|pool, family| self.take(&vec![pool], family)))
-            .or_else(|| Some(vec![self.take(tier, first)?, self.take(tier, first.other())?]))
+        from(&|pools, family| self.fresh(pools, family))
+            .or_else(|| from(&|pools, family| self.take(pools, family)))
     }
 
     /// An address of the first tier that has one.
@@ -182,12 +193,15 @@ impl Choice<'_> {
 
     /// The lowest address of the first pool that has one; if none has, the one that was released
     /// longest ago.
-    fn take(&self, pools: &Vec<&Pool>, family: AddressFamily) -> Option<IpAddr> {
-        let fresh = pools.iter().find_map(|pool| self.lowest_in(pool, family));
-        fresh.or_else(|| {
+    fn take(&self, pools: &[&Pool], family: AddressFamily) -> Option<IpAddr> {
+        self.fresh(pools, family).or_else(|| {
             let mut homes = pools.iter().map(|pool| (pool.name.clone(), family));
             homes.find_map(|home| self.released.oldest_usable(&home))
         })
+    }
+
+    fn fresh(&self, pools: &[&Pool], family: AddressFamily) -> Option<IpAddr> {
+        pools.iter().find_map(|pool| self.lowest_in(pool, family))
     }
 
     /// The lowest available address; ranges in the order written.
@@ -198,27 +212,36 @@ impl Choice<'_> {
             self.occupancy.lowest(*range, avoids_buggy, self.pools, self.claim)
         })
     }
-}
 
-/// Why there is no address of `family`. Depends on the pools alone, not on assignments, so that it
-/// need not be recomputed with every change.
-fn missing(candidates: &Candidates<'_>, family: AddressFamily) -> Reason {
-    let names = |pools: Vec<&Pool>| pools.into_iter().map(|pool| pool.name.name.clone()).collect();
-    let holding: Vec<_> = candidates.pools().filter(|pool| pool.has_family(family)).collect();
-    if holding.is_empty() {
-        Reason::NoPoolOfFamily { family, pools: names(candidates.pools().collect()) }
-    } else {
-        Reason::NoFreeAddress { family, pools: names(holding) }
-    }
-}
-
-/// Why there are not both, likewise. `family` is a missing one.
-fn no_pair(candidates: &Candidates<'_>, family: AddressFamily) -> Reason {
-    for family in [family, family.other()] {
-        if let reason @ Reason::NoPoolOfFamily { .. } = missing(candidates, family) {
-            return reason;
+    /// Why no group of pools has both families. Depends on the pools alone, as [`missing`] does.
+    fn no_pair(&self, candidates: &Candidates<'_>, first: AddressFamily) -> Reason {
+        let all = candidates.all();
+        for family in [first, first.other()] {
+            if let reason @ Reason::NoPoolOfFamily { .. } = missing(&all, family) {
+                return reason;
+            }
         }
+        let has = |group: &&[&Pool], family| group.iter().any(|pool| pool.has_family(family));
+        let is_any = candidates.tiers.iter().any(|tier| {
+            let mut groups = self.groups(tier).into_iter();
+            groups.any(|group| has(&group, first) && has(&group, first.other()))
+        });
+        let pools = names(&all);
+        if is_any { Reason::NoFreePair { pools } } else { Reason::NoPoolOfBoth { pools } }
     }
-    let pools = candidates.pools().map(|pool| pool.name.name.clone()).collect();
-    Reason::NoFreePair { pools }
+}
+
+/// Why `pools` have no address of `family`. Depends on the pools alone, not on assignments, so that it
+/// need not be recomputed with every change.
+fn missing(pools: &[&Pool], family: AddressFamily) -> Reason {
+    let holding: Vec<_> = pools.iter().copied().filter(|pool| pool.has_family(family)).collect();
+    if holding.is_empty() {
+        Reason::NoPoolOfFamily { family, pools: names(pools) }
+    } else {
+        Reason::NoFreeAddress { family, pools: names(&holding) }
+    }
+}
+
+fn names(pools: &[&Pool]) -> Vec<String> {
+    pools.iter().map(|pool| pool.name.name.clone()).collect()
 }

@@ -235,7 +235,10 @@ impl Allocator {
         for ((_, service, kept), had) in moved.iter().zip(had) {
             let lost: Vec<_> = had.into_iter().filter(|address| !kept.contains(address)).collect();
             for address in &lost {
-                if let Err(why) = request::allowed(service, *address, &pass.pools) {
+                let with_kept: Vec<_> = kept.iter().copied().chain([*address]).collect();
+                let why = request::allowed(service, *address, &pass.pools)
+                    .and_then(|()| request::together(service, &with_kept, &pass.pools));
+                if let Err(why) = why {
                     self.given_up.insert(service.name.clone(), why);
                 }
             }

@@ -76,8 +76,8 @@ pub(super) struct Candidates<'a> {
 
 impl<'a> Candidates<'a> {
     /// All of them, best first.
-    pub(super) fn pools(&self) -> impl Iterator<Item = &'a Pool> {
-        self.tiers.iter().flatten().copied()
+    pub(super) fn all(&self) -> Vec<&'a Pool> {
+        self.tiers.concat()
     }
 }
 
@@ -157,17 +157,10 @@ impl<'a> PoolLookup<'a> {
 
     /// The pools that addresses for `service` may be taken from.
     pub(super) fn candidates(&self, service: &Service) -> Result<Candidates<'a>, Reason> {
-        if let Some(wanted) = &service.requested_pool {
-            let pools = self.facts.pools.values();
-            let mut named: Vec<_> = pools.filter(|pool| pool.name.name == *wanted).collect();
-            if named.is_empty() {
-                return Err(Reason::UnknownPool(wanted.clone()));
-            }
-            named.retain(|pool| self.is_for(pool, service));
-            return match named.is_empty() {
-                true => Err(Reason::PoolNotForService(wanted.clone())),
-                false => Ok(Candidates { tiers: [named, Vec::new()] }),
-            };
+        if !service.requested_pools.is_empty() {
+            let named = service.requested_pools.iter().map(|wanted| self.named(wanted, service));
+            let named: Vec<Vec<_>> = named.collect::<Result<_, _>>()?;
+            return Ok(Candidates { tiers: [named.concat(), Vec::new()] });
         }
         let get = |names: &[ObjectName]| -> Vec<&'a Pool> {
             names.iter().filter_map(|name| self.facts.pools.get(name)).collect()
@@ -180,6 +173,17 @@ impl<'a> PoolLookup<'a> {
             (true, true) => Err(Reason::NoPoolForService),
             (true, false) => Err(Reason::NoAutomaticPool),
         }
+    }
+
+    /// The pools that are called `wanted`, in any namespace.
+    fn named(&self, wanted: &str, service: &Service) -> Result<Vec<&'a Pool>, Reason> {
+        let pools = self.facts.pools.values();
+        let mut named: Vec<_> = pools.filter(|pool| pool.name.name == *wanted).collect();
+        if named.is_empty() {
+            return Err(Reason::UnknownPool(wanted.to_owned()));
+        }
+        named.retain(|pool| self.is_for(pool, service));
+        if named.is_empty() { Err(Reason::PoolNotForService(wanted.to_owned())) } else { Ok(named) }
     }
 
     /// The names of the pools that hold these addresses: one name, or two separated by a comma when each

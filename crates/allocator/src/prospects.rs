@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use fairway_ground::AddressFamily;
-use fairway_model::{FamilyPolicy, Service};
+use fairway_model::{FamilyPolicy, Pool, Service};
 
 use super::Allocator;
 use super::choice::Choice;
@@ -63,23 +63,27 @@ impl Allocator {
         let had = service.status_addresses.iter().copied().chain(self.released.of(&service.name));
         let mut places: Vec<_> = had.map(Place::Address).collect();
         places.extend(claim.sharing_key().map(|key| Place::SharingKey(key.to_owned())));
-        let mut families = request::families_in_order(service);
-        match service.families {
-            FamilyPolicy::RequireDual(first) => {
-                let other = settled.first().map(|address| AddressFamily::of(*address).other());
-                let missing = || self.choice(service, claim, pass).missing_family(first);
-                families = vec![other.unwrap_or_else(missing)];
-            }
-            FamilyPolicy::Single(_) | FamilyPolicy::PreferDual(_) => {
-                let held = self.addresses_of(&service.name);
-                families.retain(|family| !held.iter().any(|it| AddressFamily::of(*it) == *family));
-            }
-        }
-        let Ok(candidates) = pass.pools.candidates(service) else {
-            return places;
+        let choice = self.choice(service, claim, pass);
+        let all = pass.pools.candidates(service).map_or_else(|_| Vec::new(), |it| it.all());
+        let of = |pools: &[&Pool], family| -> Vec<Place> {
+            pools.iter().map(|pool| Place::Pool(pool.name.clone(), family)).collect()
         };
-        for pool in candidates.pools() {
-            places.extend(families.iter().map(|it| Place::Pool(pool.name.clone(), *it)));
+        match (service.families, self.addresses_of(&service.name).first().copied()) {
+            (FamilyPolicy::Single(family), _) => places.extend(of(&all, family)),
+            (FamilyPolicy::PreferDual(_), Some(held)) => {
+                places.extend(of(&choice.around(held), AddressFamily::of(held).other()));
+            }
+            (FamilyPolicy::PreferDual(first), None) => {
+                places.extend([first, first.other()].into_iter().flat_map(|it| of(&all, it)));
+            }
+            (FamilyPolicy::RequireDual(first), _) => {
+                let settled = settled.first().copied();
+                let around = settled.map(|kept| choice.around(kept)).unwrap_or_default();
+                let groups = choice.groups(&all).into_iter().chain([around.as_slice()]);
+                for pools in groups {
+                    places.extend(of(pools, choice.missing_family(pools, first, settled)));
+                }
+            }
         }
         places
     }

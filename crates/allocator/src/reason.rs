@@ -75,6 +75,16 @@ pub enum Reason {
         /// The pools that were tried.
         pools: Vec<String>,
     },
+    /// One of each family is needed, and no pool that could be used holds both.
+    #[error(
+        "no available IPs: an IPv4 and an IPv6 address of one pool are needed, and {}; to have them \
+         from two pools, name both in the annotation fairway.dev/address-pools",
+        tried(.pools, "does not hold both", "each hold only one family")
+    )]
+    NoPoolOfBoth {
+        /// The pools that could be used.
+        pools: Vec<String>,
+    },
     /// The requested pool does not exist.
     #[error("unknown pool {0:?}: there is no IPAddressPool of that name")]
     UnknownPool(String),
@@ -86,6 +96,18 @@ pub enum Reason {
     /// The requested address is in no pool.
     #[error("\"{0}\" is not allowed in config: it is in no IPAddressPool")]
     AddressInNoPool(IpAddr),
+    /// The addresses are allowed, but not for one Service.
+    #[error(
+        "[\"{}\" \"{}\"] is not allowed in config: the first is in pool {}, the second in pool {}; \
+         both must be in one pool, unless the annotation fairway.dev/address-pools names both pools",
+        .addresses[0], .addresses[1], .pools[0], .pools[1]
+    )]
+    TwoPools {
+        /// Two addresses of a Service.
+        addresses: [IpAddr; 2],
+        /// The pools that hold them.
+        pools: [String; 2],
+    },
     /// The requested address is not in the requested pool.
     #[error(
         "requested loadBalancer IP(s) \"{address}\" not compatible with requested address pool {pool}: \

@@ -45,13 +45,35 @@ pub(super) fn check(service: &Service, pools: &PoolLookup<'_>) -> Result<(), Rea
         let (requested, wanted) = (requested.clone(), service.families);
         return Err(Reason::Families { requested, wanted });
     }
-    if service.requested_pool.is_some()
+    if !service.requested_pools.is_empty()
         && !requested.iter().all(|address| keeps_unknown(service, *address, pools))
     {
         // Names the pool if it does not exist, or is not for this Service.
         pools.candidates(service)?;
     }
-    requested.iter().try_for_each(|address| allowed(service, *address, pools))
+    requested.iter().try_for_each(|address| allowed(service, *address, pools))?;
+    together(service, requested, pools)
+}
+
+/// Whether the Service may have all of `addresses` at once, each of which it may have: they are of one
+/// pool, unless it names two. An address of an invalid pool may be of any.
+pub(super) fn together(
+    service: &Service,
+    addresses: &[IpAddr],
+    pools: &PoolLookup<'_>,
+) -> Result<(), Reason> {
+    if service.spans_pools() {
+        return Ok(());
+    }
+    let mut homes = addresses.iter().filter_map(|it| Some((*it, pools.holding(*it)?)));
+    let Some((one, home)) = homes.next() else { return Ok(()) };
+    match homes.find(|(_, pool)| pool.name != home.name) {
+        None => Ok(()),
+        Some((other, second)) => Err(Reason::TwoPools {
+            addresses: [one, other],
+            pools: [home, second].map(|pool| pool.name.name.clone()),
+        }),
+    }
 }
 
 /// Whether the pools let `service` have `address`.
@@ -65,8 +87,9 @@ pub(super) fn allowed(
     }
     let pool = pools.holding(address).ok_or(Reason::AddressInNoPool(address))?;
     let holder = pool.name.name.clone();
-    if let Some(wanted) = service.requested_pool.as_ref().filter(|wanted| **wanted != holder) {
-        return Err(Reason::AddressNotInPool { address, pool: wanted.clone(), holder });
+    let wanted = &service.requested_pools;
+    if !wanted.is_empty() && !wanted.contains(&holder) {
+        return Err(Reason::AddressNotInPool { address, pool: wanted.join(" or "), holder });
     }
     if pools.offering(address).is_none() {
         return Err(Reason::AddressAvoided { address, pool: holder });
@@ -81,7 +104,8 @@ fn keeps_unknown(service: &Service, address: IpAddr, pools: &PoolLookup<'_>) -> 
 }
 
 /// What the Service may have of `wanted`, one address of each of its families, in their order. A
-/// requested address counts only if the whole request is met; others count individually.
+/// requested address counts only if the whole request is met; of others the first that is allowed
+/// counts, and those that it may have beside that one.
 pub(super) fn still_valid(
     service: &Service,
     wanted: &[IpAddr],
@@ -91,8 +115,13 @@ pub(super) fn still_valid(
         let is_met = is_complete(service, wanted) && check(service, pools).is_ok();
         return if is_met { in_family_order(service, wanted) } else { Vec::new() };
     }
-    let allowed: Vec<_> =
-        wanted.iter().copied().filter(|it| allowed(service, *it, pools).is_ok()).collect();
+    let families = families_in_order(service);
+    let mut allowed: Vec<_> = wanted.to_vec();
+    allowed.retain(|it| families.contains(&AddressFamily::of(*it)));
+    allowed.retain(|it| self::allowed(service, *it, pools).is_ok());
+    if let Some(first) = allowed.first().copied() {
+        allowed.retain(|it| together(service, &[first, *it], pools).is_ok());
+    }
     one_of_each_family(service, &allowed)
 }
 

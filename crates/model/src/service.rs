@@ -48,8 +48,9 @@ pub struct Service {
     pub families: FamilyPolicy,
     /// Addresses it requests, one for each family at most; empty when it takes any.
     pub requested_addresses: Vec<IpAddr>,
-    /// The pool it requests.
-    pub requested_pool: Option<String>,
+    /// The pools it requests by name, best first: none for any; one, of which both families come
+    /// (`metallb.io/address-pool`); or two (`fairway.dev/address-pools`, see [`Self::spans_pools`]).
+    pub requested_pools: Vec<String>,
     /// `metallb.io/allow-shared-ip`: Services with the same key may share an address. An empty key
     /// shares nothing, but its presence counts on layer 2.
     pub sharing_key: Option<String>,
@@ -62,4 +63,12 @@ pub struct Service {
     pub selector: String,
     /// The addresses in `status.loadBalancer.ingress`, written by the last controller that assigned them.
     pub status_addresses: Vec<IpAddr>,
+}
+
+impl Service {
+    /// Whether its two families may come from two pools. `Ours:` MetalLB takes both from one pool, and so
+    /// does Fairway for a Service that does not name two.
+    pub fn spans_pools(&self) -> bool {
+        self.requested_pools.len() > 1
+    }
 }

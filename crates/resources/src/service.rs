@@ -21,6 +21,8 @@ use super::suggest;
 
 const PREFIX: &str = "metallb.io/";
 const PREFIX_OLD: &str = "metallb.universe.tf/";
+/// `Ours:` names two pools, one for each family; without it both families come from one, as in MetalLB.
+pub(super) const POOLS: &str = "fairway.dev/address-pools";
 
 #[derive(Deserialize)]
 struct RawType {
@@ -108,13 +110,13 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         report,
     );
     let ports = ports(raw.ports, report);
-    let text = |name| annotations.get(name).map(|(_, text)| text.to_owned());
+    let requested_pools = requested_pools(&metadata.annotations, &annotations, report);
     let selector: Vec<_> =
         raw.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     Some(Object::Service(Service {
         families: families?,
         requested_addresses,
-        requested_pool: text("address-pool"),
+        requested_pools,
         sharing_key: annotations.sharing_key().map(str::to_owned),
         name: metadata.name,
         labels: metadata.labels,
@@ -268,6 +270,40 @@ fn requested_addresses(
     (addresses, path)
 }
 
+/// The pools that the Service names: one for all its addresses, or two.
+fn requested_pools(
+    all: &BTreeMap<String, String>,
+    annotations: &Annotations<'_>,
+    report: &mut Report<'_>,
+) -> Vec<String> {
+    let one = annotations.get("address-pool");
+    let path = FieldPath::of("metadata.annotations").key(POOLS);
+    let text = all.get(POOLS).map(|text| text.trim()).filter(|text| !text.is_empty());
+    match (text, one) {
+        (None, one) => one.map(|(_, text)| text.to_owned()).into_iter().collect(),
+        (Some(_), Some((other, _))) => {
+            report.fault(&path, format_args!("and {other} cannot both be set; remove one"));
+            Vec::new()
+        }
+        (Some(text), None) => {
+            let names: Vec<_> = text.split(',').map(|name| name.trim().to_owned()).collect();
+            match names.as_slice() {
+                [one, other] if one != other && !one.is_empty() && !other.is_empty() => names,
+                _ => {
+                    report.fault(
+                        &path,
+                        format_args!(
+                            "{text:?} is not allowed; expected the names of two pools, for example \
+                             four,six ({PREFIX}address-pool names one for both families)"
+                        ),
+                    );
+                    Vec::new()
+                }
+            }
+        }
+    }
+}
+
 /// The families of the cluster IPs of the Service, the first one first; none if it has none, as in a
 /// file written by a user.
 fn families_in_cluster(all: Option<List<String>>, first: Option<String>) -> Vec<AddressFamily> {
@@ -304,6 +340,17 @@ fn families(
     }
     if named.len() == 2 && stack == Some(Stack::Single) {
         report.fault(&path, "names two families, but ipFamilyPolicy is SingleStack; expected one");
+        return None;
+    }
+    if in_cluster.len() == 1 && stack == Some(Stack::RequireDual) {
+        let has = in_cluster.iter().map(|family| family.ip_version()).collect::<String>();
+        report.fault(
+            &FieldPath::of("spec.clusterIPs"),
+            format_args!(
+                "has only an {has} address, but ipFamilyPolicy is RequireDualStack; expected one of \
+                 each family"
+            ),
+        );
         return None;
     }
     let from_request = requested.first().map(|address| AddressFamily::of(*address));

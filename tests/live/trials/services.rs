@@ -52,6 +52,7 @@ fn services() -> Vec<Trial> {
     let annotation =
         |key, before, after| Trial::key(Service, "metadata.annotations", key, before, after);
     let second = || Some(scene::pool("second", &["10.10.0.0/24"]));
+    let third = || Some(scene::pool("third", &["10.13.7.0/24"]));
     let remote = |trial: Trial| trial.with("slice", "endpoints[].nodeName", json!("node-b"));
     vec![
         field("metadata.name", json!("trial"), json!("zebra")),
@@ -64,6 +65,10 @@ fn services() -> Vec<Trial> {
         annotation("metallb.io/loadBalancerIPs", json!("10.9.0.7"), json!("10.9.0.8")),
         annotation("metallb.io/address-pool", json!("trial"), json!("second"))
             .object("second", second(), second())
+            .with("advertisement", "spec.ipAddressPools", json!(["trial", "second"])),
+        annotation("fairway.dev/address-pools", json!("trial,third"), json!("second,third"))
+            .object("second", second(), second())
+            .object("third", third(), third())
             .with("advertisement", "spec.ipAddressPools", json!(["trial", "second"])),
         shared(
             annotation("metallb.io/allow-shared-ip", json!("k"), json!("l")).when(SHARES),

@@ -74,7 +74,7 @@ fn a_status_that_is_no_longer_asked_for_is_left() {
     let mut world = World::with([pool("a", &["192.0.2.0/30"]), pool("b", &["198.51.100.0/30"])]);
     world
         .add(Service { requested_addresses: vec![ip("192.0.2.2")], ..having("x", &["192.0.2.1"]) });
-    world.add(Service { requested_pool: Some("b".to_owned()), ..having("y", &["192.0.2.3"]) });
+    world.add(Service { requested_pools: vec!["b".to_owned()], ..having("y", &["192.0.2.3"]) });
     world.add(Service { families: FamilyPolicy::Single(V6), ..having("z", &["192.0.2.0"]) });
     assert_eq!(world.got("x"), "192.0.2.2");
     assert_eq!(world.got("y"), "198.51.100.0");
@@ -97,10 +97,66 @@ fn without_any_pool_a_status_is_believed() {
 }
 
 #[test]
-fn prefer_dual_takes_up_one_address_and_is_given_the_other() {
-    let mut world = World::with([pool("a", &["192.0.2.0/30"]), pool("b", &["2001:db8::/64"])]);
-    world.add(Service { families: FamilyPolicy::PreferDual(V6), ..having("x", &["192.0.2.3"]) });
-    assert_eq!(world.got("x"), "2001:db8:: | 192.0.2.3");
+fn prefer_dual_takes_up_one_address_and_is_given_the_other_of_the_same_pool() {
+    let mut world = World::with([
+        pool("a", &["198.51.100.0/30", "2001:db8:a::/64"]),
+        pool("b", &["192.0.2.0/30", "2001:db8:b::/64"]),
+        pool("c", &["203.0.113.0/30"]),
+    ]);
+    let prefer = FamilyPolicy::PreferDual(V6);
+    world.add(Service { families: prefer, ..having("x", &["192.0.2.3"]) });
+    world.add(Service { families: prefer, ..having("y", &["203.0.113.3"]) });
+    assert_eq!(world.got("x"), "2001:db8:b:: | 192.0.2.3");
+    let alone = "203.0.113.3 | PreferDualStack got only an IPv4 address: no available IPs: pool c \
+                 holds no IPv6 addresses";
+    assert_eq!(world.got("y"), alone, "a second pool adds nothing");
+}
+
+#[test]
+fn prefer_dual_completes_from_its_pool_even_if_that_one_is_not_automatic() {
+    let manual = Pool { auto_assign: false, ..pool("a", &["192.0.2.0/30", "2001:db8::/64"]) };
+    let mut world = World::with([manual, pool("b", &["2001:db8:b::/64"])]);
+    let families = FamilyPolicy::PreferDual(V4);
+    world.add(Service { families, ..having("x", &["192.0.2.3"]) });
+    assert_eq!(world.got("x"), "192.0.2.3 | 2001:db8::");
+}
+
+#[test]
+fn of_a_status_from_two_pools_the_first_address_stays_and_the_pair_is_of_one_pool() {
+    let mut world = World::with([
+        pool("a", &["192.0.2.0/30"]),
+        pool("b", &["2001:db8:b::/64"]),
+        pool("c", &["198.51.100.0/30", "2001:db8:c::/64"]),
+    ]);
+    let both = ["192.0.2.3", "2001:db8:b::7"];
+    let dual = |called, families| Service { families, ..having(called, &both) };
+    world.add(dual("prefer", FamilyPolicy::PreferDual(V4)));
+    let alone = "192.0.2.3 | PreferDualStack got only an IPv4 address: no available IPs: pool a \
+                 holds no IPv6 addresses";
+    assert_eq!(world.got("prefer"), alone);
+    world.remove("prefer").told().add(dual("require", FamilyPolicy::RequireDual(V4)));
+    assert_eq!(world.got("require"), "198.51.100.0 | 2001:db8:c::");
+    let mut world = World::with([pool("a", &["192.0.2.0/30"]), pool("b", &["2001:db8:b::/64"])]);
+    let requested_pools = vec!["a".to_owned(), "b".to_owned()];
+    let named = dual("named", FamilyPolicy::PreferDual(V4));
+    world.add(Service { requested_pools, ..named });
+    assert_eq!(world.got("named"), "192.0.2.3 | 2001:db8:b::7");
+}
+
+#[test]
+fn a_pair_whose_pool_is_split_keeps_one_address_and_says_why() {
+    let mut world = World::with([pool("a", &["192.0.2.0/30", "2001:db8::/64"])]);
+    world.add(wanting("prefer", FamilyPolicy::PreferDual(V4)));
+    world.add(wanting("require", FamilyPolicy::RequireDual(V4))).converge();
+    world.pool(pool("a", &["192.0.2.0/30"])).pool(pool("b", &["2001:db8::/64"]));
+    let outcomes = world.converge();
+    assert_eq!(outcomes[&name("prefer")].addresses, [ip("192.0.2.0")]);
+    assert!(outcomes[&name("require")].is_pending());
+    let why = world.allocator.given_up()[&name("prefer")].to_string();
+    let text = "[\"192.0.2.0\" \"2001:db8::\"] is not allowed in config: the first is in pool a, the \
+                second in pool b; both must be in one pool, unless the annotation \
+                fairway.dev/address-pools names both pools";
+    assert_eq!(why, text);
 }
 
 #[test]
@@ -190,13 +246,13 @@ fn a_changed_priority_moves_nobody() {
 }
 
 #[test]
-fn dual_stack_stays_in_the_pools_kept_for_it_and_completes_from_the_open_ones() {
+fn prefer_dual_stays_in_the_pools_kept_for_it_and_require_dual_goes_where_both_are() {
     let pinned = kept_for(pool("pinned", &["192.0.2.0/30"]), 1, &[]);
     let mut world = World::with([pinned, pool("open", &["198.51.100.0/30", "2001:db8::/64"])]);
     world.add(wanting("prefer", FamilyPolicy::PreferDual(V6)));
     world.add(wanting("require", FamilyPolicy::RequireDual(V6)));
-    assert_eq!(world.got("prefer"), "2001:db8:: | 192.0.2.0");
-    assert_eq!(world.got("require"), "2001:db8::1 | 198.51.100.0");
+    assert!(world.got("prefer").starts_with("192.0.2.0 | PreferDualStack got only"));
+    assert_eq!(world.got("require"), "2001:db8:: | 198.51.100.0");
 }
 
 #[test]
@@ -224,8 +280,10 @@ fn what_may_be_of_a_pool_that_nobody_can_read_is_kept_and_given_to_nobody() {
         requested_addresses: vec![ip("198.51.100.3")],
         ..having("ip", &["198.51.100.3"])
     });
-    world
-        .add(Service { requested_pool: Some("b".to_owned()), ..having("pool", &["198.51.100.4"]) });
+    world.add(Service {
+        requested_pools: vec!["b".to_owned()],
+        ..having("pool", &["198.51.100.4"])
+    });
     world.add(Service {
         families: FamilyPolicy::PreferDual(V4),
         ..having("dual", &["198.51.100.5", "192.0.2.3"])

@@ -46,7 +46,7 @@ fn service(called: &str) -> Service {
         load_balancer_class: None,
         families: FamilyPolicy::Single(V4),
         requested_addresses: Vec::new(),
-        requested_pool: None,
+        requested_pools: Vec::new(),
         sharing_key: None,
         ports: vec![ServicePort { protocol: "TCP".to_owned(), port: 80 }],
         traffic_policy: TrafficPolicy::Cluster,
@@ -61,7 +61,11 @@ fn asking_for(called: &str, addresses: &[&str]) -> Service {
 }
 
 fn from_pool(called: &str, pool: &str) -> Service {
-    Service { requested_pool: Some(pool.to_owned()), ..service(called) }
+    Service { requested_pools: vec![pool.to_owned()], ..service(called) }
+}
+
+fn from_two(called: &str, pools: [&str; 2], families: FamilyPolicy) -> Service {
+    Service { requested_pools: pools.map(str::to_owned).to_vec(), ..wanting(called, families) }
 }
 
 fn sharing(called: &str, port: u16) -> Service {

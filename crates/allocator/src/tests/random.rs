@@ -72,7 +72,11 @@ fn some_service(dice: &mut Dice) -> Service {
         service.selector = dice.pick(&["app=x", "app=y"]).to_owned();
     }
     if dice.one_in(4) {
-        service.requested_pool = Some(dice.pick(&["p0", "p1", "p2", "p9"]).to_owned());
+        service.requested_pools.push(dice.pick(&["p0", "p1", "p2", "p9"]).to_owned());
+        let other = dice.pick(&["p0", "p1", "p2", "p9"]).to_owned();
+        if dice.one_in(2) && !service.requested_pools.contains(&other) {
+            service.requested_pools.push(other);
+        }
     }
     if dice.one_in(3) {
         service.requested_addresses.push(dice.address(first));
@@ -171,6 +175,7 @@ fn check(world: &World, outcomes: &Outcomes) {
             request::allowed(service, *address, &pools).unwrap();
             users.entry(*address).or_default().push(service);
         }
+        request::together(service, &outcome.addresses, &pools).unwrap();
         if outcome.is_pending() {
             continue;
         }
@@ -204,10 +209,9 @@ fn check_nobody_moved(before: &World, old: &Outcomes, after: &World, new: &Outco
     let pools = PoolLookup::new(&after.index);
     for (name, outcome) in old {
         let Some(service) = after.index.services.get(name) else { continue };
-        let is_allowed = |address: &IpAddr| request::allowed(service, *address, &pools).is_ok();
         let healthy = outcome.reason != Some(Reason::NoPools)
             && before.index.services.get(name) == Some(service)
-            && outcome.addresses.iter().all(is_allowed);
+            && request::still_valid(service, &outcome.addresses, &pools) == outcome.addresses;
         if healthy {
             let now = &new[name].addresses;
             assert!(

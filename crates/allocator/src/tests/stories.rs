@@ -75,7 +75,7 @@ fn a_request_that_cannot_be_met_says_why() {
     ]);
     world.add(asking_for("nowhere", &["203.0.113.1"])).add(asking_for("six", &["2001:db8::1"]));
     world.add(Service {
-        requested_pool: Some("b".to_owned()),
+        requested_pools: vec!["b".to_owned()],
         ..asking_for("mixed", &["192.0.2.1"])
     });
     world.add(asking_for("twice", &["192.0.2.1", "192.0.2.2"]));
@@ -321,25 +321,83 @@ fn dual_stack_takes_both_from_one_pool_if_any_has_both() {
 }
 
 #[test]
-fn dual_stack_takes_each_family_from_a_pool_of_its_own_if_none_has_both() {
+fn dual_stack_takes_each_family_from_a_pool_of_its_own_only_if_it_names_both() {
     let mut world = World::with([pool("four", &["192.0.2.0/30"]), pool("six", &["2001:db8::/64"])]);
     world.add(wanting("x", FamilyPolicy::RequireDual(V4)));
-    let outcome = world.converge().remove(&name("x")).unwrap();
-    assert_eq!(outcome.addresses, [ip("192.0.2.0"), ip("2001:db8::")]);
-    assert_eq!(outcome.pool.as_deref(), Some("four,six"));
-    assert_eq!(outcome.reason, None);
+    let text = "no available IPs: an IPv4 and an IPv6 address of one pool are needed, and the pools \
+                that may be used (four, six) each hold only one family; to have them from two pools, \
+                name both in the annotation fairway.dev/address-pools";
+    assert_eq!(world.got("x"), text);
+    for pools in [["four", "six"], ["six", "four"]] {
+        world.add(from_two("x", pools, FamilyPolicy::RequireDual(V4)));
+        let outcome = world.converge().remove(&name("x")).unwrap();
+        assert_eq!(outcome.addresses, [ip("192.0.2.0"), ip("2001:db8::")]);
+        assert_eq!(outcome.pool.as_deref(), Some("four,six"));
+        assert_eq!(outcome.reason, None);
+    }
+    world.add(from_two("lost", ["four", "none"], FamilyPolicy::PreferDual(V4)));
+    assert!(world.got("lost").starts_with("unknown pool \"none\""), "{}", world.got("lost"));
+    world.add(wanting("x", FamilyPolicy::RequireDual(V4)));
+    assert_eq!(world.got("x"), text, "the wish is gone, and so are the addresses");
 }
 
 #[test]
-fn prefer_dual_takes_what_there_is_and_the_rest_when_it_comes() {
+fn two_requested_addresses_are_of_one_pool_unless_both_pools_are_named() {
+    let mut world = World::with([pool("four", &["192.0.2.0/30"]), pool("six", &["2001:db8::/64"])]);
+    let asking = |service| Service {
+        requested_addresses: vec![ip("2001:db8::1"), ip("192.0.2.1")],
+        ..service
+    };
+    world.add(asking(wanting("x", FamilyPolicy::RequireDual(V4))));
+    let text = "[\"2001:db8::1\" \"192.0.2.1\"] is not allowed in config: the first is in pool six, \
+                the second in pool four; both must be in one pool, unless the annotation \
+                fairway.dev/address-pools names both pools";
+    assert_eq!(world.got("x"), text);
+    world.add(asking(from_two("x", ["four", "six"], FamilyPolicy::RequireDual(V4))));
+    assert_eq!(world.got("x"), "192.0.2.1 | 2001:db8::1");
+}
+
+#[test]
+fn require_dual_waits_for_the_family_that_each_pool_lacks() {
+    let small = |called, four: &str, six: &str| pool(called, &[four, six]);
+    let mut world = World::with([
+        small("a", "192.0.2.0/32", "2001:db8:a::/128"),
+        small("b", "192.0.2.1/32", "2001:db8:b::/128"),
+    ]);
+    let six = |called, address| Service {
+        families: FamilyPolicy::Single(V6),
+        ..asking_for(called, &[address])
+    };
+    world.add(asking_for("a4", &["192.0.2.0"])).add(six("b6", "2001:db8:b::")).converge();
+    world.add(wanting("x", FamilyPolicy::RequireDual(V4)));
+    assert!(world.got("x").contains("no free address of one family is left"));
+    world.remove("b6").converge();
+    world.told();
+    assert_eq!(world.got("x"), "192.0.2.1 | 2001:db8:b::");
+    world.add(wanting("y", FamilyPolicy::RequireDual(V4))).converge();
+    world.remove("a4").converge();
+    world.told();
+    assert_eq!(world.got("y"), "192.0.2.0 | 2001:db8:a::");
+}
+
+#[test]
+fn prefer_dual_takes_what_there_is_and_the_rest_when_its_pool_has_it() {
     let mut world = World::with([pool("four", &["192.0.2.0/30"])]);
     world.add(wanting("x", FamilyPolicy::PreferDual(V6)));
     let text = "192.0.2.0 | PreferDualStack got only an IPv4 address: no available IPs: pool four \
                 holds no IPv6 addresses";
     assert_eq!(world.got("x"), text);
-    assert_eq!(world.got("x"), text);
     world.pool(pool("six", &["2001:db8::/64"]));
+    assert_eq!(world.got("x"), text);
+    world.add(from_two("x", ["four", "six"], FamilyPolicy::PreferDual(V6)));
     assert_eq!(world.got("x"), "2001:db8:: | 192.0.2.0");
+    world.add(wanting("x", FamilyPolicy::PreferDual(V6)));
+    world.pool(pool("four", &["192.0.2.0/30", "2001:db8:4::/64"]));
+    assert_eq!(
+        world.got("x"),
+        "2001:db8:: | PreferDualStack got only an IPv6 address: no available \
+                IPs: pool six holds no IPv4 addresses"
+    );
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn in_a_cluster_a_service_without_slices_is_served_by_nobody() {
 fn names_and_labels_of_pools_add_up() {
     let mut cluster = Cluster::small();
     cluster.pool(pool("b", &["203.0.113.0/24"])).service(service("web"));
-    cluster.service(Service { requested_pool: Some("b".to_owned()), ..service("x") });
+    cluster.service(Service { requested_pools: vec!["b".to_owned()], ..service("x") });
     let (pools, pool_selectors) = (names(&["a"]), selecting("pool=b"));
     cluster.advertisement(BgpAdvertisement { pools, pool_selectors, ..advertisement("all") });
     assert_eq!(cluster.plan().routes.len(), 2);
@@ -198,7 +198,7 @@ fn an_advertisement_that_names_no_peer_of_this_node_tells_nobody() {
 #[test]
 fn a_service_that_waits_for_an_address_says_what_for() {
     let mut cluster = Cluster::small();
-    cluster.service(Service { requested_pool: Some("none".to_owned()), ..service("web") });
+    cluster.service(Service { requested_pools: vec!["none".to_owned()], ..service("web") });
     let plan = cluster.plan();
     let reason = plan.services[&name("web")].reason.as_ref().unwrap();
     assert_eq!(

@@ -126,8 +126,9 @@ fn where_each_family_has_a_pool_of_its_own_each_pool_needs_an_advertisement() {
     let mut cluster = Cluster::empty();
     cluster.pool(pool("four", &["198.51.100.10-198.51.100.20"]));
     cluster.pool(pool("six", &["2001:db8::a-2001:db8::b"]));
-    let web = Service { families: FamilyPolicy::RequireDual(V4), ..service("web") };
-    cluster.service(web);
+    let requested_pools = vec!["four".to_owned(), "six".to_owned()];
+    let families = FamilyPolicy::RequireDual(V4);
+    cluster.service(Service { families, requested_pools, ..service("web") });
     let with = |cluster: &mut Cluster, called: &str, interface: &str| {
         let (pools, interfaces) = (names(&[called]), names(&[interface]));
         let it = Layer2Advertisement { pools, interfaces, ..advertised(called) };

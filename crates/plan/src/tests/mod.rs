@@ -118,7 +118,7 @@ fn service(called: &str) -> Service {
         load_balancer_class: None,
         families: FamilyPolicy::Single(V4),
         requested_addresses: Vec::new(),
-        requested_pool: None,
+        requested_pools: Vec::new(),
         sharing_key: None,
         ports: vec![ServicePort { protocol: "TCP".to_owned(), port: 80 }],
         traffic_policy: TrafficPolicy::Cluster,

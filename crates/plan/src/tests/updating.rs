@@ -123,7 +123,7 @@ impl World {
         Service {
             labels: labels(&format!("tier={tier}")),
             families: self.any(&[FamilyPolicy::Single(V4), FamilyPolicy::PreferDual(V4)]),
-            requested_pool: self.any(&[None, None, Some("pool1".to_owned())]),
+            requested_pools: self.any(&[vec![], vec![], vec!["pool1".to_owned()]]),
             sharing_key: self.any(&[None, Some("key".to_owned())]),
             ports: vec![ServicePort { protocol: "TCP".to_owned(), port }],
             traffic_policy: self.any(&[TrafficPolicy::Cluster, TrafficPolicy::Local]),

@@ -22,6 +22,7 @@ pub(super) const SERVICE: &[Change] = &[
     Change::field("metadata.labels", Nothing),
     Change::of(Key("metadata.annotations", "metallb.io/loadBalancerIPs"), Addresses),
     Change::of(Key("metadata.annotations", "metallb.io/address-pool"), Addresses),
+    Change::of(Key("metadata.annotations", "fairway.dev/address-pools"), Addresses),
     Change::of(Key("metadata.annotations", "metallb.io/allow-shared-ip"), Addresses).when(SHARES),
     Change::of(Key("metadata.annotations", "metallb.io/allow-shared-ip"), Nothing),
     Change::field("metadata.annotations", Nothing),

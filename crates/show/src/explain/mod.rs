@@ -188,7 +188,7 @@ impl<'a> Explanation<'a> {
 
     /// What it asks for.
     fn wishes(&self) -> Vec<String> {
-        let Service { families, requested_addresses, requested_pool, .. } = self.service;
+        let Service { families, requested_addresses, requested_pools, .. } = self.service;
         let mut wishes = vec![match families {
             FamilyPolicy::Single(family) => format!("one {} address", family.ip_version()),
             FamilyPolicy::PreferDual(_) => "one address of each family, or just one".to_owned(),
@@ -198,8 +198,8 @@ impl<'a> Explanation<'a> {
             let named: Vec<_> = requested_addresses.iter().map(ToString::to_string).collect();
             wishes.push(format!("namely {}", named.join(" and ")));
         }
-        if let Some(pool) = requested_pool {
-            wishes.push(format!("from pool {pool}"));
+        if !requested_pools.is_empty() {
+            wishes.push(format!("from pool {}", requested_pools.join(" and ")));
         }
         if let Some(key) = self.service.sharing_key.as_deref().filter(|key| !key.is_empty()) {
             wishes.push(format!("shared with Services that have the key {key}"));

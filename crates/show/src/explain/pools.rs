@@ -103,10 +103,9 @@ fn families(policy: FamilyPolicy) -> Vec<AddressFamily> {
 
 /// Why `pool` does not serve `service`, regardless of its free addresses.
 fn refusal(snapshot: &Snapshot<'_>, service: &Service, pool: &Pool) -> Option<String> {
-    if let Some(wanted) = &service.requested_pool
-        && *wanted != pool.name.name
-    {
-        return Some(format!("the Service asks for pool {wanted}"));
+    let wanted = &service.requested_pools;
+    if !wanted.is_empty() && !wanted.contains(&pool.name.name) {
+        return Some(format!("the Service asks for pool {}", wanted.join(" and ")));
     }
     if let Some(why) =
         pool.allocation.as_ref().and_then(|it| kept_for_others(snapshot, it, service))
@@ -118,7 +117,7 @@ fn refusal(snapshot: &Snapshot<'_>, service: &Service, pool: &Pool) -> Option<St
         let holds_one = requested.iter().any(|address| pool.contains(*address));
         return (!holds_one).then(|| "holds none of the requested addresses".to_owned());
     }
-    if service.requested_pool.is_none() && !pool.auto_assign {
+    if wanted.is_empty() && !pool.auto_assign {
         return Some("autoAssign is false, and the Service does not ask for it".to_owned());
     }
     let families = families(service.families);
