@@ -70,3 +70,69 @@ fn what_frr_does_itself_is_not_asked_of_us_as_well() {
         assert!(said.contains(option.first().unwrap()) && said.contains(who), "{said}");
     }
 }
+
+#[test]
+fn what_metallb_would_take_away_is_a_fault_and_what_it_would_forget_a_warning() {
+    let service = |name: &str, pools: &str, status: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\n  annotations: {{{pools}}}\n\
+             spec: {{type: LoadBalancer, ipFamilyPolicy: RequireDualStack, ports: [{{port: 80}}]}}\n\
+             status: {{loadBalancer: {{ingress: [{status}]}}}}\n---\n"
+        )
+    };
+    let pools = [
+        "four: 192.0.2.0/28",
+        "six: '2001:db8::/124'",
+        "both: 198.51.100.0/28, '2001:db8:1::/124'",
+    ];
+    let pools = pools.map(|pool| {
+        let (name, addresses) = pool.split_once(": ").unwrap();
+        let spec = format!("{{addresses: [{addresses}], reserved: []}}");
+        let kind = "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool";
+        format!(
+            "{kind}\nmetadata: {{name: {name}, namespace: metallb-system}}\nspec: {spec}\n---\n"
+        )
+    });
+    let two = service("two", "fairway.dev/address-pools: 'four,six'", "");
+    let one = service("one", "", "{ip: 198.51.100.1}, {ip: '2001:db8:1::1'}");
+    let blackhole = manifest(
+        "metallb.io/v1beta1",
+        "BGPAdvertisement",
+        "spec: {prefixes: [192.0.2.0/24], med: 5}",
+    );
+    let text = format!("{}{two}{one}{blackhole}", pools.concat());
+    let said = |arguments: &[&str]| {
+        let output = check(arguments, &text);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, before) = said(&[]);
+    assert_eq!(code, Some(0), "{before}");
+    assert!(!before.contains("Service/"), "{before}");
+    let (code, said) = said(&["--for", "metallb"]);
+    assert_eq!(code, Some(1), "{said}");
+    for part in [
+        "Service/two: MetalLB would take 192.0.2.0 and 2001:db8:: away: they are in the pools four and six",
+        "BGPAdvertisement/new: spec.prefixes: MetalLB has no such field: without it",
+        "BGPAdvertisement/new: spec.med: warning: MetalLB has no such field",
+        "IPAddressPool/four: spec.reserved: warning: MetalLB has no such field",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    assert!(!said.contains("Service/one"), "{said}");
+}
+
+#[test]
+fn an_address_that_would_be_added_to_a_status_is_reported() {
+    let dual = "spec: {type: LoadBalancer, ipFamilyPolicy: PreferDualStack, ports: [{port: 80}]}\n\
+                status: {loadBalancer: {ingress: [{ip: 192.0.2.7}]}}";
+    let pool = manifest(
+        "metallb.io/v1beta1",
+        "IPAddressPool",
+        "spec: {addresses: [192.0.2.0/28, '2001:db8::/124']}",
+    );
+    let output = check(&[], &format!("{pool}---\n{}", manifest("v1", "Service", dual)));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let expected = "Service/new: warning: gets 2001:db8:: beside 192.0.2.7, which is not what its \
+                    status says";
+    assert!(said.contains(expected), "{said}");
+}

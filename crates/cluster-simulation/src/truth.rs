@@ -13,7 +13,7 @@ use fairway_allocator::{Outcome, Outcomes, PoolLookup};
 use fairway_cluster::{InForce, ObjectText, status_addresses};
 use fairway_ground::{Instant, PeerKey, Prefix};
 use fairway_model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName, Service, TrafficPolicy};
-use fairway_plan::{self as plan, NodePlan, PlanOptions};
+use fairway_plan::{self as plan, AttributeDefaults, NodePlan, PlanOptions};
 use fairway_resources::{self as resources, Finding};
 use serde_json::Value;
 
@@ -24,8 +24,11 @@ use crate::objects::node_name;
 pub(crate) const GRACE: Duration = Duration::from_secs(14);
 
 /// The plan options of speakers in a cluster.
-const OPTIONS: PlanOptions =
-    PlanOptions { ignore_exclude_label: false, unsliced_services_are_served: false };
+const OPTIONS: PlanOptions = PlanOptions {
+    ignore_exclude_label: false,
+    unsliced_services_are_served: false,
+    attribute_defaults: AttributeDefaults { local_pref: None, med: None },
+};
 
 /// Since when an address is unassigned, and its last holder.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use fairway_allocator::{Outcome, Outcomes, PoolLookup, Reason};
 use fairway_ground::Instant;
 use fairway_model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Service};
-use fairway_plan::{NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate};
+use fairway_plan::{
+    AttributeDefaults, NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate,
+};
 use fairway_resources::{BackendKind, Finding};
 use fairway_seam::{Announcements, Leave};
 
@@ -50,6 +52,8 @@ pub struct SpeakerSettings {
     pub load_balancer_class: Option<String>,
     /// `--ignore-exclude-lb`.
     pub ignore_exclude_label: bool,
+    /// Attributes of routes whose advertisements do not set them.
+    pub attribute_defaults: AttributeDefaults,
     /// Which backend speaks BGP: what it does not support is a fault.
     pub backend: BackendKind,
     /// For the jitter of pauses.
@@ -119,6 +123,7 @@ impl SpeakerCore {
         let options = PlanOptions {
             ignore_exclude_label: settings.ignore_exclude_label,
             unsliced_services_are_served: false,
+            attribute_defaults: settings.attribute_defaults,
         };
         let node = Node::assumed(&settings.node, Vec::new());
         let mut speaker = Self {
@@ -321,6 +326,7 @@ mod tests {
             node: "n1".to_owned(),
             load_balancer_class: None,
             ignore_exclude_label: false,
+            attribute_defaults: AttributeDefaults::default(),
             backend,
             seed: 1,
         };

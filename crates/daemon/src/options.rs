@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_frr::io::{FrrBackend, FrrOptions};
+use fairway_plan::AttributeDefaults;
 use fairway_resources::BackendKind;
 use fairway_seam::{Backend, EarlierRun};
 use fairway_sessions::{BfdOptions, Listen, NativeBackend};
@@ -30,6 +31,8 @@ pub struct HostOptions {
     pub load_balancer_class: Option<String>,
     /// Which backend speaks BGP.
     pub backend: BackendOptions,
+    /// Attributes of routes whose advertisements do not set them.
+    pub attribute_defaults: AttributeDefaults,
     /// The admin socket.
     pub socket: PathBuf,
     /// Which users may connect to it, and to FRR's sockets.

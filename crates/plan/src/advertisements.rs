@@ -13,7 +13,7 @@ use fairway_model::{
 };
 use fairway_seam::{PeerConfig, RouteAttributes};
 
-use super::Fault;
+use super::{AttributeDefaults, Fault};
 
 /// The place of an advertisement in the list of those in force.
 pub(super) type Place = usize;
@@ -31,6 +31,7 @@ pub(super) fn on_node(
     index: &ClusterIndex,
     node: &Node,
     peers: &[PeerConfig],
+    defaults: AttributeDefaults,
 ) -> (Vec<InForce>, Vec<Fault>) {
     let aliases: BTreeMap<&str, CommunityValue> = index
         .communities
@@ -41,7 +42,7 @@ pub(super) fn on_node(
     let (mut in_force, mut faults) = (Vec::new(), Vec::new());
     let advertisements = index.bgp_advertisements.values();
     for source in advertisements.filter(|it| it.selects_node(&node.labels)) {
-        match attributes(source, &aliases) {
+        match attributes(source, &aliases, defaults) {
             Ok(attributes) => {
                 let told = |peer: &&PeerConfig| {
                     source.peers.is_empty() || source.peers.contains(&peer.name)
@@ -62,6 +63,7 @@ pub(super) fn on_node(
 fn attributes(
     source: &BgpAdvertisement,
     aliases: &BTreeMap<&str, CommunityValue>,
+    defaults: AttributeDefaults,
 ) -> Result<RouteAttributes, String> {
     let mut communities: BTreeSet<Community> = BTreeSet::new();
     let mut large_communities: BTreeSet<LargeCommunity> = BTreeSet::new();
@@ -80,10 +82,10 @@ fn attributes(
         };
     }
     Ok(RouteAttributes {
-        local_pref: source.local_pref,
+        local_pref: source.local_pref.or(defaults.local_pref),
         communities: communities.into_iter().collect(),
         large_communities: large_communities.into_iter().collect(),
-        med: source.med,
+        med: source.med.or(defaults.med),
         as_path_prepend: source.as_path_prepend,
         link_bandwidth: match source.link_bandwidth {
             Some(Bandwidth::Fixed(bandwidth)) => Some(bandwidth),

@@ -33,7 +33,8 @@ impl Basis {
         options: PlanOptions,
     ) -> (Self, Vec<PeerConfig>, Vec<Fault>) {
         let (peers, mut faults) = peers::of_node(index, node);
-        let (in_force, left_out) = advertisements::on_node(index, node, &peers);
+        let (in_force, left_out) =
+            advertisements::on_node(index, node, &peers, options.attribute_defaults);
         faults.extend(left_out);
         let basis = Self {
             node_reason: node_reason(node, options),

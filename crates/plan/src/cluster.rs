@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use fairway_allocator::Outcomes;
 use fairway_model::{ClusterIndex, Node, NodeName, ObjectName};
 
-use super::{Announcement, NodePlan, PlanOptions, for_node};
+use super::{Announcement, NodePlan, PlanOptions, StatusChange, for_node};
 
 /// The addresses of all Services, and what each node does with them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClusterPlan {
     /// Which Service has which addresses.
     pub outcomes: Outcomes,
+    /// Which Services get other addresses than those in their status.
+    pub status_changes: BTreeMap<ObjectName, StatusChange>,
     /// What each node announces.
     pub nodes: BTreeMap<NodeName, NodePlan>,
 }
@@ -25,12 +27,14 @@ impl ClusterPlan {
         index: &ClusterIndex,
         outcomes: Outcomes,
         nodes: impl IntoIterator<Item = &'a Node>,
+        options: PlanOptions,
     ) -> Self {
-        let plan = |node: &Node| {
-            (node.name.clone(), for_node(index, &outcomes, node, PlanOptions::default()))
-        };
+        let plan = |node: &Node| (node.name.clone(), for_node(index, &outcomes, node, options));
         let nodes = nodes.into_iter().map(plan).collect();
-        Self { outcomes, nodes }
+        let status_changes = outcomes.iter().filter_map(|(name, outcome)| {
+            Some((name.clone(), StatusChange::of(index.services.get(name)?, outcome)?))
+        });
+        Self { status_changes: status_changes.collect(), outcomes, nodes }
     }
 
     /// The announcements of a Service, node by node.

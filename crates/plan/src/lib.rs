@@ -21,6 +21,7 @@ mod planner;
 mod reason;
 pub mod report;
 mod routes;
+mod status_change;
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ pub use layer2::Layer2Verdict;
 pub use peers::router_id;
 pub use planner::NodePlanner;
 pub use reason::{Fault, Reason};
+pub use status_change::StatusChange;
 
 /// Everything that one node should do in BGP, and the reasons for what it does not do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -84,12 +86,28 @@ pub struct PlanOptions {
     /// A Service without any EndpointSlice is served by this machine itself. In a cluster it is not
     /// served at all.
     pub unsliced_services_are_served: bool,
+    /// Attributes of routes whose advertisements do not set them.
+    pub attribute_defaults: AttributeDefaults,
+}
+
+/// What a route has where its BGPAdvertisement says nothing. The same on all nodes, or routers prefer
+/// the routes of some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AttributeDefaults {
+    /// LOCAL_PREF on iBGP (`--default-local-preference`); `None` leaves it to the backend, which sends 100.
+    pub local_pref: Option<u32>,
+    /// MULTI_EXIT_DISC (`--default-med`); `None` sends none.
+    pub med: Option<u32>,
 }
 
 impl Default for PlanOptions {
     /// The options for files.
     fn default() -> Self {
-        Self { ignore_exclude_label: false, unsliced_services_are_served: true }
+        Self {
+            ignore_exclude_label: false,
+            unsliced_services_are_served: true,
+            attribute_defaults: AttributeDefaults::default(),
+        }
     }
 }
 

@@ -51,7 +51,7 @@ mod tests;
 
 pub use backend::BackendKind;
 pub use catalog::{Catalog, LastGood, Resolution, RestoreError, StaleObject};
-pub use crds::CustomResourceDefinition;
+pub use crds::{CustomResourceDefinition, fields_unknown_to_metallb};
 pub use finding::{Finding, FindingObject, Severity};
 pub use value::{ParsedValue, parse_value};
 pub use yaml::FILE_BYTES_MAX;

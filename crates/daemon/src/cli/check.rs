@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Args;
-use fairway_allocator as allocator;
+use clap::{Args, ValueEnum};
+use fairway_allocator::{self as allocator, Outcomes};
 use fairway_model::{ClusterIndex, Kind, ObjectKey, Peer};
+use fairway_plan::StatusChange;
 use fairway_resources::{Catalog, Finding, FindingObject, Severity};
 
 use super::backend::BackendArguments;
-use super::output;
+use super::{for_metallb, output};
 use crate::source::read_all;
 
 #[derive(Debug, Args)]
@@ -20,6 +21,7 @@ use crate::source::read_all;
   fairway check peers.yaml services/
   kubectl get -A -o yaml bgppeers,ipaddresspools,bgpadvertisements,services | fairway check -
   fairway check --bgp frr --frr-version 10.4 /etc/fairway
+  kubectl get -A -o yaml services,ipaddresspools,bgppeers,bgpadvertisements | fairway check --for metallb -
 
 Objects that others refer to (Secrets, BFDProfiles, Communities) have to be in the files as well.
 Each fault is a line: FILE:LINE: Kind/name: field.path: what is wrong, what is allowed.
@@ -32,9 +34,22 @@ pub(super) struct CheckArguments {
     #[command(flatten)]
     backend: BackendArguments,
 
+    /// Also report what would be lost if that program took over: addresses that it takes away or moves and
+    /// objects that it refuses (faults), and settings that it does not have (warnings)
+    #[arg(long = "for", value_name = "PROGRAM", value_enum)]
+    takeover: Option<Takeover>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A program that reads the same objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Takeover {
+    /// MetalLB 0.16
+    #[value(name = "metallb")]
+    MetalLb,
 }
 
 pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
@@ -49,7 +64,11 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     index.reset(resolution.objects);
     findings.extend(kernel_features(&catalog, &index));
     findings.extend(forgetful_routers(&catalog, &index));
-    findings.extend(pending_services(&catalog, &index));
+    let outcomes = outcomes(&index);
+    findings.extend(surprised_services(&catalog, &index, &outcomes));
+    if arguments.takeover == Some(Takeover::MetalLb) {
+        findings.extend(for_metallb::findings(&catalog, &index, &outcomes));
+    }
     let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     if arguments.json {
         let answer = serde_json::json!({ "items": findings, "objects": objects });
@@ -125,16 +144,29 @@ fn key_of(peer: &Peer) -> ObjectKey {
     ObjectKey { kind: Kind::BgpPeer, name: peer.name.clone() }
 }
 
-/// Services that would not get the addresses that they request: legal, but worth knowing beforehand.
-fn pending_services(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
+/// The addresses of all Services. Each class has a daemon of its own, with an allocator of its own.
+fn outcomes(index: &ClusterIndex) -> Outcomes {
     let classes: BTreeSet<Option<String>> =
         index.services.values().map(|it| it.load_balancer_class.clone()).collect();
-    // Each class has a daemon of its own, with an allocator of its own.
-    let outcomes = classes
-        .iter()
-        .flat_map(|class| allocator::from_scratch(index, class.as_deref()))
-        .filter_map(|(name, outcome)| Some((name, outcome.reason?)));
-    let findings = outcomes.map(|(name, reason)| {
+    let of_class = |class: &Option<String>| allocator::from_scratch(index, class.as_deref());
+    classes.iter().flat_map(of_class).collect()
+}
+
+/// Services that would not get the addresses that they request, or others than those in their status:
+/// legal, but worth knowing beforehand.
+fn surprised_services(
+    catalog: &Catalog,
+    index: &ClusterIndex,
+    outcomes: &Outcomes,
+) -> Vec<Finding> {
+    let messages = outcomes.iter().flat_map(|(name, outcome)| {
+        let service = index.services.get(name);
+        let change = service.and_then(|service| StatusChange::of(service, outcome));
+        let change = change.map(|it| format!("{it}, which is not what its status says"));
+        let reason = outcome.reason.as_ref().map(ToString::to_string);
+        change.into_iter().chain(reason).map(|message| (name.clone(), message))
+    });
+    let findings = messages.map(|(name, message)| {
         let object = FindingObject { kind: Kind::Service.to_string(), name: name.name.clone() };
         let place = catalog.place_of(&ObjectKey { kind: Kind::Service, name });
         Finding {
@@ -143,7 +175,7 @@ fn pending_services(catalog: &Catalog, index: &ClusterIndex) -> Vec<Finding> {
             line: place.map(|(_, line)| line),
             object: Some(object),
             field: None,
-            message: reason.to_string(),
+            message,
         }
     });
     findings.collect()

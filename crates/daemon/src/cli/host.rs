@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 
+use super::attributes::AttributeArguments;
 use super::{duration, paths};
 use crate::admin::SocketMode;
 use crate::host::host_name;
@@ -93,6 +94,9 @@ pub(super) struct HostArguments {
     )]
     frr_min_interval: Duration,
 
+    #[command(flatten)]
+    attributes: AttributeArguments,
+
     /// The socket that `fairway show` connects to [default: /run/fairway/fairway.sock, or without root
     /// $XDG_RUNTIME_DIR/fairway.sock]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
@@ -124,6 +128,7 @@ impl HostArguments {
             node: node_name(self.node.as_deref())?,
             load_balancer_class: self.daemon.load_balancer_class(),
             backend,
+            attribute_defaults: self.attributes.defaults(),
             socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
             socket_mode: self.socket_mode,
             vty_dir: path(self.vty_dir),

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 it could not (the reason on stderr); 2 wrong usage.
 
 mod ask;
+mod attributes;
 mod backend;
 mod capabilities;
 mod check;
@@ -15,6 +16,7 @@ mod demo;
 mod drain;
 mod duration;
 mod explain;
+mod for_metallb;
 mod frr_agent;
 mod host;
 mod man;

@@ -9,6 +9,7 @@ use fairway_allocator::Allocator;
 use fairway_plan::{ClusterPlan, report};
 use fairway_resources::BackendKind;
 
+use super::attributes::AttributeArguments;
 use super::offline::{Nodes, Reader, State, say_faults, settle};
 use super::output;
 use crate::source::STANDARD_INPUT;
@@ -50,13 +51,16 @@ pub(super) struct PlanArguments {
     #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
     lb_class: Option<String>,
 
+    #[command(flatten)]
+    attributes: AttributeArguments,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
-    let PlanArguments { config, against, node, lb_class, json } = arguments;
+    let PlanArguments { config, against, node, lb_class, attributes, json } = arguments;
     let inputs = config.iter().chain(against).filter(|path| path.as_os_str() == STANDARD_INPUT);
     if inputs.count() > 1 {
         eprintln!("error: standard input (-) can be read only once");
@@ -71,7 +75,8 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let mut allocator = Allocator::new(class);
     let mut plan = |State { index, changes }: &State| {
         settle(&mut allocator, index, changes);
-        ClusterPlan::new(index, allocator.outcomes().clone(), &nodes.of(index))
+        let outcomes = allocator.outcomes().clone();
+        ClusterPlan::new(index, outcomes, &nodes.of(index), attributes.plan_options())
     };
     let before = before.as_ref().map(&mut plan);
     let after = plan(&after);

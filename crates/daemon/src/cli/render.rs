@@ -12,6 +12,7 @@ use fairway_plan::ClusterPlan;
 use fairway_resources::BackendKind;
 use fairway_seam::Desired;
 
+use super::attributes::AttributeArguments;
 use super::backend::FrrVersion;
 use super::offline::{Nodes, Reader, say_faults, settle};
 use super::output;
@@ -49,21 +50,30 @@ pub(super) struct RenderArguments {
     #[arg(long, value_name = "CLASS", env = "FAIRWAY_LB_CLASS")]
     lb_class: Option<String>,
 
+    #[command(flatten)]
+    attributes: AttributeArguments,
+
     /// Show passwords, which FRR needs to load the configuration
     #[arg(long)]
     show_secrets: bool,
 }
 
 pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
-    let RenderArguments { config, node, frr_version, lb_class, show_secrets } = arguments;
+    let RenderArguments { config, node, frr_version, lb_class, attributes, show_secrets } =
+        arguments;
     let version = frr_version.map(FrrVersion::numbers);
     let mut reader = Reader::new(BackendKind::Frr { version });
     let state = reader.read(config)?;
     let nodes = Nodes::among([&state.index].into_iter(), node.as_deref())?;
     let mut allocator = Allocator::new(lb_class.clone().filter(|class| !class.is_empty()));
     settle(&mut allocator, &state.index, &state.changes);
-    let plan =
-        ClusterPlan::new(&state.index, allocator.outcomes().clone(), &nodes.of(&state.index));
+    let outcomes = allocator.outcomes().clone();
+    let plan = ClusterPlan::new(
+        &state.index,
+        outcomes,
+        &nodes.of(&state.index),
+        attributes.plan_options(),
+    );
     let mut has_faults = say_faults(reader.findings(), [&plan].into_iter());
     let settings = Settings { version, hide_secrets: !show_secrets };
     let mut text = String::new();

@@ -131,6 +131,7 @@ impl Cluster {
             node: options.host.node.clone(),
             load_balancer_class: options.host.load_balancer_class.clone(),
             ignore_exclude_label: options.ignore_exclude_label,
+            attribute_defaults: options.host.attribute_defaults,
             backend: options.host.backend.kind(),
             seed: host::seed(),
         };

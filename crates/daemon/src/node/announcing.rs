@@ -294,6 +294,7 @@ mod tests {
         HostOptions {
             node: "node-a".to_owned(),
             backend: BackendOptions::Native { bgp_listen: Vec::new(), bfd_realtime: false },
+            attribute_defaults: Default::default(),
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
             metrics_listen: HttpListen::Nowhere,

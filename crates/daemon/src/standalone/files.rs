@@ -74,7 +74,13 @@ impl Files {
                 options.load_balancer_class.clone(),
             )),
             withdrawing: Withdrawing::default(),
-            planner: NodePlanner::new(assumed_node.clone(), PlanOptions::default()),
+            planner: NodePlanner::new(
+                assumed_node.clone(),
+                PlanOptions {
+                    attribute_defaults: options.attribute_defaults,
+                    ..PlanOptions::default()
+                },
+            ),
             node: assumed_node.clone(),
             assumed_node,
             paths: config.iter().map(|path| path.display().to_string()).collect(),

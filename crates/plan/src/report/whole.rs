@@ -8,7 +8,7 @@ use fairway_allocator::Outcome;
 use fairway_model::ObjectName;
 use serde_json::{Value, json};
 
-use super::super::{ClusterPlan, Layer2Announcement, NodePlan};
+use super::super::{ClusterPlan, Layer2Announcement, NodePlan, StatusChange};
 use super::routes::{self, RouteToPeer, RoutesByPeer};
 use super::{listed, section};
 use crate::columns::or_none;
@@ -16,6 +16,7 @@ use crate::columns::or_none;
 /// Services, then routes, then layer 2; nodes with equal results are shown as one.
 pub(super) fn text(plan: &ClusterPlan) -> String {
     let mut sections = vec![services(plan)];
+    sections.extend(status_changes(plan));
     sections.extend(silent(plan));
     sections.extend(sessions(plan));
     sections.extend(layer2(plan));
@@ -41,6 +42,13 @@ fn services(plan: &ClusterPlan) -> String {
         return "No services.\n".to_owned();
     }
     section("Services", ["NAMESPACE", "NAME", "ADDRESSES", "POOL", "REASON"], rows)
+}
+
+/// Services that get other addresses than those that clients use now.
+fn status_changes(plan: &ClusterPlan) -> Option<String> {
+    let row = |(name, change): (&ObjectName, &StatusChange)| [name.to_string(), change.to_string()];
+    let rows: Vec<_> = plan.status_changes.iter().map(row).collect();
+    (!rows.is_empty()).then(|| section("Changed from their status", ["SERVICE", "CHANGE"], rows))
 }
 
 /// The comma-separated addresses of an outcome.
@@ -146,6 +154,10 @@ pub(super) fn json(plan: &ClusterPlan) -> Value {
         let mut fields = super::edit_json::outcome(outcome);
         fields.shift_insert(0, "name".to_owned(), json!(name.name));
         fields.shift_insert(0, "namespace".to_owned(), json!(name.namespace));
+        if let Some(change) = plan.status_changes.get(name) {
+            let (added, lost) = (&change.added, &change.lost);
+            fields.insert("changedFromStatus".to_owned(), json!({ "added": added, "lost": lost }));
+        }
         Value::Object(fields)
     });
     let services: Vec<Value> = services.collect();

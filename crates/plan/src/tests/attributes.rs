@@ -217,3 +217,20 @@ fn what_a_route_has_once_is_told_and_may_not_be_contradicted() {
         assert_eq!(reason, expected);
     }
 }
+
+#[test]
+fn defaults_apply_where_an_advertisement_says_nothing() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    let attribute_defaults = AttributeDefaults { local_pref: Some(0), med: Some(7) };
+    let attributes = |cluster: &Cluster| {
+        let options = PlanOptions { attribute_defaults, ..OPTIONS };
+        let plan = for_node(&cluster.index, &cluster.outcomes(), &node("n1"), options);
+        let it = &plan.routes[0].attributes;
+        (it.local_pref, it.med)
+    };
+    assert_eq!(attributes(&cluster), (Some(0), Some(7)));
+    let med = Some(0);
+    cluster.advertisement(BgpAdvertisement { med, ..with_local_pref("all", 200) });
+    assert_eq!(attributes(&cluster), (Some(200), Some(0)));
+}

@@ -24,8 +24,11 @@ use fairway_model::{
 
 use super::*;
 
-const OPTIONS: PlanOptions =
-    PlanOptions { ignore_exclude_label: false, unsliced_services_are_served: true };
+const OPTIONS: PlanOptions = PlanOptions {
+    ignore_exclude_label: false,
+    unsliced_services_are_served: true,
+    attribute_defaults: AttributeDefaults { local_pref: None, med: None },
+};
 const V4: AddressFamily = AddressFamily::Ipv4Unicast;
 
 fn name(name: &str) -> ObjectName {

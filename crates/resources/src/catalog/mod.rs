@@ -116,6 +116,11 @@ impl Catalog {
         is_unreadable(&self.unreadable, path)
     }
 
+    /// The objects in force, in the order of their kinds and names.
+    pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.held.keys()
+    }
+
     /// The file and line of the version of an object that is in force.
     pub fn place_of(&self, key: &ObjectKey) -> Option<(&str, usize)> {
         let version = &self.held.get(key)?.version;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::metallb::METALLB_FIELDS;
 use super::*;
 use crate::yaml::documents;
 use crate::yaml::write::flow;
