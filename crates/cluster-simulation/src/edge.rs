@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use fairway_cluster::{
-    ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request, SecretReply,
-    SpeakerAction, WRITE_TIMEOUT,
+    ADDRESSES_ANNOTATION, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request,
+    SecretReply, SpeakerAction, WRITE_TIMEOUT,
 };
 use fairway_ground::Instant;
 use fairway_model::{Kind, ObjectKey, ObjectName};
@@ -322,11 +322,12 @@ impl World {
         }
         let api_request = match request {
             LeaseRequest::Read => ApiRequest::get(&leases(), SYSTEM, LEASE),
-            LeaseRequest::Write { holder, transitions, resource_version } => {
+            LeaseRequest::Write { holder, transitions, resource_version, addresses } => {
                 let body = json!({
                     "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                     "metadata": {
                         "name": LEASE, "namespace": SYSTEM, "resourceVersion": resource_version,
+                        "annotations": addresses.as_ref().map(|it| json!({ ADDRESSES_ANNOTATION: it })),
                     },
                     "spec": {
                         "holderIdentity": holder, "leaseTransitions": transitions,
@@ -412,10 +413,13 @@ fn lease_reply(response: &Response) -> LeaseReply {
         409 => LeaseReply::Conflict,
         200 | 201 => {
             let spec = |field: &str| response.body.get("spec").and_then(|it| it.get(field));
+            let annotations = response.body.pointer("/metadata/annotations");
+            let annotation = annotations.and_then(|it| it.get(ADDRESSES_ANNOTATION));
             LeaseReply::Is(LeaseRecord {
                 holder: spec("holderIdentity").and_then(Value::as_str).unwrap_or_default().into(),
                 transitions: spec("leaseTransitions").and_then(Value::as_u64).unwrap_or_default(),
                 resource_version: response.resource_version().to_owned(),
+                addresses: annotation.and_then(Value::as_str).map(str::to_owned),
             })
         }
         _ => LeaseReply::Failed,

@@ -51,11 +51,13 @@ pub enum Mistake {
     AnnouncesWishes,
     /// When a pool is added, all addresses are assigned again.
     MovesOnNewPool,
+    /// A leader leaves no trace of the addresses that it has assigned and released.
+    LeavesNoRecord,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NoAdoption,
         Self::DecidesBeforeSynced,
         Self::WithdrawsInOutage,
@@ -71,6 +73,7 @@ impl Mistake {
         Self::AnnouncesOutsidePools,
         Self::AnnouncesWishes,
         Self::MovesOnNewPool,
+        Self::LeavesNoRecord,
     ];
 }
 
@@ -157,6 +160,10 @@ impl Misbehaviour {
             }
             (Mistake::EverybodyLeads, News::Lease(reply)) => {
                 vec![News::Lease(self.leads_anyway(who, run, reply))]
+            }
+            (Mistake::LeavesNoRecord, News::Lease(LeaseReply::Is(record))) => {
+                let record = LeaseRecord { addresses: Some(String::new()), ..record };
+                vec![News::Lease(LeaseReply::Is(record))]
             }
             (Mistake::NeverStepsDown, News::Lease(reply)) => {
                 vec![News::Lease(self.renews_anyway(who, reply))]
@@ -264,6 +271,7 @@ impl Misbehaviour {
             holder: format!("controller-{number}-{run}"),
             transitions: 0,
             resource_version: "1".to_owned(),
+            addresses: None,
         };
         let before = self.leases.insert(who, record.clone());
         match before {

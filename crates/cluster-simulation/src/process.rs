@@ -12,6 +12,7 @@ use fairway_cluster::{
 use fairway_ground::{Instant, Prefix};
 use fairway_model::{Kind, ObjectName};
 use fairway_model_api::WatchId;
+use fairway_plan::AttributeDefaults;
 use fairway_resources::BackendKind;
 use fairway_seam::Announcements;
 
@@ -130,9 +131,11 @@ impl Process {
                 let identity = format!("controller-{number}-{}", self.run);
                 let settings = ControllerSettings {
                     identity,
+                    predecessors: Some(format!("controller-{number}-")),
                     load_balancer_class: None,
                     namespace: SYSTEM.to_owned(),
                     pod: None,
+                    answers_reviews: false,
                     epoch_seconds: EPOCH_SECONDS,
                     seed,
                 };
@@ -210,6 +213,7 @@ fn speaker_settings(node: usize, seed: u64) -> SpeakerSettings {
         node: node_name(node),
         load_balancer_class: None,
         ignore_exclude_label: false,
+        attribute_defaults: AttributeDefaults::default(),
         backend: BackendKind::Native,
         seed,
     }

@@ -2,9 +2,9 @@
 //!
 //! Takes an AdmissionReview (admission.k8s.io/v1) and returns it with the response. An object is refused for
 //! its own faults, alone or beside what is in force, and never for something that another object may still
-//! bring: a community, a BFDProfile or a Secret that is created a moment later. Safety does not depend on it:
-//! an object that gets past it, or was there before, keeps its last good version. Pure; the edge has the
-//! connection.
+//! bring: a community, a BFDProfile or a Secret that is created a moment later; that is a warning. A BFDProfile
+//! is not deleted while a BGPPeer names it, as in MetalLB. Safety does not depend on it: an object that gets
+//! past it, or was there before, keeps its last good version. Pure; the edge has the connection.
 
 use fairway_model::Kind;
 use fairway_resources::{Finding, parse_value};
@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::controller::CONTROLLER_KINDS;
 use super::in_force::InForce;
+use super::references::{References, bfd_profile_of};
 use super::write::shortened;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
@@ -51,12 +52,18 @@ struct Refusal {
 }
 
 /// Answers an AdmissionReview. `in_force`: the objects in force, once all are known; before that, objects are
-/// judged alone. `namespace` is that of the objects that configure Fairway. Every input gets an answer.
-pub fn judge(in_force: Option<&InForce>, review: &Value, namespace: &str) -> Judgement {
+/// judged alone. `references`: BFDProfiles and who names them. `namespace` is that of the objects that
+/// configure Fairway. Every input gets an answer.
+pub fn judge(
+    in_force: Option<&InForce>,
+    references: Option<&References>,
+    review: &Value,
+    namespace: &str,
+) -> Judgement {
     let is_review = text(review, "apiVersion") == API_VERSION && text(review, "kind") == KIND;
     let request = review.get("request").filter(|it| is_review && it.is_object());
     let verdict = match request {
-        Some(request) => verdict(in_force, request, namespace),
+        Some(request) => verdict(in_force, references, request, namespace),
         None => Verdict::refused(
             400,
             "BadRequest",
@@ -68,11 +75,16 @@ pub fn judge(in_force: Option<&InForce>, review: &Value, namespace: &str) -> Jud
     Judgement { review, may_change }
 }
 
-fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verdict {
+fn verdict(
+    in_force: Option<&InForce>,
+    references: Option<&References>,
+    request: &Value,
+    namespace: &str,
+) -> Verdict {
     let is_new = match text(request, "operation") {
         "CREATE" => true,
         "UPDATE" => false,
-        // A deletion is always allowed: objects that refer to it keep the last good version.
+        "DELETE" => return deletion(references, request, namespace),
         _ => return Verdict::default(),
     };
     let Some(object) = request.get("object") else { return Verdict::default() };
@@ -110,11 +122,49 @@ fn verdict(in_force: Option<&InForce>, request: &Value, namespace: &str) -> Verd
     };
     let (faults, rest): (Vec<Finding>, Vec<Finding>) =
         findings.partition(|it| it.is_fault() && !is_same && !is_awaited(it));
+    let profile = if is_same { None } else { missing_profile(references, kind, object) };
+    let warnings = profile.into_iter().chain(rest.iter().map(warning));
     Verdict {
         refusal: (!faults.is_empty()).then(|| Refusal::of(&faults)),
-        warnings: rest.iter().take(WARNINGS_MAX).map(warning).collect(),
+        warnings: warnings.take(WARNINGS_MAX).collect(),
         may_change: is_beside_others && !faults.is_empty(),
     }
+}
+
+/// A deletion is allowed, since objects that refer to it keep the last good version; but not that of a
+/// BFDProfile in use, which would be a fault of its peers only at the next restart.
+fn deletion(references: Option<&References>, request: &Value, namespace: &str) -> Verdict {
+    let name = text(request, "name");
+    let is_profile = request.pointer("/kind/kind").and_then(Value::as_str) == Some("BFDProfile");
+    let peers = match references {
+        Some(references) if is_profile && text(request, "namespace") == namespace => {
+            references.peers_with_profile(name)
+        }
+        _ => Vec::new(),
+    };
+    if peers.is_empty() {
+        return Verdict::default();
+    }
+    let peers: Vec<String> = peers.iter().map(|peer| format!("BGPPeer/{peer}")).collect();
+    let message =
+        format!("is the bfdProfile of {}; delete or change these first", peers.join(", "));
+    Verdict::refused(422, "Invalid", message)
+}
+
+/// The warning about a peer with a BFDProfile that does not exist yet.
+fn missing_profile(
+    references: Option<&References>,
+    kind: Option<Kind>,
+    object: &Value,
+) -> Option<String> {
+    let profile = bfd_profile_of(object).filter(|_| kind == Some(Kind::BgpPeer))?;
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    references.is_some_and(|it| it.lacks_profile(profile)).then(|| {
+        format!(
+            "BGPPeer/{name}: spec.bfdProfile: there is no BFDProfile {profile:?}; the peer is not \
+             configured until it exists"
+        )
+    })
 }
 
 /// Whether an object of ours is unchanged for Fairway: its spec, and the labels that others select it by.

@@ -102,6 +102,11 @@ impl Claims {
         self.released.get(&address)
     }
 
+    /// When each address was released that is still unclaimed, the latest first.
+    pub(super) fn latest_released(&self) -> impl Iterator<Item = (Instant, IpAddr)> {
+        self.by_time.iter().rev().copied()
+    }
+
     /// Every address that was seen to be released and is still unclaimed, oldest first.
     pub(super) fn all_released(&self) -> impl Iterator<Item = (IpAddr, &Released)> {
         self.by_time.iter().filter_map(|(_, address)| Some((*address, self.released.get(address)?)))

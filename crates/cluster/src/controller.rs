@@ -3,15 +3,16 @@
 //! Returns the requests to the API server, and the writes of Service status. Announces nothing. Any number of
 //! controllers may run; the one that holds the Lease writes. Pure: time and replies come in, actions go out.
 //!
-//! The status of the Services is the only memory. The controller that acquires the Lease lists everything
-//! again (so that the last writes of the previous leader are included), adopts every address in a status, and
-//! only then assigns missing ones. It does neither before it can know which addresses were released a moment
-//! ago: a router may still send traffic for those to their previous Services.
+//! The status of the Services is the memory, and one line in the Lease (`recorded`). The controller that
+//! acquires the Lease lists everything again (so that the last writes of the previous leader are included),
+//! adopts every address in a status, and only then assigns missing ones. It withholds those that the line
+//! names and no status has: a router may still send their traffic to the Services that had them.
 
 mod events;
 mod lack;
 mod own_state;
 mod pool_statuses;
+mod recorded;
 mod service_status;
 mod tenure;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use fairway_resources::{BackendKind, Finding};
 use lack::Lack;
 use own_state::OwnState;
 use pool_statuses::PoolStatuses;
+use recorded::Recorded;
 use serde_json::Value;
 use service_status::{Said, Wish, is_to_be_served, was_ours};
 use tenure::Tenure;
@@ -38,6 +40,7 @@ use super::belief::Belief;
 use super::claims::{Claims, status_addresses};
 use super::configuration_state::fault_summary;
 use super::lease::{Lease, LeaseChange, LeaseReply, LeaseRequest, WRITE_TIMEOUT};
+use super::references::{REFERENCE_KINDS, References};
 use super::reflector::{Delta, Reply, Request, name_of, version_of};
 use super::write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 use super::writes::{Permission, WRITES_MAX, WriteReply, Writes};
@@ -65,12 +68,16 @@ pub const WITHDRAWAL_BOUND: Duration = Duration::from_secs(10);
 pub struct ControllerSettings {
     /// Identifies this run of this process.
     pub identity: String,
+    /// What the identities of earlier runs begin with that have ended for certain: those in the same Pod.
+    pub predecessors: Option<String>,
     /// The loadBalancerClass of the Services to serve; those without a class when `None`.
     pub load_balancer_class: Option<String>,
     /// The namespace of the pools and of its ConfigurationState.
     pub namespace: String,
     /// The Pod it runs in, if known: its ConfigurationState is deleted with the Pod.
     pub pod: Option<OwnPod>,
+    /// It answers AdmissionReviews, and reads what only they need.
+    pub answers_reviews: bool,
     /// The Unix time at [`Instant::ZERO`], for the times in statuses.
     pub epoch_seconds: u64,
     /// For the jitter of pauses.
@@ -95,12 +102,17 @@ pub enum ControllerAction {
 pub struct ControllerCore {
     settings: ControllerSettings,
     belief: Belief,
+    references: Option<References>,
     lease: Lease,
     claims: Claims,
     /// Since when every release has been observed.
     watches_since: Option<Instant>,
     /// The Lease is new, so no earlier leader can have released anything.
     is_first: bool,
+    /// The addresses that the Lease names.
+    recorded: Recorded,
+    /// Services that get an address as soon as the Lease names it.
+    unrecorded: BTreeSet<ObjectName>,
     tenure: Option<Tenure>,
     /// Services to check now, and those to check later.
     dirty: BTreeSet<ObjectName>,
@@ -118,10 +130,17 @@ impl ControllerCore {
     pub fn new(settings: ControllerSettings) -> Self {
         Self {
             belief: Belief::new(&CONTROLLER_KINDS, BackendKind::Native, settings.seed),
-            lease: Lease::new(settings.identity.clone(), settings.seed),
+            references: settings.answers_reviews.then(|| References::new(settings.seed)),
+            lease: Lease::new(
+                settings.identity.clone(),
+                settings.predecessors.clone(),
+                settings.seed,
+            ),
             claims: Claims::default(),
             watches_since: None,
             is_first: false,
+            recorded: Recorded::default(),
+            unrecorded: BTreeSet::new(),
             tenure: None,
             dirty: BTreeSet::new(),
             postponed: BTreeSet::new(),
@@ -136,6 +155,12 @@ impl ControllerCore {
 
     /// Handles an answer about a kind.
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
+        if REFERENCE_KINDS.contains(&kind) {
+            if let Some(references) = &mut self.references {
+                references.handle(now, kind, reply);
+            }
+            return;
+        }
         let (changes, deltas) = self.belief.handle(now, kind, reply);
         match kind {
             Kind::Service => deltas.iter().for_each(|delta| self.note(now, delta)),
@@ -159,9 +184,17 @@ impl ControllerCore {
 
     /// Handles an answer about the Lease.
     pub fn handle_lease(&mut self, now: Instant, reply: LeaseReply) {
+        match reply {
+            LeaseReply::Is(_) => self.recorded.written(),
+            LeaseReply::Missing | LeaseReply::Conflict | LeaseReply::Failed => {
+                self.recorded.in_doubt();
+            }
+        }
+        self.dirty.append(&mut self.unrecorded);
         match self.lease.handle(now, reply) {
             LeaseChange::Won { is_first } => {
                 self.is_first = is_first;
+                self.recorded = Recorded::begin(self.lease.addresses());
                 self.tenure = None;
                 self.belief.relist();
             }
@@ -202,10 +235,14 @@ impl ControllerCore {
         if self.lease.expire(now) {
             self.tenure = None;
         }
-        if let Some(request) = self.lease.next_request(now) {
+        if let Some(request) = self.next_lease_request(now) {
             return Some(ControllerAction::Lease(request));
         }
         if let Some((kind, request)) = self.belief.next_request(now) {
+            return Some(ControllerAction::Ask(kind, request));
+        }
+        if let Some((kind, request)) = self.references.as_mut().and_then(|it| it.next_request(now))
+        {
             return Some(ControllerAction::Ask(kind, request));
         }
         self.begin_tenure(now);
@@ -213,7 +250,11 @@ impl ControllerCore {
         if let Some(event) = self.events.next() {
             return Some(ControllerAction::Event(event));
         }
-        self.next_write(now).map(ControllerAction::Write)
+        if let Some(write) = self.next_write(now) {
+            return Some(ControllerAction::Write(write));
+        }
+        // A status may wait for the Lease to name its address.
+        self.next_lease_request(now).map(ControllerAction::Lease)
     }
 
     /// When the next action is due without an event.
@@ -226,14 +267,34 @@ impl ControllerCore {
             }
             None => self.begins_at(now),
         };
-        let all = [self.lease.next_deadline(), self.belief.next_deadline(), decides];
+        let references = self.references.as_ref().and_then(References::next_deadline);
+        let all = [self.lease.next_deadline(), self.belief.next_deadline(), references, decides];
         all.into_iter().flatten().min()
     }
 
     /// The last action before the process ends: releases the Lease, so that another controller need not wait.
     pub fn leave(&mut self, now: Instant) -> Option<ControllerAction> {
+        let addresses = self.addresses_to_record(now);
         self.tenure = None;
-        self.lease.release(now).map(ControllerAction::Lease)
+        self.lease.release(now, addresses).map(ControllerAction::Lease)
+    }
+
+    fn next_lease_request(&mut self, now: Instant) -> Option<LeaseRequest> {
+        let Self { lease, recorded, tenure, claims, .. } = self;
+        let kept = lease.addresses().map(str::to_owned);
+        lease.next_request(now, || match tenure {
+            Some(tenure) => recorded.send(tenure.addresses(now, claims)),
+            // What an earlier leader left, until this one has read it.
+            None => kept,
+        })
+    }
+
+    /// The line for the Lease at the end.
+    fn addresses_to_record(&mut self, now: Instant) -> Option<String> {
+        match &self.tenure {
+            Some(tenure) => self.recorded.send(tenure.addresses(now, &self.claims)),
+            None => self.lease.addresses().map(str::to_owned),
+        }
     }
 
     /// Whether it leads and decides.
@@ -253,7 +314,7 @@ impl ControllerCore {
 
     /// The answer to an AdmissionReview, whether it leads or not.
     pub fn judge(&self, review: &Value) -> Judgement {
-        judge(self.belief.complete(), review, &self.settings.namespace)
+        judge(self.belief.complete(), self.references.as_ref(), review, &self.settings.namespace)
     }
 
     /// Faults and warnings of the objects.
@@ -335,8 +396,9 @@ impl ControllerCore {
             return None;
         }
         let has_no_past = self.is_first && self.claims.is_empty();
+        let is_known = has_no_past || self.recorded.stored().is_some();
         let since = self.watches_since?;
-        Some(if has_no_past { since } else { since + WITHDRAWAL_BOUND })
+        Some(if is_known { since } else { since + WITHDRAWAL_BOUND })
     }
 
     fn begin_tenure(&mut self, now: Instant) {
@@ -344,7 +406,8 @@ impl ControllerCore {
             return;
         }
         let class = self.settings.load_balancer_class.clone();
-        self.tenure = Some(Tenure::begin(now, class, &self.claims, self.belief.index()));
+        let left = self.recorded.stored();
+        self.tenure = Some(Tenure::begin(now, class, &self.claims, left, self.belief.index()));
         self.events.begin_tenure();
         self.pool_statuses.stir(now);
         self.own_state.begin_tenure(now, self.summary(), self.epoch_seconds(now));
@@ -392,6 +455,12 @@ impl ControllerCore {
                 self.events.forget(&name);
                 continue;
             };
+            let is_recorded = |it: &IpAddr| self.recorded.names(*it);
+            if !wish.addresses.iter().all(is_recorded) {
+                self.unrecorded.insert(name);
+                self.lease.hurry(now);
+                continue;
+            }
             let Some(patch) = wish.patch(&seen, self.epoch_seconds(now)) else {
                 if self.events.is_so(&name, &wish) {
                     self.written(&name);

@@ -21,6 +21,10 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval between two reads of the Lease.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
+/// The annotation of the Lease with every address that a status may have, or had until a moment ago, as
+/// ranges: what a new leader needs to assign addresses at once.
+pub const ADDRESSES_ANNOTATION: &str = "fairway.dev/addresses";
+
 /// A Lease as stored in the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRecord {
@@ -30,6 +34,8 @@ pub struct LeaseRecord {
     pub transitions: u64,
     /// `metadata.resourceVersion`.
     pub resource_version: String,
+    /// [`ADDRESSES_ANNOTATION`], if it is there.
+    pub addresses: Option<String>,
 }
 
 /// The answer to a request about the Lease.
@@ -58,6 +64,8 @@ pub enum LeaseRequest {
         transitions: u64,
         /// The version that was read; `None` creates a new Lease.
         resource_version: Option<String>,
+        /// [`ADDRESSES_ANNOTATION`]; `None` removes it.
+        addresses: Option<String>,
     },
 }
 
@@ -84,6 +92,8 @@ enum Asked {
 #[derive(Debug, Clone)]
 pub(super) struct Lease {
     identity: String,
+    /// What the identities of earlier runs in the same Pod begin with.
+    predecessors: Option<String>,
     seen: Option<LeaseRecord>,
     /// When the Lease was last seen to change.
     seen_at: Instant,
@@ -93,20 +103,25 @@ pub(super) struct Lease {
     leads: Option<(u64, Instant)>,
     asked: Asked,
     next_at: Instant,
+    /// The last request had no answer: the next one waits for its turn.
+    is_failing: bool,
     random: Rng,
 }
 
 impl Lease {
-    /// A candidate. `identity` identifies this run of this process.
-    pub(super) fn new(identity: String, seed: u64) -> Self {
+    /// A candidate. `identity` identifies this run of this process. Earlier runs, whose identities begin with
+    /// `predecessors`, have ended.
+    pub(super) fn new(identity: String, predecessors: Option<String>, seed: u64) -> Self {
         Self {
             identity,
+            predecessors,
             seen: None,
             seen_at: Instant::ZERO,
             is_missing: false,
             leads: None,
             asked: Asked::Nothing,
             next_at: Instant::ZERO,
+            is_failing: false,
             random: Rng::seeded(seed),
         }
     }
@@ -132,8 +147,24 @@ impl Lease {
         is_over
     }
 
-    /// The request to send now, if any.
-    pub(super) fn next_request(&mut self, now: Instant) -> Option<LeaseRequest> {
+    /// What the Lease names, as it was read last.
+    pub(super) fn addresses(&self) -> Option<&str> {
+        self.seen.as_ref()?.addresses.as_deref()
+    }
+
+    /// The Lease is to be written without waiting for the next renewal.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        if !self.is_failing {
+            self.next_at = self.next_at.min(now);
+        }
+    }
+
+    /// The request to send now, if any. `addresses` makes the annotation of a write.
+    pub(super) fn next_request(
+        &mut self,
+        now: Instant,
+        addresses: impl FnOnce() -> Option<String>,
+    ) -> Option<LeaseRequest> {
         if self.asked != Asked::Nothing || now < self.next_at {
             return None;
         }
@@ -144,7 +175,8 @@ impl Lease {
         };
         self.asked = Asked::Write { at: now };
         let resource_version = self.seen.as_ref().map(|seen| seen.resource_version.clone());
-        Some(LeaseRequest::Write { holder: self.identity.clone(), transitions, resource_version })
+        let (holder, addresses) = (self.identity.clone(), addresses());
+        Some(LeaseRequest::Write { holder, transitions, resource_version, addresses })
     }
 
     /// The epoch to write, if the Lease is to be acquired or renewed.
@@ -158,26 +190,38 @@ impl Lease {
             (Some(_), _) => None,
             (None, None) => self.is_missing.then_some(0),
             (None, Some(seen)) => {
-                let is_free = seen.holder.is_empty() || self.seen_at + LEASE_DURATION <= now;
+                // A Pod has one run of this process at a time: a former one has ended, and a write of it that
+                // is still on its way gives an address that the Lease names.
+                let was_here = self.predecessors.as_ref().is_some_and(|it| {
+                    seen.holder != self.identity && seen.holder.starts_with(it.as_str())
+                });
+                let is_free =
+                    was_here || seen.holder.is_empty() || self.seen_at + LEASE_DURATION <= now;
                 is_free.then(|| seen.transitions.saturating_add(1))
             }
         }
     }
 
     /// Releases the Lease, so that another controller can acquire it at once; none if it is not held.
-    pub(super) fn release(&mut self, now: Instant) -> Option<LeaseRequest> {
+    pub(super) fn release(
+        &mut self,
+        now: Instant,
+        addresses: Option<String>,
+    ) -> Option<LeaseRequest> {
         let (epoch, _) = self.leads.take().filter(|(_, until)| now < *until)?;
         let seen = self.seen.take()?;
         Some(LeaseRequest::Write {
             holder: String::new(),
             transitions: epoch,
             resource_version: Some(seen.resource_version),
+            addresses,
         })
     }
 
     /// The answer to the last request.
     pub(super) fn handle(&mut self, now: Instant, reply: LeaseReply) -> LeaseChange {
         let asked = std::mem::replace(&mut self.asked, Asked::Nothing);
+        self.is_failing = reply == LeaseReply::Failed;
         match reply {
             LeaseReply::Is(record) => {
                 self.is_missing = false;
@@ -187,7 +231,13 @@ impl Lease {
                 self.seen = Some(record);
                 match asked {
                     Asked::Write { at } => return self.written(at),
-                    _ => self.step_down_if_another_leads(),
+                    _ => {
+                        self.step_down_if_another_leads();
+                        if self.leads.is_none() && self.wants(now).is_some() {
+                            // It is free.
+                            self.next_at = now;
+                        }
+                    }
                 }
             }
             LeaseReply::Missing => {

@@ -11,6 +11,7 @@
 //! edge with the connection to the API server drives them; `cluster-simulation` does so with a server, a
 //! network and routers that fail in every way we know.
 
+mod address_record;
 mod admission;
 mod belief;
 mod budget;
@@ -21,6 +22,7 @@ mod event_queue;
 mod in_force;
 mod lease;
 mod object_text;
+mod references;
 mod reflector;
 mod reports;
 mod secrets;
@@ -44,9 +46,11 @@ pub use controller::{
 pub use event_queue::{EventQueue, QueuedEvent};
 pub use in_force::InForce;
 pub use lease::{
-    LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE, WRITE_TIMEOUT,
+    ADDRESSES_ANNOTATION, LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE,
+    WRITE_TIMEOUT,
 };
 pub use object_text::ObjectText;
+pub use references::{REFERENCE_KINDS, References};
 pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, version_of};
 pub use reports::{ListReply, ReportFacts, Reports, ReportsAction, ReportsSettings};
 pub use secrets::SecretReply;

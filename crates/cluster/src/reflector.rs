@@ -176,6 +176,29 @@ impl Reflector {
         self.phase = Phase::Idle { not_before: Instant::ZERO };
     }
 
+    /// Whether requests have failed since the last sign of life.
+    pub fn is_failing(&self) -> bool {
+        self.failures > 0
+    }
+
+    /// When a list was accepted last.
+    pub fn listed_at(&self) -> Instant {
+        self.listed_at
+    }
+
+    /// The server answers again, as another kind has seen: a pause after failures ends soon. At a random time,
+    /// since every process of the cluster sees it now.
+    pub fn hurry(&mut self, now: Instant) {
+        let soon = now + self.random.jittered(PAUSE_MIN);
+        if let Phase::Idle { not_before } = &mut self.phase
+            && self.failures > 0
+            && self.doubt.is_none()
+        {
+            *not_before = soon.min(*not_before);
+            self.failures = 0;
+        }
+    }
+
     /// When [`Self::next_request`] has a request, unless a reply comes before.
     pub fn next_deadline(&self) -> Instant {
         match &self.phase {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::announcing::serve;
 use super::outages::addresses;
 use crate::api::word;
-use crate::objects::{SYSTEM, service};
+use crate::objects::{SYSTEM, service, service_at};
 use crate::stage::{SHOP, Stage};
 use lab::wait::{PATIENCE, now, wait_until};
 
@@ -17,9 +17,11 @@ const LEASE: &str = "fairway-controller";
 /// A lease of 15 s expires, is checked every 2 s, and everything is listed again; on a machine that is busy
 /// with other tests.
 const TAKEOVER: Duration = Duration::from_secs(30);
-/// A Lease that was released is taken at the next check; a controller that has just started first sees for
-/// 10 s which addresses are released.
+/// A Lease that was released is taken at the next check; on a machine that is busy with other tests.
 const HANDOVER: Duration = Duration::from_secs(20);
+/// The only controller is back: less than a lease, and less than the 10 s for which a leader without a record
+/// of its predecessor assigns nothing.
+const RESTART: Duration = Duration::from_secs(8);
 const AT_FIRST: usize = 20;
 
 /// The controller that holds the Lease.
@@ -89,4 +91,54 @@ pub(super) fn another_controller_takes_over(stage: &mut Stage) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The only controller ends in order, and is killed and started again in its Pod: each time a Service that was
+/// created meanwhile has an address at once, and one that asks for the address of a Service that was deleted
+/// meanwhile gets it only when routers have forgotten that.
+pub(super) fn a_restarted_controller_assigns_at_once(stage: &mut Stage) -> Result<()> {
+    serve(stage, "198.51.100.0/24")?;
+    create(stage, 0..AT_FIRST)?;
+    all_served(stage, AT_FIRST, PATIENCE)?;
+    let place = leader(stage)?;
+    for (round, how) in ["ended in order", "killed"].into_iter().enumerate() {
+        let controller = stage.controllers.get_mut(place).context("a controller")?;
+        if round == 0 {
+            controller.stop()?
+        } else {
+            controller.kill()?
+        }
+        let gone = format!("s-{round:03}");
+        let freed = address_of(stage, &gone)?;
+        stage.api.delete("Service", SHOP, &gone)?;
+        stage.api.create(&service_at(SHOP, &format!("heir-{round}"), &freed, json!({})))?;
+        create(stage, AT_FIRST + round..AT_FIRST + round + 1)?;
+        stage.start_controller(place)?;
+        let started = now();
+        let new = format!("s-{:03}", AT_FIRST + round);
+        wait_until("a new Service has an address", RESTART, || {
+            stage.check_running()?;
+            address_of(stage, &new).map(drop)
+        })?;
+        println!(
+            "  {how}: a new Service has an address {:.1} s after the start",
+            started.elapsed().as_secs_f32()
+        );
+        ensure!(
+            address_of(stage, &format!("heir-{round}")).is_err(),
+            "the address of a Service that was just deleted is assigned at once"
+        );
+        wait_until("its address is assigned again", TAKEOVER, || {
+            ensure!(address_of(stage, &format!("heir-{round}"))? == freed, "another one");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn address_of(stage: &Stage, name: &str) -> Result<String> {
+    let service = stage.api.get("Service", SHOP, name)?;
+    let address = word(&service, "/status/loadBalancer/ingress/0/ip").to_owned();
+    ensure!(!address.is_empty(), "{name} has no address");
+    Ok(address)
 }

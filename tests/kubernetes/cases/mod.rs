@@ -64,6 +64,7 @@ pub(crate) fn all() -> Vec<Case> {
         BOTH leaving::a_restarted_speaker_loses_nothing,
         BOTH leaving::a_removed_speaker_leaves_for_good,
         EITHER leaders::another_controller_takes_over,
+        EITHER leaders::a_restarted_controller_assigns_at_once,
         BOTH outages::an_outage_withdraws_nothing,
         MODEL faults::watches_that_are_cut_go_on,
         MODEL faults::a_watch_that_is_gone_lists_again,

@@ -16,10 +16,12 @@ const MANIFEST: &str = "deploy/components/webhook/webhook.yaml";
 const CONFIGURATIONS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const POOLS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/ipaddresspools";
+const PEERS: &str = "/apis/metallb.io/v1beta2/namespaces/metallb-system/bgppeers";
+const PROFILES: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/bfdprofiles";
 const ADVERTISEMENTS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/bgpadvertisements";
 
 /// A pool that overlaps another is refused with the field and the other's name, a reference that may still
-/// be created is a warning, another controller answers with the same certificate, and without a running
+/// be created is a warning, a BFDProfile in use is not deleted, another controller answers with the same certificate, and without a running
 /// controller writes pass.
 pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
     serve(stage, "192.0.2.0/24")?;
@@ -45,6 +47,8 @@ pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
     let warned = reply.warnings.iter().any(|it| it.contains("later is not defined"));
     ensure!(warned, "it warns of {:?}", reply.warnings);
 
+    keeps_a_profile_in_use(stage)?;
+
     replace(stage, 0, 1)?;
     refuses(stage)?;
     ensure!(ca_bundle(stage)? == bundle, "another controller has another certificate");
@@ -57,6 +61,40 @@ pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
         controller.pod.variables.retain(|(name, _)| !name.starts_with("FAIRWAY_WEBHOOK"));
     }
     stage.start_controller(0)
+}
+
+/// A peer with a BFDProfile that does not exist yet is accepted with a warning; the profile stays as long as
+/// the peer names it.
+fn keeps_a_profile_in_use(stage: &Stage) -> Result<()> {
+    let spec = json!({
+        "myASN": 64500, "peerASN": 64501, "peerAddress": "192.0.2.250", "bfdProfile": "guarded",
+        // No node.
+        "nodeSelectors": [{ "matchLabels": { "nowhere": "yes" } }],
+    });
+    let peer = ours("BGPPeer", "guarded", spec);
+    let profile = ours("BFDProfile", "guarded", json!({}));
+    wait_until("a peer without its BFDProfile is accepted with a warning", PATIENCE, || {
+        let reply = post(stage, PEERS, &peer)?;
+        ensure!(reply.status == 201, "{} {}", reply.status, reply.text);
+        let warned = reply.warnings.iter().any(|it| it.contains("no BFDProfile"));
+        ensure!(warned, "it warns of {:?}", reply.warnings);
+        Ok(())
+    })?;
+    stage.api.create(&profile)?;
+    stage.api.create(&peer)?;
+    wait_until("a BFDProfile in use is not deleted", PATIENCE, || {
+        let reply = stage.api.ask("DELETE", &format!("{PROFILES}/guarded?dryRun=All"), None)?;
+        ensure!(reply.status == 422, "{} {}", reply.status, reply.text);
+        let said = reply.json()?;
+        ensure!(word(&said, "/message").contains("BGPPeer/guarded"), "{said}");
+        Ok(())
+    })?;
+    stage.api.delete("BGPPeer", SYSTEM, "guarded")?;
+    wait_until("a BFDProfile that nobody names is deleted", PATIENCE, || {
+        let reply = stage.api.ask("DELETE", &format!("{PROFILES}/guarded"), None)?;
+        ensure!(reply.status == 200, "{} {}", reply.status, reply.text);
+        Ok(())
+    })
 }
 
 fn replace(stage: &mut Stage, one: usize, by: usize) -> Result<()> {

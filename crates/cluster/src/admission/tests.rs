@@ -57,7 +57,7 @@ fn review(operation: &str, old: Value, new: Value) -> Value {
 }
 
 fn response(in_force: Option<&InForce>, review: &Value) -> Value {
-    let answer = judge(in_force, review, SYSTEM).review;
+    let answer = judge(in_force, None, review, SYSTEM).review;
     assert_eq!(answer["apiVersion"], API_VERSION);
     assert_eq!(answer["kind"], KIND);
     answer["response"].clone()
@@ -114,7 +114,7 @@ fn a_pool_that_overlaps_another_is_refused() {
 #[test]
 fn only_a_refusal_because_of_others_may_change() {
     let may_change = |new: Value| {
-        judge(Some(&cluster()), &review("CREATE", Value::Null, new), SYSTEM).may_change
+        judge(Some(&cluster()), None, &review("CREATE", Value::Null, new), SYSTEM).may_change
     };
     assert!(may_change(pool("other", &["192.0.2.128/25"])), "the other pool may just have gone");
     assert!(!may_change(pool("other", &["nowhere"])));
@@ -290,4 +290,73 @@ fn whatever_comes_gets_an_answer() {
         }
     }
     assert_eq!(response(None, &json!({}))["status"]["code"], 400);
+}
+
+/// The peers and the profiles, listed.
+fn references(peers: &[Value], profiles: &[&str]) -> References {
+    use crate::reflector::{Reply, Request};
+    let mut references = References::new(1);
+    let now = fairway_ground::Instant::from_micros(1);
+    let listed = |items: Vec<Value>| Reply::Listed {
+        items: items.into_iter().map(std::sync::Arc::new).collect(),
+        resource_version: "9".to_owned(),
+        continue_token: None,
+    };
+    while let Some((kind, request)) = references.next_request(now) {
+        if matches!(request, Request::Watch { .. }) {
+            continue;
+        }
+        let profile = |name: &&str| object(Kind::BfdProfile, name, json!({}));
+        let items = match kind {
+            Kind::BgpPeer => peers.to_vec(),
+            _ => profiles.iter().map(profile).collect(),
+        };
+        references.handle(now, kind, listed(items));
+    }
+    references
+}
+
+fn peer_with(name: &str, profile: &str) -> Value {
+    let spec = json!({
+        "myASN": 64500, "peerASN": 64501, "peerAddress": "192.0.2.1", "bfdProfile": profile,
+    });
+    object(Kind::BgpPeer, name, spec)
+}
+
+#[test]
+fn a_peer_with_a_profile_that_does_not_exist_yet_is_accepted_with_a_warning() {
+    let answer = |references: &References, old: Value, new: Value| {
+        let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
+        let review = review(operation, old, new);
+        let response = judge(None, Some(references), &review, SYSTEM).review["response"].clone();
+        assert_eq!(response["allowed"], true);
+        response["warnings"].clone()
+    };
+    let known = references(&[], &["fast"]);
+    assert_eq!(answer(&known, Value::Null, peer_with("tor", "fast")), Value::Null);
+    let expected = "BGPPeer/tor: spec.bfdProfile: there is no BFDProfile \"slow\"; the peer is not \
+                    configured until it exists";
+    assert_eq!(answer(&known, Value::Null, peer_with("tor", "slow")), json!([expected]));
+    let same = peer_with("tor", "slow");
+    assert_eq!(answer(&known, same.clone(), same), Value::Null, "it was said before");
+    let unknown = References::new(1);
+    assert_eq!(answer(&unknown, Value::Null, peer_with("tor", "slow")), Value::Null);
+}
+
+#[test]
+fn a_profile_goes_only_when_no_peer_names_it() {
+    let known = references(&[peer_with("tor-2", "fast"), peer_with("tor-1", "fast")], &["fast"]);
+    let answer = |references: &References, name: &str, namespace: &str| {
+        let mut review = review("DELETE", object(Kind::BfdProfile, name, json!({})), Value::Null);
+        review["request"]["name"] = json!(name);
+        review["request"]["namespace"] = json!(namespace);
+        review["request"]["kind"] = json!({ "group": "metallb.io", "kind": "BFDProfile" });
+        let response = judge(None, Some(references), &review, SYSTEM).review["response"].clone();
+        response["status"]["message"].as_str().map(str::to_owned)
+    };
+    let refused = "is the bfdProfile of BGPPeer/tor-1, BGPPeer/tor-2; delete or change these first";
+    assert_eq!(answer(&known, "fast", SYSTEM).as_deref(), Some(refused));
+    assert_eq!(answer(&known, "slow", SYSTEM), None);
+    assert_eq!(answer(&known, "fast", "shop"), None, "that one is nobody's");
+    assert_eq!(answer(&References::new(1), "fast", SYSTEM), None);
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // What fails here fails the test.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::super::speaker::SPEAKER_KINDS;
@@ -351,4 +353,33 @@ fn a_service_that_cannot_be_read_stays_as_it_was_and_says_why() {
     assert_eq!(belief.index().services[&name("web")].ports[0].port, 80);
     assert_eq!(belief.faults_of_service(&name("web")).len(), 1);
     assert_eq!(faults(&belief), Vec::<String>::new(), "no peer uses it");
+}
+
+#[test]
+fn when_the_server_is_back_all_kinds_are_listed_within_a_second_of_the_first() {
+    let mut belief = Belief::new(&CONTROLLER_KINDS, BackendKind::Native, 7);
+    let mut now = NOW;
+    let back = NOW + Duration::from_secs(60);
+    let mut listed = BTreeMap::new();
+    while listed.len() < CONTROLLER_KINDS.len() {
+        match belief.next_request(now) {
+            Some((kind, Request::List { .. })) if now < back => {
+                belief.handle(now, kind, Reply::Failed);
+            }
+            Some((kind, Request::List { .. })) => {
+                let resource_version = "1".to_owned();
+                let items = Vec::new();
+                belief.handle(
+                    now,
+                    kind,
+                    Reply::Listed { items, resource_version, continue_token: None },
+                );
+                listed.insert(kind, now);
+            }
+            Some(_) => {}
+            None => now = belief.next_deadline().unwrap(),
+        }
+    }
+    let (first, last) = (listed.values().min().unwrap(), listed.values().max().unwrap());
+    assert!(last.since(*first) < Duration::from_secs(1), "{:?}", last.since(*first));
 }

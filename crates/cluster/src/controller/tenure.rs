@@ -11,7 +11,13 @@ use fairway_ground::Instant;
 use fairway_model::{Changes, ClusterIndex, ObjectName};
 
 use super::WITHDRAWAL_BOUND;
+use crate::address_record::Addresses;
 use crate::claims::Claims;
+
+/// The last holder of an address that only the record of an earlier leader names.
+fn unknown_former() -> ObjectName {
+    ObjectName::new("", "a Service that is gone")
+}
 
 /// The decisions of a leader.
 #[derive(Debug, Clone)]
@@ -28,11 +34,13 @@ pub(super) struct Tenure {
 }
 
 impl Tenure {
-    /// Adopts the addresses in the statuses, and only then assigns missing ones.
+    /// Adopts the addresses in the statuses, and only then assigns missing ones. `left` are the addresses that
+    /// an earlier leader knew of: those that no status has any more may have been released a moment ago.
     pub(super) fn begin(
         now: Instant,
         load_balancer_class: Option<String>,
         claims: &Claims,
+        left: Option<&Addresses>,
         index: &ClusterIndex,
     ) -> Self {
         let mut allocator = Allocator::new(load_balancer_class);
@@ -41,6 +49,13 @@ impl Tenure {
         for (address, it) in claims.all_released() {
             allocator.note_released(now, address, &it.former);
             let_go.insert(address, it.at);
+        }
+        for (address, service) in left.into_iter().flatten() {
+            if claims.users(*address).next().is_none() && !let_go.contains_key(address) {
+                let former = service.clone().unwrap_or_else(unknown_former);
+                allocator.note_released(now, *address, &former);
+                let_go.insert(*address, now);
+            }
         }
         allocator.converge(now, index, &Changes::default());
         // An address in a status that no Service has adopted must not be assigned: its Service may not
@@ -59,6 +74,21 @@ impl Tenure {
         tenure.converge(now, index, &Changes::default());
         tenure.remember_all();
         tenure
+    }
+
+    /// Every address that a status may have, or that may not be withdrawn from every router yet; with the
+    /// Service, if no status has it.
+    pub(super) fn addresses(&self, now: Instant, claims: &Claims) -> Addresses {
+        let released = claims.latest_released();
+        let released = released.take_while(|(at, _)| now < *at + WITHDRAWAL_BOUND);
+        let let_go = self.let_go.keys().copied().chain(released.map(|(_, address)| address));
+        let former = |address| claims.released(address).map(|it| it.former.clone());
+        let mut addresses: Addresses = let_go.map(|address| (address, former(address))).collect();
+        for (name, given) in &self.given {
+            addresses.extend(given.iter().map(|address| (*address, Some(name.clone()))));
+        }
+        addresses.extend(claims.named().map(|(address, _)| (address, None)));
+        addresses
     }
 
     /// The outcome of each Service.

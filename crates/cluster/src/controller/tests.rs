@@ -11,6 +11,7 @@
 mod lab;
 mod many;
 mod own;
+mod succession;
 
 use serde_json::json;
 

@@ -76,15 +76,8 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let api = Api::connect(&options.connection).await?;
     let clock = Clock::start();
-    let identity = identity(options.pod.as_ref());
-    let settings = ControllerSettings {
-        identity: identity.clone(),
-        load_balancer_class: options.load_balancer_class,
-        namespace: api.namespace.clone(),
-        pod: options.pod,
-        epoch_seconds: clock.now().epoch_seconds,
-        seed: host::seed(),
-    };
+    let settings = settings(&options, api.namespace.clone(), clock.now().epoch_seconds);
+    let identity = settings.identity.clone();
     info!(
         server = api.server,
         namespace = api.namespace,
@@ -142,10 +135,28 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Identifies this run of this process: a restarted process is another candidate.
-fn identity(pod: Option<&OwnPod>) -> String {
-    let name = pod.map(|pod| pod.name.clone()).or_else(host::host_name).unwrap_or_default();
-    format!("{name}_{:016x}", host::seed())
+fn settings(
+    options: &ControllerOptions,
+    namespace: String,
+    epoch_seconds: u64,
+) -> ControllerSettings {
+    let predecessors = options.pod.as_ref().map(|pod| format!("{}_{}_", pod.name, pod.uid));
+    ControllerSettings {
+        identity: identity(predecessors.clone()),
+        predecessors,
+        load_balancer_class: options.load_balancer_class.clone(),
+        namespace,
+        pod: options.pod.clone(),
+        answers_reviews: options.webhook.listen != HttpListen::Nowhere,
+        epoch_seconds,
+        seed: host::seed(),
+    }
+}
+
+/// Identifies this run of this process, after its Pod or its host: a restarted process is another candidate.
+fn identity(pod: Option<String>) -> String {
+    let name = || format!("{}_", host::host_name().unwrap_or_default());
+    format!("{}{:016x}", pod.unwrap_or_else(name), host::seed())
 }
 
 impl Controller {

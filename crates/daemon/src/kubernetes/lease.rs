@@ -3,7 +3,9 @@
 //! The core decides which controller leads and for how long; this module has only the form of the object and
 //! its timestamps, which are for people: no decision depends on a wall clock.
 
-use fairway_cluster::{LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, WRITE_TIMEOUT};
+use fairway_cluster::{
+    ADDRESSES_ANNOTATION, LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, WRITE_TIMEOUT,
+};
 use fairway_ground::Utc;
 use http::Method;
 use serde_json::{Value, json};
@@ -44,7 +46,7 @@ impl LeaseEdge {
         let now = Utc(epoch_seconds).rfc3339_micros();
         let write = match request {
             LeaseRequest::Read => None,
-            LeaseRequest::Write { holder, transitions, resource_version } => {
+            LeaseRequest::Write { holder, transitions, resource_version, addresses } => {
                 if self.acquired.as_ref().is_none_or(|(it, _)| *it != holder) {
                     self.acquired = Some((holder.clone(), now.clone()));
                 }
@@ -53,6 +55,7 @@ impl LeaseEdge {
                     holder,
                     transitions,
                     resource_version: resource_version.unwrap_or_default(),
+                    addresses,
                 };
                 Some((document(&api.namespace, &record, since, &now), record))
             }
@@ -102,6 +105,11 @@ fn document(namespace: &str, record: &LeaseRecord, since: Option<&str>, now: &st
     {
         metadata.insert("resourceVersion".to_owned(), record.resource_version.clone().into());
     }
+    if let Some(metadata) = metadata.as_object_mut()
+        && let Some(addresses) = &record.addresses
+    {
+        metadata.insert("annotations".to_owned(), json!({ ADDRESSES_ANNOTATION: addresses }));
+    }
     json!({
         "apiVersion": LEASE.api_version,
         "kind": LEASE.kind,
@@ -132,10 +140,13 @@ fn record(lease: &Value) -> Option<LeaseRecord> {
     let spec = lease.get("spec");
     let text = |field: &str| spec?.get(field)?.as_str();
     let resource_version = lease.get("metadata")?.get("resourceVersion")?.as_str()?.to_owned();
+    let annotations = lease.get("metadata")?.get("annotations");
+    let addresses = annotations.and_then(|it| it.get(ADDRESSES_ANNOTATION));
     Some(LeaseRecord {
         holder: text("holderIdentity").unwrap_or_default().to_owned(),
         transitions: spec.and_then(|it| it.get("leaseTransitions")?.as_u64()).unwrap_or_default(),
         resource_version,
+        addresses: addresses.and_then(Value::as_str).map(str::to_owned),
     })
 }
 
@@ -150,13 +161,18 @@ mod tests {
             holder: "pod_1".to_owned(),
             transitions: 3,
             resource_version: "12".to_owned(),
+            addresses: Some("192.0.2.1-192.0.2.3".to_owned()),
         };
         let document = document("system", &written, Some("then"), "now");
         assert_eq!(record_of(&document), written);
         assert_eq!(document["spec"]["leaseDurationSeconds"], 15);
         let bare = json!({"metadata": {"resourceVersion": "1"}});
-        let nobody =
-            LeaseRecord { holder: String::new(), transitions: 0, resource_version: "1".to_owned() };
+        let nobody = LeaseRecord {
+            holder: String::new(),
+            transitions: 0,
+            resource_version: "1".to_owned(),
+            addresses: None,
+        };
         assert_eq!(record_of(&bare), nobody);
         assert_eq!(record(&json!({"spec": {}})), None);
     }

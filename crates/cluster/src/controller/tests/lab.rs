@@ -31,20 +31,24 @@ pub(super) struct Lab {
     pub(super) core: ControllerCore,
     pub(super) now: Instant,
     pub(super) answers: Answers,
+    pub(super) lease_answers: Answers,
     pub(super) writes: Vec<ObjectWrite>,
     pub(super) events: Vec<EventRecord>,
     /// How often the core was asked for an action.
     pub(super) polls: usize,
-    lease: Option<LeaseRecord>,
+    pub(super) lease: Option<LeaseRecord>,
+    lease_writes: u32,
     watches: BTreeMap<Kind, WatchId>,
 }
 
 pub(super) fn settings(identity: &str) -> ControllerSettings {
     ControllerSettings {
         identity: identity.to_owned(),
+        predecessors: None,
         load_balancer_class: None,
         namespace: "metallb-system".to_owned(),
         pod: Some(OwnPod { name: "controller-0".to_owned(), uid: "1".to_owned() }),
+        answers_reviews: false,
         epoch_seconds: EPOCH_SECONDS,
         seed: 1,
     }
@@ -65,10 +69,12 @@ impl Lab {
             core: ControllerCore::new(settings("first")),
             now: Instant::from_micros(1_000_000),
             answers: Answers::True,
+            lease_answers: Answers::True,
             writes: Vec::new(),
             events: Vec::new(),
             polls: 0,
             lease: None,
+            lease_writes: 0,
             watches: BTreeMap::new(),
         };
         lab.apply(Kind::Namespace, json!({ "metadata": { "name": "metallb-system" } }));
@@ -84,10 +90,20 @@ impl Lab {
 
     /// Another controller leads from now on, without any state.
     pub(super) fn another_leads(&mut self) {
+        self.leader_ends();
+        self.begin(settings("another"));
+    }
+
+    /// The leader ends in order.
+    pub(super) fn leader_ends(&mut self) {
         if let Some(ControllerAction::Lease(request)) = self.core.leave(self.now) {
             self.lease(request);
         }
-        self.core = ControllerCore::new(settings("another"));
+    }
+
+    /// A controller begins, without any state; the one before is gone.
+    pub(super) fn begin(&mut self, settings: ControllerSettings) {
+        self.core = ControllerCore::new(settings);
         self.watches.clear();
         self.writes.clear();
         self.events.clear();
@@ -167,7 +183,10 @@ impl Lab {
 
     /// Runs the controller for this many seconds.
     pub(super) fn run(&mut self, seconds: u64) {
-        let end = self.now + Duration::from_secs(seconds);
+        self.run_until(self.now + Duration::from_secs(seconds));
+    }
+
+    pub(super) fn run_until(&mut self, end: Instant) {
         loop {
             self.settle();
             let next = self.core.next_deadline(self.now).unwrap_or(end);
@@ -203,6 +222,8 @@ impl Lab {
             }
             ControllerAction::Lease(request) => {
                 let reply = self.lease(request);
+                let is_lost = self.lease_answers == Answers::Lost;
+                let reply = if is_lost { LeaseReply::Failed } else { reply };
                 self.core.handle_lease(self.now, reply);
             }
             ControllerAction::Event(event) => self.events.push(event),
@@ -254,9 +275,10 @@ impl Lab {
     }
 
     fn lease(&mut self, request: LeaseRequest) -> LeaseReply {
-        if let LeaseRequest::Write { holder, transitions, .. } = request {
-            let resource_version = self.now.as_micros().to_string();
-            self.lease = Some(LeaseRecord { holder, transitions, resource_version });
+        if let LeaseRequest::Write { holder, transitions, addresses, .. } = request {
+            self.lease_writes += 1;
+            let resource_version = self.lease_writes.to_string();
+            self.lease = Some(LeaseRecord { holder, transitions, resource_version, addresses });
         }
         self.lease.clone().map_or(LeaseReply::Missing, LeaseReply::Is)
     }
