@@ -5,6 +5,7 @@ mod faults;
 mod leaders;
 mod leaving;
 mod metallb;
+mod metrics;
 mod migration;
 mod nodes;
 mod outages;
@@ -74,6 +75,7 @@ pub(crate) fn all() -> Vec<Case> {
         REAL rights::what_is_granted_is_used or "unit",
         // It has rights that are granted with it alone.
         REAL webhook::what_is_wrong_is_refused or "unit",
+        REAL metrics::clients_with_a_role_read_metrics_with_tls or "unit",
         BARE migration::a_cluster_of_metallb_is_taken_over_and_given_back or "unit",
     ]
 }

@@ -7,6 +7,7 @@ use fairway_cluster::OwnPod;
 
 use super::host::filled;
 use crate::kubernetes::ConnectionOptions;
+use crate::metrics::{HttpListen, SecureOptions};
 
 #[derive(Debug, Args)]
 pub(super) struct ClusterArguments {
@@ -27,6 +28,22 @@ pub(super) struct ClusterArguments {
     /// The metadata.uid of this pod
     #[arg(long, value_name = "UID", env = "FAIRWAY_POD_UID", requires = "pod")]
     pod_uid: Option<String>,
+
+    /// Serve /metrics with TLS on this address, `:PORT` for all addresses, or `none`: for clients with a token
+    /// that the Kubernetes API accepts and whose role may `get` the path /metrics. The port of
+    /// --metrics-listen has only /healthz and /readyz then
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "none",
+        env = "FAIRWAY_METRICS_SECURE_LISTEN"
+    )]
+    metrics_secure_listen: HttpListen,
+
+    /// The folder with the certificate for it, tls.crt and tls.key; read again when they change
+    /// [default: a self-signed certificate]
+    #[arg(long, value_name = "DIR", env = "FAIRWAY_METRICS_CERT_DIR")]
+    metrics_cert_dir: Option<PathBuf>,
 }
 
 impl ClusterArguments {
@@ -34,6 +51,11 @@ impl ClusterArguments {
     pub(super) fn connection(&self) -> ConnectionOptions {
         let kubeconfig = self.kubeconfig.clone().filter(|path| !path.as_os_str().is_empty());
         ConnectionOptions { kubeconfig, namespace: filled(self.namespace.as_deref()) }
+    }
+
+    pub(super) fn secure_metrics(&self) -> SecureOptions {
+        let folder = self.metrics_cert_dir.clone().filter(|path| !path.as_os_str().is_empty());
+        SecureOptions { listen: self.metrics_secure_listen, certificate_folder: folder }
     }
 
     pub(super) fn pod(&self) -> Option<OwnPod> {

@@ -51,6 +51,7 @@ pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
         load_balancer_class: daemon.load_balancer_class(),
         pod: cluster.pod(),
         metrics_listen: daemon.metrics_listen,
+        secure_metrics: cluster.secure_metrics(),
         webhook: WebhookOptions { listen: *webhook_listen, name: webhook_name.clone() },
     }))
 }

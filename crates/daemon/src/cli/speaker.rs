@@ -39,6 +39,7 @@ pub(super) fn run(arguments: SpeakerArguments) -> Result<ExitCode> {
         host: host.options()?,
         connection: cluster.connection(),
         ignore_exclude_label: ignore_exclude_lb,
+        secure_metrics: cluster.secure_metrics(),
         pod: cluster.pod(),
         daemon_set: filled(daemonset.as_deref()),
     }))

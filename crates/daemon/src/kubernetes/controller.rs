@@ -16,12 +16,15 @@ use tracing::{info, warn};
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::event::{EventSource, Events};
 use super::lease::{LeaseAnswer, LeaseEdge};
+use super::metrics_access::ReviewedAccess;
 use super::reading::{News, Reading};
 use super::webhook::{Webhook, WebhookOptions};
 use super::writing::{Writing, Written};
 use crate::build_info;
 use crate::host::{self, Clock};
-use crate::metrics::{ControllerFacts, ControllerMetrics, HttpListen, Server};
+use crate::metrics::{
+    CertificateError, ControllerFacts, ControllerMetrics, HttpListen, SecureOptions, Server,
+};
 
 /// The field manager in `managedFields`, and the source of Events.
 const NAME: &str = "fairway-controller";
@@ -40,6 +43,8 @@ pub struct ControllerOptions {
     pub pod: Option<OwnPod>,
     /// Where metrics are served.
     pub metrics_listen: HttpListen,
+    /// Where they are served with TLS.
+    pub secure_metrics: SecureOptions,
     /// The webhook.
     pub webhook: WebhookOptions,
 }
@@ -53,6 +58,9 @@ pub enum StartError {
     /// Signals.
     #[error("cannot handle signals")]
     Signals(#[from] std::io::Error),
+    /// The certificate for metrics.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
 }
 
 /// The state of the loop.
@@ -88,7 +96,10 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     );
     let (measured, mut questions) = ControllerMetrics::new();
     // Held to the end: dropping it closes the port.
-    let _metrics = Server::start(options.metrics_listen, Arc::clone(&api.counters), measured);
+    let access = Arc::new(ReviewedAccess::new(api.clone()));
+    let secured = options.secure_metrics.secured(access)?;
+    let counters = Arc::clone(&api.counters);
+    let _metrics = Server::start(options.metrics_listen, secured, counters, measured);
     let (reading, mut news) = Reading::new(api.clone(), []);
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_answers) = mpsc::channel(1);

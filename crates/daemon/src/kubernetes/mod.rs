@@ -14,6 +14,7 @@ mod controller;
 mod event;
 mod lease;
 mod leaving;
+mod metrics_access;
 mod reading;
 mod reporting;
 mod resource;

@@ -19,12 +19,14 @@ use tracing::{error, info};
 
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::leaving::how_to_leave;
+use super::metrics_access::ReviewedAccess;
 use super::reading::{News, Reading};
 use super::reporting::{Listed, Reporting, ReportingInbox};
 use super::secrets::{SecretAnswer, Secrets};
 use super::writing::Written;
 use crate::build_info;
 use crate::host::{self, Clock, Published, saver};
+use crate::metrics::{CertificateError, SecureOptions};
 use crate::node::{self, Announcing, Claimed, NodeError, Source};
 use crate::options::{HostOptions, Unsaid};
 use crate::service;
@@ -44,6 +46,8 @@ pub struct SpeakerOptions {
     pub connection: ConnectionOptions,
     /// Announce also from nodes that are excluded from load balancers.
     pub ignore_exclude_label: bool,
+    /// Where metrics are served with TLS.
+    pub secure_metrics: SecureOptions,
     /// The pod of this process, if known.
     pub pod: Option<OwnPod>,
     /// The DaemonSet of this pod, if known.
@@ -59,6 +63,9 @@ pub enum SpeakerError {
     /// The sockets, the state directory, the backend.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// The certificate for metrics.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
 }
 
 fn log_start(options: &HostOptions, api: &Api) {
@@ -77,8 +84,11 @@ fn log_start(options: &HostOptions, api: &Api) {
 pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     let claimed = Claimed::new(&options.host)?;
     let api = Api::connect(&options.connection).await?;
+    let access = Arc::new(ReviewedAccess::new(api.clone()));
+    let secured = options.secure_metrics.clone().secured(access)?;
     let kind = node::Kind {
         unsaid: Unsaid::ListenWhenNeeded,
+        secured,
         counters: Arc::clone(&api.counters),
         assigns_addresses: false,
     };

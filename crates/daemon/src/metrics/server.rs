@@ -1,4 +1,5 @@
-//! The HTTP server of metrics and probes.
+//! The HTTP server of metrics and probes; with `--metrics-secure-listen` a second port has HTTPS, and
+//! `/metrics` is there alone.
 //!
 //! Any client that reaches the port may connect, so everything is bounded: the number of connections, the
 //! duration of each, the size of a request; and one page is written at a time. When all connections are in
@@ -13,20 +14,23 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
 use super::page::Page;
+use super::secure::{Access, Certificate, Secured, Verdict};
 use super::{ClientCounters, Collect, process};
 
 /// Prometheus, a kubelet and some people need a few.
@@ -122,26 +126,61 @@ impl Server {
     /// release it.
     ///
     /// Must be called inside a tokio runtime.
-    pub fn start(listen: HttpListen, counters: Arc<ClientCounters>, daemon: impl Collect) -> Self {
+    pub fn start(
+        listen: HttpListen,
+        secured: Option<Secured>,
+        counters: Arc<ClientCounters>,
+        daemon: impl Collect,
+    ) -> Self {
         let answering = Arc::new(Answering { counters, daemon, writing: Mutex::new(()) });
-        Self(tokio::spawn(run(listen, answering)).abort_handle())
+        let front = Front::Plain { has_metrics: secured.is_none() };
+        let plain = run(listen, front, Arc::clone(&answering));
+        let both = async move {
+            match secured {
+                None => plain.await,
+                Some(Secured { listen, certificate, access }) => {
+                    let secure = run(listen, Front::Secure { certificate, access }, answering);
+                    tokio::join!(plain, secure);
+                }
+            }
+        };
+        Self(tokio::spawn(both).abort_handle())
     }
 }
 
-async fn run(listen: HttpListen, answering: Arc<Answering<impl Collect>>) {
+/// How a port is served.
+enum Front {
+    /// HTTP: probes, and metrics unless they have a port with TLS.
+    Plain { has_metrics: bool },
+    /// HTTPS, for clients that may read.
+    Secure { certificate: Certificate, access: Arc<dyn Access> },
+}
+
+impl Front {
+    /// The option that names the port.
+    fn option(&self) -> &'static str {
+        match self {
+            Self::Plain { .. } => "--metrics-listen",
+            Self::Secure { .. } => "--metrics-secure-listen",
+        }
+    }
+}
+
+async fn run(listen: HttpListen, front: Front, answering: Arc<Answering<impl Collect>>) {
+    let (option, front) = (front.option(), Arc::new(front));
     let mut has_failed = false;
     loop {
         match listen.bind().await {
             Ok(None) => return,
             Ok(Some(listener)) => {
-                info!(%listen, "serving metrics and probes");
-                return serve(&listener, &answering).await;
+                info!(%listen, option, "serving metrics and probes");
+                return serve(&listener, &front, &answering).await;
             }
             Err(error) if !has_failed => {
                 has_failed = true;
                 warn!(
                     %error, %listen,
-                    "no metrics and no probes: cannot listen (--metrics-listen); trying again"
+                    "no metrics and no probes: cannot listen ({option}); trying again"
                 );
             }
             Err(_) => {}
@@ -150,7 +189,11 @@ async fn run(listen: HttpListen, answering: Arc<Answering<impl Collect>>) {
     }
 }
 
-async fn serve(listener: &TcpListener, answering: &Arc<Answering<impl Collect>>) {
+async fn serve(
+    listener: &TcpListener,
+    front: &Arc<Front>,
+    answering: &Arc<Answering<impl Collect>>,
+) {
     // Dropping it ends the connections.
     let mut connections = JoinSet::new();
     let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
@@ -170,16 +213,39 @@ async fn serve(listener: &TcpListener, answering: &Arc<Answering<impl Collect>>)
         {
             oldest.abort();
         }
-        let connection = connection(stream, Arc::clone(answering));
+        let connection = connection(stream, Arc::clone(front), Arc::clone(answering));
         by_age.push_back(connections.spawn(connection));
     }
 }
 
 /// One request and its answer.
-async fn connection(stream: TcpStream, answering: Arc<Answering<impl Collect>>) {
+async fn connection(stream: TcpStream, front: Arc<Front>, answering: Arc<Answering<impl Collect>>) {
+    let serving = async {
+        match &*front {
+            Front::Plain { .. } => exchange(stream, &front, &answering).await,
+            Front::Secure { certificate, .. } => {
+                let handshake = TlsAcceptor::from(certificate.config()).accept(stream);
+                match timeout(REQUEST_TIMEOUT, handshake).await {
+                    Ok(Ok(stream)) => exchange(stream, &front, &answering).await,
+                    Ok(Err(error)) => debug!(%error, "a TLS handshake for metrics failed"),
+                    Err(_) => debug!("a TLS handshake for metrics timed out"),
+                }
+            }
+        }
+    };
+    if timeout(CONNECTION_TIMEOUT, serving).await.is_err() {
+        debug!("a connection for metrics timed out");
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    front: &Arc<Front>,
+    answering: &Arc<Answering<impl Collect>>,
+) {
     let service = service_fn(move |request| {
-        let answering = Arc::clone(&answering);
-        async move { Ok::<_, Infallible>(answering.answer(&request).await) }
+        let (front, answering) = (Arc::clone(front), Arc::clone(answering));
+        async move { Ok::<_, Infallible>(answering.answer(&request, &front).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -187,10 +253,8 @@ async fn connection(stream: TcpStream, answering: Arc<Answering<impl Collect>>) 
         .max_buf_size(REQUEST_LENGTH_BYTES_MAX)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    match timeout(CONNECTION_TIMEOUT, serving).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => debug!(%error, "a connection for metrics failed"),
-        Err(_) => debug!("a connection for metrics timed out"),
+    if let Err(error) = serving.await {
+        debug!(%error, "a connection for metrics failed");
     }
 }
 
@@ -203,13 +267,22 @@ struct Answering<T> {
 }
 
 impl<T: Collect> Answering<T> {
-    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: &Request<Incoming>, front: &Front) -> Response<Full<Bytes>> {
+        if let Front::Secure { access, .. } = front
+            && let Some(refusal) = refusal(request, &**access).await
+        {
+            return refusal;
+        }
         if request.method() != Method::GET {
             let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported\n");
             refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
             return refusal;
         }
         match request.uri().path() {
+            "/metrics" if matches!(front, Front::Plain { has_metrics: false }) => plain(
+                StatusCode::NOT_FOUND,
+                "metrics are served with TLS only, on the port of --metrics-secure-listen\n",
+            ),
             "/metrics" => self.metrics().await,
             "/healthz" => self.health().await,
             "/readyz" if self.counters.is_loaded() => plain(StatusCode::OK, "ok\n"),
@@ -238,6 +311,38 @@ impl<T: Collect> Answering<T> {
             Ok(true) => plain(StatusCode::OK, "ok\n"),
             Ok(false) | Err(_) => hangs(),
         }
+    }
+}
+
+/// The answer to a client that may not read.
+async fn refusal(
+    request: &Request<Incoming>,
+    access: &dyn Access,
+) -> Option<Response<Full<Bytes>>> {
+    let header = request.headers().get(AUTHORIZATION).and_then(|it| it.to_str().ok());
+    let token = header.and_then(|it| it.split_once(' ')).filter(|(scheme, token)| {
+        scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty()
+    });
+    let verdict = match token {
+        Some((_, token)) => access.verdict(token.trim()).await,
+        None => Verdict::Unauthenticated,
+    };
+    match verdict {
+        Verdict::Allowed => None,
+        Verdict::Unauthenticated => {
+            let text = "unauthorized: a valid bearer token is required\n";
+            let mut refusal = plain(StatusCode::UNAUTHORIZED, text);
+            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            Some(refusal)
+        }
+        Verdict::Forbidden => Some(plain(
+            StatusCode::FORBIDDEN,
+            "forbidden: the role of this client does not allow to get the path /metrics\n",
+        )),
+        Verdict::Unknown => Some(plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the Kubernetes API does not answer, so it is unknown who may read\n",
+        )),
     }
 }
 

@@ -25,7 +25,7 @@ use tracing::info;
 
 use crate::admin::{self, Observer, SocketFile, vty};
 use crate::host::{self, Clock, Enquirer, LockError, Published};
-use crate::metrics::{ClientCounters, NodeMetrics, Server};
+use crate::metrics::{ClientCounters, NodeMetrics, Secured, Server};
 use crate::options::{HostOptions, Unsaid};
 use crate::service::{Reading, Service};
 
@@ -113,6 +113,8 @@ pub(crate) struct Kind {
     pub(crate) unsaid: Unsaid,
     /// Counts of what the source reads.
     pub(crate) counters: Arc<ClientCounters>,
+    /// How metrics are served with TLS, if they are.
+    pub(crate) secured: Option<Secured>,
     /// This daemon assigns addresses, and has metrics of the pools.
     pub(crate) assigns_addresses: bool,
 }
@@ -137,7 +139,7 @@ pub(crate) async fn run<S: Source>(
     let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));
     let measured = if kind.assigns_addresses { measured.with_pools() } else { measured };
     // Held to the end, as are FRR's sockets: dropping it closes the port.
-    let _metrics = Server::start(options.metrics_listen, kind.counters, measured);
+    let _metrics = Server::start(options.metrics_listen, kind.secured, kind.counters, measured);
     let observer = Observer::new(enquirer, Arc::clone(&backend));
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);

@@ -49,8 +49,12 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
     let claimed = Claimed::new(&options)?;
     let (source, changes) = FileSource::start(&config)?;
     let counters = Arc::<ClientCounters>::default();
-    let kind =
-        Kind { unsaid: Unsaid::Listen, counters: Arc::clone(&counters), assigns_addresses: true };
+    let kind = Kind {
+        unsaid: Unsaid::Listen,
+        counters: Arc::clone(&counters),
+        secured: None,
+        assigns_addresses: true,
+    };
     let start = |_: &mut _, backend: &Arc<_>, _| {
         let files = Files::new(&options, &config, source, changes, Arc::clone(backend), counters);
         log_start(&options);

@@ -72,11 +72,48 @@ imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
   valueFrom: {fieldRef: {fieldPath: metadata.uid}}
 - name: FAIRWAY_METRICS_LISTEN
   value: {{ printf ":%v" .root.Values.prometheus.metricsPort | quote }}
+{{- with .root.Values.prometheus.secureMetricsPort }}
+- name: FAIRWAY_METRICS_SECURE_LISTEN
+  value: {{ printf ":%v" . | quote }}
+{{- end }}
+{{- if include "fairway.metricsSecret" . }}
+- name: FAIRWAY_METRICS_CERT_DIR
+  value: /etc/fairway/metrics-tls
+{{- end }}
 - name: FAIRWAY_LOG_LEVEL
   value: {{ include "fairway.logLevel" (get .root.Values .part).logLevel }}
 {{- with .root.Values.loadBalancerClass }}
 - name: FAIRWAY_LB_CLASS
   value: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The Secret with the certificate for metrics; empty: a self-signed one, or metrics without TLS. */}}
+{{- define "fairway.metricsSecret" -}}
+{{- with .root.Values.prometheus }}
+{{- if .secureMetricsPort }}{{ get . (printf "%sMetricsTLSSecret" $.part) | default .metricsTLSSecret }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "fairway.metricsPorts" -}}
+- name: metrics
+  containerPort: {{ .root.Values.prometheus.metricsPort }}
+{{- with .root.Values.prometheus.secureMetricsPort }}
+- name: metricshttps
+  containerPort: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* What metrics with TLS need: the API server says which clients may read. */}}
+{{- define "fairway.metricsRules" -}}
+{{- if .Values.prometheus.secureMetricsPort }}
+# Which clients may read metrics.
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
 {{- end }}
 {{- end }}
 
@@ -105,7 +142,12 @@ annotations:
   kubectl.kubernetes.io/default-container: {{ .part }}
   {{- if .root.Values.prometheus.scrapeAnnotations }}
   prometheus.io/scrape: "true"
+  {{- with .root.Values.prometheus.secureMetricsPort }}
+  prometheus.io/scheme: https
+  prometheus.io/port: {{ . | quote }}
+  {{- else }}
   prometheus.io/port: {{ .root.Values.prometheus.metricsPort | quote }}
+  {{- end }}
   {{- end }}
   {{- with $values.podAnnotations }}
   {{- toYaml . | nindent 2 }}

@@ -13,10 +13,11 @@ use rcgen::{
     KeyUsagePurpose, date_time_ymd,
 };
 use serde_json::{Map, Value, json};
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
+
+use crate::metrics::tls_config;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// How long a certificate is valid, and how long before its end it is replaced.
@@ -75,10 +76,7 @@ impl Identity {
             .map_err(|error| CertificateError::Pem(CERTIFICATE, error))?;
         let key = PrivateKeyDer::from_pem_slice(decoded(KEY)?.as_bytes())
             .map_err(|error| CertificateError::Pem(KEY, error))?;
-        let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)?;
+        let tls = tls_config(vec![certificate], key)?;
         Ok(Self {
             tls: Arc::new(tls),
             ca_bundle: encoded(AUTHORITIES)?.to_owned(),

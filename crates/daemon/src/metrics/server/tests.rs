@@ -1,6 +1,7 @@
 //! What clients can do to the server, and its answers for a daemon that hangs. The daemon is a mock here,
 //! since a real one cannot be made to hang; `tests/metrics.rs` has a real one.
-//! here, since nothing that really runs can be made to hang; `tests/metrics.rs` has a real one.
+
+mod secure;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,7 +50,7 @@ async fn server(daemon: Played) -> (Server, SocketAddr, Arc<ClientCounters>) {
     let address = free.local_addr().unwrap();
     drop(free);
     let counters = Arc::new(ClientCounters::default());
-    let server = Server::start(HttpListen::At(address), Arc::clone(&counters), daemon);
+    let server = Server::start(HttpListen::At(address), None, Arc::clone(&counters), daemon);
     timeout(PATIENCE, async { while TcpStream::connect(address).await.is_err() {} }).await.unwrap();
     (server, address, counters)
 }
@@ -140,7 +141,7 @@ async fn a_port_that_is_taken_is_tried_again() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
     let listen = HttpListen::At(address);
-    let _server = Server::start(listen, Arc::default(), Played::Answers);
+    let _server = Server::start(listen, None, Arc::default(), Played::Answers);
     // It has to have failed once.
     let is_free = Arc::new(AtomicBool::new(false));
     let free = Arc::clone(&is_free);
