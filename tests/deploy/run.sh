@@ -11,7 +11,7 @@ Usage: tests/deploy/run.sh [CHECK...]      default: all
   rendered    what is made from the chart is fresh
   chart       helm lint; good values are taken, bad ones refused
   alerts      promtool on the rules, with series; each expression of the dashboard is one
-  server      kustomize and the chart on a real API server; permissions; Pod Security Standards
+  server      kustomize and the chart on a real API server; permissions; Pod Security Standards; published values
   image       the image is built, and starts with every set of capabilities (needs a container engine)
   pods        controller and speaker in it, with the account of a pod, on a real API server (the same)
 EOT
@@ -277,17 +277,89 @@ EOT
     may speaker no get secrets/tor-2 -n metallb-system
     helm upgrade fairway "$chart" -n metallb-system -f tests/deploy/metallb-values.yaml \
         --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false >"$folder/notes"
-    grep -qF "have no effect here: frrk8s, prometheus.serviceMonitor, speaker.excludeInterfaces, speaker.memberlist, speaker.startupProbe" \
+    grep -qF "have no effect here: frrk8s, speaker.excludeInterfaces, speaker.memberlist, speaker.startupProbe" \
         "$folder/notes" || fail "the notes do not name what is unused: $(<"$folder/notes")"
     helm uninstall fairway -n metallb-system >/dev/null
     kubectl get ipaddresspool public -n metallb-system >/dev/null || fail "helm uninstall took the definitions along"
     ok "helm: install over what is there, upgrade, uninstall; the objects stay"
-    # All values at once, but for kinds of the Prometheus operator, which this API server does not know.
-    helm template lb "$chart" -n metallb-system -f tests/deploy/values.yaml --no-hooks \
-        --set prometheus.podMonitor.enabled=false,prometheus.prometheusRule.enabled=false |
+    monitoring_kinds
+    helm template lb "$chart" -n metallb-system -f tests/deploy/values.yaml --no-hooks |
         kubectl apply --dry-run=server -f - >/dev/null
     ok "an API server takes all values at once"
+    published
     clean_up
+}
+
+# The kinds of the Prometheus operator, with any fields.
+monitoring_kinds() {
+    local kind plural
+    for kind in PodMonitor ServiceMonitor PrometheusRule; do
+        plural=${kind,,}s
+        kubectl apply -f - >/dev/null <<EOT
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: $plural.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: $kind, plural: $plural, singular: ${kind,,}}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+EOT
+    done
+    kubectl wait --for=condition=Established --timeout=30s crd --all >/dev/null
+}
+
+# Values that users of MetalLB's chart have published: what they get monitors the daemons, and may.
+published() {
+    local promtool values file secure account path
+    promtool=$(find_promtool)
+    for values in tests/deploy/published/*.yaml; do
+        file=$folder/$(basename "$values" .yaml).json
+        helm template metallb "$chart" -n metallb-system -f "$values" --no-hooks |
+            kubectl apply -n metallb-system -f - >/dev/null || fail "$values: refused"
+        kubectl get -n metallb-system -o json \
+            deployments,daemonsets,services,podmonitors,servicemonitors,prometheusrules >"$file"
+        secure=$(sed -n 's/^  secureMetricsPort: //p' "$values")
+        # Each monitor finds pods of both daemons, and a port that they have.
+        if grep -q 'Monitor: {enabled: true\|Monitor:$' "$values"; then
+            jq -e --arg port "$([[ -n $secure ]] && echo metricshttps || echo metrics)" '
+                def fits($selector): . as $labels | $selector | to_entries | all($labels[.key] == .value);
+                .items as $all
+                | [$all[] | select(.kind == "Deployment" or .kind == "DaemonSet") | .spec.template
+                    | {labels: .metadata.labels, ports: [.spec.containers[].ports[]?.name]}] as $pods
+                | ([$all[] | select(.kind == "PodMonitor") | .spec
+                        | {selector: .selector.matchLabels, port: .podMetricsEndpoints[].port}]
+                    + [$all[] | select(.kind == "ServiceMonitor") | .spec as $monitor | $all[]
+                        | select(.kind == "Service") | select(.metadata.labels | fits($monitor.selector.matchLabels))
+                        | {selector: .spec.selector, port: $monitor.endpoints[].port}]) as $targets
+                | $pods | length == 2 and all(. as $pod
+                    | any($targets[]; .selector as $selector | .port == $port
+                        and ($pod.ports | index($port)) and ($pod.labels | fits($selector))))' "$file" >/dev/null ||
+                fail "$values: a daemon is not monitored"
+            account=system:serviceaccount:$(sed -n 's/^  namespace: //p' "$values"):$(sed -n 's/^  serviceAccount: //p' "$values")
+            kubectl auth can-i list pods -n metallb-system --as "$account" >/dev/null || fail "$values: Prometheus finds no pods"
+            [[ -z $secure ]] || kubectl auth can-i get /metrics --as "$account" >/dev/null || fail "$values: Prometheus may not read"
+        fi
+        if [[ -n $secure ]]; then
+            for path in tokenreviews.authentication.k8s.io subjectaccessreviews.authorization.k8s.io; do
+                kubectl auth can-i create "$path" --as system:serviceaccount:metallb-system:metallb-fairway-controller >/dev/null ||
+                    fail "$values: the controller may not $path"
+            done
+        fi
+        if jq -e 'any(.items[]; .kind == "PrometheusRule")' "$file" >/dev/null; then
+            jq '.items[] | select(.kind == "PrometheusRule") | .spec' "$file" >"$folder/published-rules.json"
+            "$promtool" check rules "$folder/published-rules.json" >/dev/null || fail "$values: alerts"
+        elif grep -q 'prometheusRule: {enabled: true' "$values"; then
+            fail "$values: no alerts"
+        fi
+        helm template metallb "$chart" -n metallb-system -f "$values" --no-hooks |
+            kubectl delete --wait=false -n metallb-system -f - >/dev/null 2>&1 || true
+        ok "published values: $(basename "$values")"
+    done
 }
 
 build_image() {

@@ -90,9 +90,10 @@ imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 
 {{/* The Secret with the certificate for metrics; empty: a self-signed one, or metrics without TLS. */}}
 {{- define "fairway.metricsSecret" -}}
-{{- with .root.Values.prometheus }}
-{{- if .secureMetricsPort }}{{ get . (printf "%sMetricsTLSSecret" $.part) | default .metricsTLSSecret }}{{ end }}
-{{- end }}
+{{- $values := .root.Values.prometheus -}}
+{{- $own := printf "%sMetricsTLSSecret" .part -}}
+{{- $secret := coalesce (get $values $own) (get (.root.Values.tls | default dict) $own) $values.metricsTLSSecret -}}
+{{- if $values.secureMetricsPort }}{{ $secret | default "" }}{{ end -}}
 {{- end }}
 
 {{- define "fairway.metricsPorts" -}}
