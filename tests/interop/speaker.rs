@@ -53,6 +53,18 @@ const LACKS: &[Lack] = &[
         "drops the routes of who fails by BFD",
     ),
     (
+        &FRR,
+        &FRR_ROUTERS,
+        &["bfd_leaves_the_routes_of_a_crashed_router"],
+        "drops them if it reads that BFD is down before the end of the connection, which is chance",
+    ),
+    (
+        &FRR,
+        &[RouterKind::Frr(Release::Bookworm)],
+        &["a_cleared_session_keeps_the_routes_of_both_sides"],
+        "dials as 8.4 does, which now and then ends the new session as the loser of a collision",
+    ),
+    (
         &[SpeakerKind::Frr(Release::Bookworm)],
         &[],
         &["several_paths_of_a_router_are_received", "several_paths_are_sent_to_a_router"],

@@ -187,14 +187,10 @@ fn is_down(scene: &mut Scene) -> Result<()> {
 //+ RFC 5882 §4.3.2.1: a BFD session that fails during a restart aborts it.
 pub(super) fn bfd_leaves_the_routes_of_a_crashed_router(cell: &Cell) -> Result<()> {
     let mut scene = restarting(cell, false)?;
-    // FRR's bfdd would say at once that it ends the session, as fast as the kernel closes the connection:
-    // which of the two our end reads first would be chance.
-    scene.router.freeze()?;
     scene.router.crash()?;
     becomes_stale(&mut scene, true)?;
     is_down(&mut scene)?;
     becomes_stale(&mut scene, true)?;
-    scene.router.thaw()?;
     scene.router.recover(&scene.lab.router, &[Origination::plain(THEIRS)])?;
     all_up(&mut scene, Family::Ipv4)?;
     becomes_stale(&mut scene, false)?;
