@@ -119,6 +119,7 @@ fn what_metallb_would_take_away_is_a_fault_and_what_it_would_forget_a_warning() 
         assert!(said.contains(part), "{part}\n{said}");
     }
     assert!(!said.contains("Service/one"), "{said}");
+    assert_eq!(said.matches("spec.prefixes").count(), 1, "it is said once: {said}");
 }
 
 #[test]

@@ -159,9 +159,9 @@ impl Belief {
     /// a new version.
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) -> (Changes, Vec<Delta>) {
         let Some(reflector) = self.reflectors.get_mut(&kind) else { return Default::default() };
-        let before = (reflector.is_failing(), reflector.listed_at());
+        let (was_failing, listed_before) = (reflector.is_failing(), reflector.listed_at());
         let deltas = reflector.handle(now, reply);
-        if before.0 && reflector.listed_at() != before.1 {
+        if was_failing && reflector.listed_at() != listed_before {
             // The server is back.
             self.reflectors.values_mut().for_each(|it| it.hurry(now));
         }

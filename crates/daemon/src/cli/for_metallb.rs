@@ -23,7 +23,11 @@ pub(super) fn findings(
     let report = Report { catalog };
     let mut findings = report.addresses(index, outcomes);
     findings.extend(report.objects(index));
-    findings.extend(report.settings());
+    let mut settings = report.settings();
+    // What is a fault already is not a warning as well.
+    settings
+        .retain(|it| !findings.iter().any(|one| one.object == it.object && one.field == it.field));
+    findings.extend(settings);
     findings
 }
 

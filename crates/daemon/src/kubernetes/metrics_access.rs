@@ -2,7 +2,8 @@
 //! SubjectAccessReview whether it may `get` the path `/metrics`. So kube-rbac-proxy does it, and MetalLB.
 //!
 //! Remembers verdicts for a minute. A flood of invalid tokens costs the API server ten reviews per second at
-//! most, and does not delay clients that are known.
+//! most. Clients with a verdict are not delayed by it; a client whose minute is over waits for its turn among at
+//! most as many reviews as the server has connections.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -43,7 +43,8 @@ pub type Judged<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
 /// Decides which clients may read `/metrics`.
 pub trait Access: Send + Sync + 'static {
-    /// Whether the client with this bearer token may. It never takes longer than a few seconds.
+    /// Whether the client with this bearer token may. The server closes the connection if it takes longer
+    /// than a request may last.
     fn verdict<'a>(&'a self, token: &'a str) -> Judged<'a>;
 }
 
