@@ -6,6 +6,7 @@
 extern crate fairway_lab as lab;
 
 mod child;
+mod failures;
 mod record;
 mod schedule;
 
@@ -19,6 +20,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
 use child::{Child, Ended};
+use failures::failures;
 use lab::tiers::{FILE, Kind, Stage, Tiers, test_files};
 use lab::wait::{end_on_signals, exit_code, is_interrupted, now};
 use record::Record;
@@ -184,11 +186,15 @@ impl Run {
         self.folder.join(format!("{}.log", stage.name))
     }
 
+    /// What it has printed; nothing where that went to the terminal.
+    fn text_of(&self, stage: &Stage) -> String {
+        let bytes = if self.shows_all { Ok(Vec::new()) } else { std::fs::read(self.log(stage)) };
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    }
+
     fn finish(&mut self, stage: &Stage, time: Duration, passed: bool) -> Result<()> {
         let log = self.log(stage);
-        let bytes = if self.shows_all { Ok(Vec::new()) } else { std::fs::read(&log) };
-        let text = bytes.unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = self.text_of(stage);
         let word = if passed { "passed" } else { "FAILED" };
         println!("{} {word}   {} in {:.0} s", self.clock(), stage.name, time.as_secs_f64());
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -241,6 +247,12 @@ impl Run {
             println!("this tier is meant to take at most {minutes} minutes");
         }
         println!("logs: {}", self.folder.display());
+        for stage in stages {
+            if matches!(self.results.get(&stage.name), Some((_, _, Outcome::Failed))) {
+                println!("{}:", stage.name);
+                failures(&self.text_of(stage)).iter().for_each(|line| println!("  {line}"));
+            }
+        }
         let more = if not_run == 0 { String::new() } else { format!(", {not_run} not run") };
         println!("{passed} passed, {failed} failed{more}, in {}", clock(time));
         failed == 0 && not_run == 0
