@@ -37,6 +37,12 @@ const PURE: &[&str] = &[
     "crates/frr/src/render",
     "crates/frr/src/status",
     "crates/ground/src",
+    "crates/layer2/src/arp.rs",
+    "crates/layer2/src/ethernet.rs",
+    "crates/layer2/src/filter.rs",
+    "crates/layer2/src/ndp.rs",
+    "crates/layer2/src/responder",
+    "crates/layer2/src/segment.rs",
     "crates/model/src",
     "crates/model-api/src",
     "crates/netlink/src/address.rs",
@@ -72,6 +78,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("cluster", &["allocator", "ground", "model", "node", "plan", "resources", "seam"]),
     ("show", &["allocator", "ground", "model", "node", "plan", "resources", "seam"]),
     ("netlink", &[]),
+    ("layer2", &["ground", "netlink", "seam"]),
     ("bfd", &["ground", "seam"]),
     ("bgp", &["ground", "seam"]),
     ("sessions", &["bfd", "bgp", "ground", "netlink", "seam"]),
@@ -84,6 +91,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "cluster",
             "frr",
             "ground",
+            "layer2",
             "model",
             "node",
             "plan",
@@ -113,7 +121,11 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// The modules with system calls that no safe library has.
-const UNSAFE: &[&str] = &["crates/netlink/src/io/socket.rs", "crates/sessions/src/sockopt.rs"];
+const UNSAFE: &[&str] = &[
+    "crates/layer2/src/io/socket.rs",
+    "crates/netlink/src/io/socket.rs",
+    "crates/sessions/src/sockopt.rs",
+];
 
 /// What no pure module may name, and why.
 const IMPURE: &[(&str, &str)] = &[

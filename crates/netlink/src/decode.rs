@@ -161,6 +161,7 @@ fn link(payload: &[u8]) -> Option<Link> {
         is_up: header.flags.contains(LinkFlags::Up),
         has_carrier: header.flags.contains(LinkFlags::LowerUp),
         is_loopback: header.flags.contains(LinkFlags::Loopback),
+        resolves_addresses: !header.flags.contains(LinkFlags::Noarp),
         mtu_bytes: 0,
         mac: None,
         master: None,

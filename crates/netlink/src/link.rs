@@ -22,6 +22,9 @@ pub struct Link {
     pub has_carrier: bool,
     /// Whether it is the loopback interface.
     pub is_loopback: bool,
+    /// Whether neighbours on it are found by ARP and neighbour discovery: not on tunnels and dummies
+    /// (`NOARP`).
+    pub resolves_addresses: bool,
     /// The largest packet that it carries, in bytes.
     pub mtu_bytes: u32,
     /// Its hardware address, where that is of Ethernet's kind and not all zeros.

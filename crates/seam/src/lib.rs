@@ -12,6 +12,7 @@ pub mod capability;
 mod desired;
 mod ineligible;
 mod latencies;
+mod layer2;
 mod liveness;
 mod messages;
 pub mod notification;
@@ -28,6 +29,7 @@ pub use desired::{
 };
 pub use ineligible::Ineligible;
 pub use latencies::Latencies;
+pub use layer2::{AnsweredAddress, ForeignClaim, Layer2View};
 pub use liveness::{DownCause, Liveness};
 pub use messages::{LastMalformed, MalformedCounters, MessageCounters, MessageCounts};
 pub use path::{DecisionStep, Path, PathSource, RouteChange};

@@ -230,6 +230,7 @@ mod tests {
             is_up: true,
             has_carrier: true,
             is_loopback: false,
+            resolves_addresses: true,
             mtu_bytes: 1500,
             mac: None,
             master: None,

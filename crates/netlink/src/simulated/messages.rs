@@ -33,6 +33,7 @@ pub(crate) fn link_message(link: &Link) -> LinkMessage {
         (LinkFlags::Up, link.is_up),
         (LinkFlags::LowerUp, link.has_carrier),
         (LinkFlags::Loopback, link.is_loopback),
+        (LinkFlags::Noarp, !link.resolves_addresses),
     ] {
         message.header.flags.set(flag, is_set);
     }
@@ -190,6 +191,7 @@ pub(crate) fn link(index: u32) -> Link {
         is_up: true,
         has_carrier: true,
         is_loopback: false,
+        resolves_addresses: true,
         mtu_bytes: 1500,
         mac: Some([2, 0, 0, 0, 0, u8::try_from(index).unwrap()]),
         master: None,

@@ -1,0 +1,268 @@
+//! The task that owns the responder: frames, links, addresses and time in, frames out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::task::Poll;
+use std::time::Duration;
+
+use fairway_ground::Instant;
+use fairway_netlink::{Machine, Scope, Watch};
+use fairway_seam::Layer2View;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+use tracing::{info, warn};
+
+use super::groups::{Group, Groups};
+use super::interface::Interface;
+use super::socket::FRAME_LENGTH_BYTES_MAX;
+use crate::ndp::solicited_node;
+use crate::responder::{Conflict, Interfaces, Responder};
+use crate::segment::{Excluded, Segment, Unsuited, segment};
+
+/// Readers that wait for a view.
+const QUESTIONS_MAX: usize = 16;
+/// Between attempts to open what could not be opened: for lack of memory, or of a right that is granted late.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The responder of this machine. Ends with its last owner.
+#[derive(Debug)]
+pub struct Edge {
+    addresses: watch::Sender<BTreeMap<IpAddr, Interfaces>>,
+    questions: mpsc::Sender<oneshot::Sender<Layer2View>>,
+    task: AbortHandle,
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Edge {
+    /// Answers on the interfaces of the network namespace of this thread, without those of `excluded`. Foreign
+    /// claims go to `conflicts`, as far as it has room.
+    ///
+    /// Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// The links of the machine cannot be read.
+    pub fn start(
+        excluded: Excluded,
+        seed: u64,
+        refresh: Option<Duration>,
+        conflicts: mpsc::Sender<Conflict>,
+    ) -> io::Result<Self> {
+        let watch = Watch::open(Scope::default())?;
+        let (addresses, wanted) = watch::channel(BTreeMap::new());
+        let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
+        let task = Task {
+            start: tokio::time::Instant::now(),
+            responder: Responder::new(seed, refresh),
+            excluded,
+            machine: watch.snapshot(),
+            interfaces: BTreeMap::new(),
+            groups: Groups::default(),
+            names: BTreeMap::new(),
+            unsuited: BTreeMap::new(),
+            troubles: BTreeMap::new(),
+            retry: None,
+            conflicts,
+        };
+        let task = tokio::spawn(task.run(watch, wanted, asked)).abort_handle();
+        Ok(Self { addresses, questions, task })
+    }
+
+    /// The addresses that this machine owns from now on, each with its interfaces.
+    pub fn own(&self, addresses: BTreeMap<IpAddr, Interfaces>) {
+        self.addresses.send_if_modified(|before| {
+            let is_other = *before != addresses;
+            *before = addresses;
+            is_other
+        });
+    }
+
+    /// What is answered now; nothing when the task has ended.
+    pub async fn view(&self) -> Layer2View {
+        let (answer, view) = oneshot::channel();
+        if self.questions.send(answer).await.is_err() {
+            return Layer2View::default();
+        }
+        view.await.unwrap_or_default()
+    }
+}
+
+struct Task {
+    start: tokio::time::Instant,
+    responder: Responder,
+    excluded: Excluded,
+    machine: Machine,
+    interfaces: BTreeMap<u32, Interface>,
+    groups: Groups,
+    names: BTreeMap<u32, String>,
+    unsuited: BTreeMap<String, Unsuited>,
+    troubles: BTreeMap<String, String>,
+    /// When to try again what has failed.
+    retry: Option<Instant>,
+    conflicts: mpsc::Sender<Conflict>,
+}
+
+impl Task {
+    async fn run(
+        mut self,
+        mut watch: Watch,
+        mut wanted: watch::Receiver<BTreeMap<IpAddr, Interfaces>>,
+        mut questions: mpsc::Receiver<oneshot::Sender<Layer2View>>,
+    ) {
+        let mut buffer = vec![0; FRAME_LENGTH_BYTES_MAX];
+        self.look_at_links();
+        self.update_sockets();
+        loop {
+            self.transmit();
+            let deadline = [self.responder.next_deadline(), self.retry].into_iter().flatten().min();
+            let deadline = deadline.map(|it| self.start + it.since(Instant::ZERO));
+            let interfaces = &self.interfaces;
+            // Cancel-safe, each of them.
+            tokio::select! {
+                () = readable(interfaces) => self.receive(&mut buffer),
+                changed = wanted.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let addresses = wanted.borrow_and_update().clone();
+                    let now = self.now();
+                    self.responder.set_addresses(now, addresses);
+                    self.update_sockets();
+                }
+                _ = watch.changed() => {
+                    self.machine = watch.snapshot();
+                    self.look_at_links();
+                    self.update_sockets();
+                }
+                Some(answer) = questions.recv() => {
+                    // The reader may be gone.
+                    drop(answer.send(self.view()));
+                }
+                () = at(deadline) => {
+                    if self.retry.is_some_and(|it| it <= self.now()) {
+                        self.update_sockets();
+                    }
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.start.elapsed()
+    }
+
+    /// Which interfaces can be answered on, from what the kernel says of them.
+    fn look_at_links(&mut self) {
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut unsuited = BTreeMap::new();
+        for link in self.machine.links() {
+            match segment(&self.machine, link, &self.excluded, forwards_ipv6(&link.name)) {
+                Ok(segment) => segments.push(segment),
+                Err(reason) => {
+                    unsuited.insert(link.name.clone(), reason);
+                }
+            }
+        }
+        let names: BTreeMap<u32, String> =
+            segments.iter().map(|it| (it.index, it.name.clone())).collect();
+        if names != self.names {
+            let interfaces: Vec<&str> = names.values().map(String::as_str).collect();
+            info!(?interfaces, "interfaces that can be answered on");
+        }
+        self.names = names;
+        self.unsuited = unsuited;
+        self.responder.set_segments(segments);
+    }
+
+    /// Sockets, filters and groups for what is answered now. Before anything is announced, so that the
+    /// questions that follow arrive.
+    fn update_sockets(&mut self) {
+        let wanted = self.responder.wanted();
+        let mut troubles = BTreeMap::new();
+        self.interfaces.retain(|index, _| wanted.contains_key(index));
+        let mut groups: BTreeSet<Group> = BTreeSet::new();
+        for (index, wanted) in wanted {
+            groups.extend(wanted.ipv6.iter().map(|it| (index, solicited_node(*it))));
+            let interface = self.interfaces.entry(index).or_insert_with(|| Interface::new(index));
+            if let Err(error) = interface.receive_only(wanted) {
+                troubles.insert(self.name(index), format!("cannot receive frames: {error}"));
+            }
+        }
+        for ((index, group), error) in self.groups.become_members(&groups) {
+            let text = format!("cannot join {group} for neighbour solicitations: {error}");
+            troubles.entry(self.name(index)).or_insert(text);
+        }
+        for (interface, trouble) in &troubles {
+            if self.troubles.get(interface) != Some(trouble) {
+                warn!(interface, trouble, "addresses cannot be answered for");
+            }
+        }
+        let now = self.now();
+        self.retry = (!troubles.is_empty()).then(|| now + RETRY_INTERVAL);
+        self.troubles = troubles;
+    }
+
+    fn name(&self, index: u32) -> String {
+        self.names.get(&index).cloned().unwrap_or_else(|| index.to_string())
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) {
+        let now = self.now();
+        for (index, interface) in &mut self.interfaces {
+            interface.serve(buffer, |frame| self.responder.receive(now, *index, frame));
+        }
+        while let Some(conflict) = self.responder.poll_conflict() {
+            let Conflict { address, interface, mac } = &conflict;
+            warn!(%address, interface, %mac, "another host claims an address of ours");
+            // Who reads them may be slow; the counter has all.
+            drop(self.conflicts.try_send(conflict));
+        }
+    }
+
+    fn transmit(&mut self) {
+        let now = self.now();
+        while let Some((index, frames)) = self.responder.poll_transmit(now) {
+            if let Some(interface) = self.interfaces.get(&index) {
+                interface.send(&frames);
+            }
+        }
+    }
+
+    fn view(&self) -> Layer2View {
+        let text = |(name, reason): (&String, &Unsuited)| (name.clone(), reason.to_string());
+        Layer2View {
+            addresses: self.responder.view(self.now()),
+            unsuited: self.unsuited.iter().map(text).collect(),
+            troubles: self.troubles.clone(),
+        }
+    }
+}
+
+/// Waits until an interface has frames.
+async fn readable(interfaces: &BTreeMap<u32, Interface>) {
+    poll_fn(|context| {
+        let ready =
+            interfaces.values().fold(false, |any, it| it.poll_readable(context).is_ready() | any);
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+async fn at(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether the kernel forwards IPv6 packets from this interface, which makes it a router to its neighbours.
+fn forwards_ipv6(interface: &str) -> bool {
+    let file = format!("/proc/sys/net/ipv6/conf/{interface}/forwarding");
+    std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1")
+}

@@ -1,0 +1,26 @@
+//! Addresses of Services on the local segment: this machine answers ARP and neighbour discovery for those that
+//! it owns, and announces them.
+//!
+//! ```text
+//!  plan: addresses ──┐                       ┌─► frames to send
+//!  kernel: links ────┼─► Responder (pure) ───┼─► conflicts
+//!  frames ───────────┘                       └─► filters and groups for the kernel
+//! ```
+//!
+//! The pure half answers what each frame means and what is to be sent ([`Responder`]), on which interfaces
+//! ([`segment`]), and which frames the kernel hands over ([`filter`]). The edge ([`Edge`]) has the sockets, the
+//! clock and the task. Refuses to know Services, nodes, and who owns an address.
+
+pub mod arp;
+pub mod ethernet;
+pub mod filter;
+#[cfg(feature = "io")]
+mod io;
+pub mod ndp;
+pub mod responder;
+pub mod segment;
+
+#[cfg(feature = "io")]
+pub use io::Edge;
+pub use responder::{Conflict, Interfaces, Responder};
+pub use segment::{EXCLUDED_BY_DEFAULT, Excluded, Segment, Unsuited};

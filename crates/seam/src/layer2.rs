@@ -1,0 +1,49 @@
+//! What a node answers for on the local segment, as seen at one moment.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use fairway_ground::MacAddress;
+
+/// The addresses that this machine answers for, and where it cannot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Layer2View {
+    /// The addresses that it owns.
+    pub addresses: BTreeMap<IpAddr, AnsweredAddress>,
+    /// Interfaces that are not answered on, and why.
+    pub unsuited: BTreeMap<String, String>,
+    /// Interfaces that should be answered on, and what the kernel refused.
+    pub troubles: BTreeMap<String, String>,
+}
+
+/// An address that a machine owns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AnsweredAddress {
+    /// The names of the interfaces that it is answered on, sorted; empty where none of those asked for exists
+    /// and works.
+    pub interfaces: Vec<String>,
+    /// How long the machine has owned it.
+    pub age: Duration,
+    /// Requests and solicitations for it.
+    pub requests: u64,
+    /// Answers to them.
+    pub responses: u64,
+    /// Announcements that nobody asked for.
+    pub announcements: u64,
+    /// Claims of foreign hosts.
+    pub conflicts: u64,
+    /// The last of these.
+    pub last_conflict: Option<ForeignClaim>,
+}
+
+/// A host that is not ours said that it has an address of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignClaim {
+    /// Its hardware address.
+    pub mac: MacAddress,
+    /// The interface on which that was heard.
+    pub interface: String,
+    /// How long ago.
+    pub age: Duration,
+}
