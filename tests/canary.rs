@@ -177,6 +177,8 @@ impl Daemon {
         let log = File::create(place.path().join("log")).unwrap();
         let child = Command::new(PROGRAM)
             .args(["run", "--log-level", "trace", "--log-format", "json", "--node", "node-a"])
+            // The interfaces of this machine are not the test's.
+            .env("FAIRWAY_LAYER2_EXCLUDE", ".")
             .args(["--bgp-listen", "127.0.0.1:0", "--config"])
             .arg(place.path().join("config"))
             .arg("--state-dir")

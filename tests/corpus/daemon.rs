@@ -44,6 +44,8 @@ impl Daemon {
         let log = File::create(folder.join("log")).context("the log")?;
         let child = Command::new(program())
             .args(["run", "--node", "node-a", "--bgp-listen", "none", "--log-level", "debug"])
+            // The interfaces of this machine are not the test's.
+            .env("FAIRWAY_LAYER2_EXCLUDE", ".")
             .args(["--config".as_ref(), folder.join("peers.yaml").as_os_str()])
             .args(["--state-dir".as_ref(), folder.join("state").as_os_str()])
             .args(["--socket".as_ref(), folder.join("socket").as_os_str()])

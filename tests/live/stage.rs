@@ -70,6 +70,8 @@ impl Daemon {
         fs::create_dir_all(folder.join("files")).unwrap();
         let mut command = Command::new(lab::fairway::existing_program().unwrap());
         command.args(["--log-level", "debug", "run", "--node", node]);
+        // The interfaces of this machine are not the test's.
+        command.env("FAIRWAY_LAYER2_EXCLUDE", ".");
         command.args([Path::new("--config"), &folder.join("files")]);
         command.args([Path::new("--socket"), &folder.join("socket")]);
         command.args([Path::new("--state-dir"), &folder.join("state")]);

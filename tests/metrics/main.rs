@@ -38,6 +38,9 @@ const OTHER_POOL: &str = "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\n\
 const ADVERTISEMENT: &str = "apiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\n\
                              metadata: {name: all}\n";
 
+const SEGMENT: &str = "apiVersion: metallb.io/v1beta1\nkind: L2Advertisement\n\
+                       metadata: {name: segment}\n";
+
 /// Two daemons that know each other, and their files.
 struct Stage {
     place: TempDir,
@@ -106,6 +109,8 @@ impl Stage {
         let below = |what: &str| self.place.path().join(format!("{name}{what}"));
         let mut command = Command::new(PROGRAM);
         command.args(["run", "--node", name, "--bgp-listen", listen, "--config"]);
+        // The interfaces of this machine are not the test's.
+        command.env("FAIRWAY_LAYER2_EXCLUDE", ".");
         command.arg(below("")).arg("--state-dir").arg(below(".state"));
         command.arg("--socket").arg(below(".sock")).args(["--metrics-listen", metrics]);
         command.stderr(File::create(below(".log")).unwrap());
@@ -172,7 +177,10 @@ fn measured(page: &Page) -> f64 {
 #[test]
 fn a_daemon_shows_what_the_page_of_the_documentation_lists() {
     let stage = Stage::set();
-    let page = stage.page();
+    stage.write("announcer/segment.yaml", SEGMENT);
+    let page = stage.wait_for("addresses on layer 2", |page| {
+        page.0.contains_key("metallb_layer2_requests_received")
+    });
     let of_run = [Shown::Everywhere, Shown::Node, Shown::Allocator, Shown::Services];
     let listed = FAMILIES.iter().filter(|it| of_run.contains(&it.shown));
     let names: BTreeSet<&str> = listed.clone().map(|it| it.name).collect();

@@ -74,7 +74,6 @@ pub(crate) fn profiles() -> Vec<Row> {
 pub(crate) fn layer2_advertisements() -> Vec<Row> {
     let l2 = |fields: &str| layer2("new", &format!("ipAddressPools: [public], {fields}"));
     vec![
-        row("layer2-later", OURS, "Layer 2 is not supported yet", l2("")).warned("does not answer ARP or NDP"),
         row("layer2-pool-unknown", OURS, "The pools that it names exist", layer2("new", "ipAddressPools: [nobody]")).warned("no IPAddressPool nobody is in force"),
         row("layer2-pool-selector", OURS, "Its selectors select a pool", layer2("new", "ipAddressPoolSelectors: [{matchLabels: {tier: gold}}]")).warned("selects none of the IPAddressPools in force"),
         row("layer2-nodes", OURS, "It selects a node, where nodes are given", all(&[&l2("nodeSelectors: [{matchLabels: {rack: z}}]"), &labelled("Node", "one", "rack: a")])).warned("selects none of the nodes given"),

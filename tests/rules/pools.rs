@@ -45,7 +45,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("pool-reserved-outside", OURS, "What is reserved is in the pool", new("addresses: [203.0.113.0/24], reserved: [192.0.2.1-192.0.2.2]")).warned("is not part of the pool"),
         row("pool-reserved-bits", OURS, "What is reserved has no host bits", pool("new", "addresses: [10.0.0.0/24], reserved: [10.0.0.1/25]")).refused("10.0.0.0/25"),
         row("pool-unannounced", OURS, "An advertisement covers it", pool("new", "addresses: [203.0.113.0/24]")).warned("its addresses are not announced"),
-        row("pool-layer2-only", METALLB, "An L2Advertisement is one, too", all(&[&pool("new", "addresses: [203.0.113.0/24]"), &layer2("new", "ipAddressPools: [new]")])).warned("L2Advertisement/new: kind"),
+        row("pool-layer2-only", METALLB, "An L2Advertisement is one, too", all(&[&pool("new", "addresses: [203.0.113.0/24]"), &layer2("new", "ipAddressPools: [new]")])),
         row("pool-namespace", OURS, "The namespaces that it is restricted to exist, where some are given", all(&[&kept("namespaces: [shop]"), &labelled("Namespace", "web", "team: a")])).warned("no Namespace shop is given"),
         row("pool-namespace-unknown", OURS, "Without Namespace objects any namespace may exist", kept("namespaces: [shop]")),
         row("pool-namespace-selector", OURS, "Its namespaceSelectors select a namespace", all(&[&kept("namespaceSelectors: [{matchLabels: {team: z}}]"), &labelled("Namespace", "web", "team: a")])).warned("selects none of the Namespaces given"),

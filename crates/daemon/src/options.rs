@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_frr::io::{FrrBackend, FrrOptions};
+use fairway_layer2::Excluded;
 use fairway_plan::AttributeDefaults;
 use fairway_resources::BackendKind;
 use fairway_seam::{Backend, EarlierRun};
@@ -33,6 +34,10 @@ pub struct HostOptions {
     pub backend: BackendOptions,
     /// Attributes of routes whose advertisements do not set them.
     pub attribute_defaults: AttributeDefaults,
+    /// Interfaces that no address is answered for on.
+    pub layer2_excluded: Excluded,
+    /// How long after an announcement on the local segment the next one comes; `None`: only after changes.
+    pub layer2_refresh: Option<Duration>,
     /// The admin socket.
     pub socket: PathBuf,
     /// Which users may connect to it, and to FRR's sockets.

@@ -101,8 +101,13 @@ impl Announcement {
     /// The interfaces on which this node answers for `address`, `None` for all; nothing if it does not
     /// answer.
     pub(super) fn layer2_interfaces(&self, address: IpAddr) -> Option<Option<&BTreeSet<String>>> {
-        let verdict = self.layer2.iter().find(|it| it.addresses.contains(&address))?;
+        let verdict = self.layer2_verdict(address)?;
         verdict.interfaces.as_ref().ok().map(Option::as_ref)
+    }
+
+    /// What this node does for `address` on layer 2; `None` where no L2Advertisement selects it.
+    pub fn layer2_verdict(&self, address: IpAddr) -> Option<&Layer2Verdict> {
+        self.layer2.iter().find(|it| it.addresses.contains(&address))
     }
 
     /// The addresses for which this node answers.

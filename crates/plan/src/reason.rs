@@ -103,6 +103,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether another node answers for the address, so that nothing is missing.
+    pub fn is_for_another_node(&self) -> bool {
+        matches!(self, Self::NotOwner { .. })
+    }
+
     /// The word alone, as in MetalLB's logs.
     pub fn word(&self) -> &'static str {
         match self {

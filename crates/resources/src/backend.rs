@@ -35,10 +35,6 @@ impl BackendKind {
     /// Notes what this backend does not support of `object`.
     pub(crate) fn check(self, object: &Object, report: &mut Report<'_>) {
         match (self, object) {
-            (_, Object::Layer2Advertisement(_)) => report.warning(
-                &FieldPath::of("kind"),
-                "is not supported yet: this version does not answer ARP or NDP",
-            ),
             (Self::Native, Object::FrrExtras(_)) => report.warning(
                 &FieldPath::of("data.extras"),
                 "has no effect: it configures FRR, which needs --bgp frr",

@@ -97,6 +97,8 @@ pub enum ShowCommand {
     },
     /// `show pools`.
     Pools,
+    /// `show l2`.
+    Layer2,
     /// `show config`.
     Config,
 }
@@ -177,6 +179,7 @@ impl ShowCommand {
             | Self::BfdPeers { .. }
             | Self::BfdPeer { .. }
             | Self::Pools
+            | Self::Layer2
             | Self::Config => sessions,
             Self::BgpPeerRoutes { routes, .. } => match routes {
                 PeerRoutes::Advertised => ViewScope { advertised: true, ..sessions },

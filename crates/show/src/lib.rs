@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Snapshot ─► render ─┬─► summary, neighbors, table, peer_routes, ...  (as FRR 8.4)
-//!                      └─► services, explain, pools, config             (ours)
+//!                      └─► services, explain, pools, layer2, config     (ours)
 //! ```
 //!
 //! Pure: a snapshot and a command in, text or JSON out. Knows no clock, no socket and no backend,
@@ -23,6 +23,7 @@ mod family_key;
 mod graceful_restart;
 mod hex;
 mod instance;
+mod layer2;
 mod neighbor;
 mod neighbors;
 mod neighbors_json;
@@ -59,7 +60,7 @@ use fairway_node::drain::DrainStatus;
 use fairway_node::history::History;
 use fairway_plan::{NodePlan, columns};
 use fairway_resources::{Finding, StaleObject};
-use fairway_seam::BgpView;
+use fairway_seam::{BgpView, Layer2View};
 pub use instance::VRF_DEFAULT;
 pub use neighbor::called as neighbors_called;
 use serde_json::Value;
@@ -83,6 +84,8 @@ pub struct Snapshot<'a> {
     pub vrf_name: &'a str,
     /// What the BGP backend does and sees.
     pub bgp: &'a BgpView,
+    /// What this node answers for on the local segment; `None` where it never had to.
+    pub layer2: Option<&'a Layer2View>,
     /// The objects in force.
     pub index: &'a ClusterIndex,
     /// The addresses of the Services.
@@ -206,6 +209,7 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::BfdPeers { detail } => Ok(bfd::text(snapshot, *detail)),
         ShowCommand::BfdPeer { peer, detail } => bfd::peer_text(snapshot, peer, *detail),
         ShowCommand::Services => Ok(services::text(snapshot)),
+        ShowCommand::Layer2 => Ok(layer2::text(snapshot)),
         ShowCommand::ExplainService { service } => explain::text(snapshot, service),
         ShowCommand::Pools => Ok(pools::text(snapshot)),
         ShowCommand::Config => Ok(config::text(snapshot)),
@@ -244,6 +248,7 @@ pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::BfdPeers { detail } => return Ok(bfd::json(snapshot, *detail)),
         ShowCommand::BfdPeer { peer, detail } => bfd::peer_json(snapshot, peer, *detail)?,
         ShowCommand::Services => services::json(snapshot),
+        ShowCommand::Layer2 => layer2::json(snapshot),
         ShowCommand::ExplainService { service } => explain::json(snapshot, service)?,
         ShowCommand::Pools => pools::json(snapshot),
         ShowCommand::Config => config::json(snapshot),

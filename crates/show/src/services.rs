@@ -66,7 +66,14 @@ fn item<'a>(told: &Told<'a>, name: &'a ObjectName, outcome: &'a Outcome) -> Item
     for address in announcement.into_iter().flat_map(|it| &it.addresses) {
         lines.extend(address.prefixes.iter().map(|prefix| line(told, address, prefix)));
         if address.prefixes.is_empty() {
-            let reason = address.reason.as_ref().or(whole);
+            let layer2 = announcement.and_then(|it| it.layer2_verdict(address.address));
+            let reason = match layer2 {
+                None => address.reason.as_ref().or(whole),
+                // No BGPAdvertisement has to select what is answered for on layer 2.
+                Some(verdict) => {
+                    verdict.interfaces.as_ref().err().filter(|it| !it.is_for_another_node())
+                }
+            };
             lines.push(Line {
                 address: address.address.to_string(),
                 prefix: String::new(),

@@ -34,6 +34,10 @@ impl Observer {
     ) -> Result<T, BackendError> {
         let bgp = self.backend.view(scope).await?;
         let state = self.enquirer.ask().await.ok_or(BackendError::Stopped)?;
+        let layer2 = match &state.layer2 {
+            Some(edge) => Some(edge.view().await),
+            None => None,
+        };
         Ok(see(&Snapshot {
             now_epoch_seconds: epoch_seconds(),
             started_epoch_seconds: self.started_epoch_seconds,
@@ -42,6 +46,7 @@ impl Observer {
             router_id: state.router_id,
             vrf_name: VRF_DEFAULT,
             bgp: &bgp,
+            layer2: layer2.as_ref(),
             index: &state.index,
             outcomes: &state.outcomes,
             plan: &state.plan,

@@ -162,6 +162,7 @@ mod tests {
             findings: Vec::new(),
             stale: Vec::new(),
             sources: Vec::new(),
+            layer2: None,
             drain: Default::default(),
         };
         Observer::new(

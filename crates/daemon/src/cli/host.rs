@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 
 use super::attributes::AttributeArguments;
+use super::layer2::Layer2Arguments;
 use super::{duration, paths};
 use crate::admin::SocketMode;
 use crate::host::host_name;
@@ -97,6 +98,9 @@ pub(super) struct HostArguments {
     #[command(flatten)]
     attributes: AttributeArguments,
 
+    #[command(flatten)]
+    layer2: Layer2Arguments,
+
     /// The socket that `fairway show` connects to [default: /run/fairway/fairway.sock, or without root
     /// $XDG_RUNTIME_DIR/fairway.sock]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
@@ -129,6 +133,8 @@ impl HostArguments {
             load_balancer_class: self.daemon.load_balancer_class(),
             backend,
             attribute_defaults: self.attributes.defaults(),
+            layer2_excluded: self.layer2.excluded()?,
+            layer2_refresh: self.layer2.refresh(),
             socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
             socket_mode: self.socket_mode,
             vty_dir: path(self.vty_dir),

@@ -19,6 +19,7 @@ mod explain;
 mod for_metallb;
 mod frr_agent;
 mod host;
+mod layer2;
 mod man;
 mod offline;
 mod output;

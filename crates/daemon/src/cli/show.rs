@@ -46,6 +46,9 @@ enum What {
     /// Pools and how full they are
     #[command(after_help = "Example: fairway show pools")]
     Pools,
+    /// Addresses on the local segment (ARP, neighbor discovery): which node answers, on which interfaces
+    #[command(name = "l2", after_help = "Example: fairway show l2 --json")]
+    Layer2,
     /// The resources that were read, and their faults and warnings
     #[command(after_help = "Example: fairway show config --json")]
     Config,
@@ -249,6 +252,7 @@ impl What {
             },
             Self::Services => ShowCommand::Services,
             Self::Pools => ShowCommand::Pools,
+            Self::Layer2 => ShowCommand::Layer2,
             Self::Config => ShowCommand::Config,
         })
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fairway_allocator::Outcomes;
 use fairway_ground::RouterId;
+use fairway_layer2::Edge;
 use fairway_model::{ClusterIndex, Node};
 use fairway_node::drain::DrainStatus;
 use fairway_node::history::History;
@@ -35,6 +36,8 @@ pub struct Published {
     pub stale: Vec<StaleObject>,
     /// The files and folders that are read.
     pub sources: Vec<String>,
+    /// Answers for addresses on the local segment; `None` where it never had to.
+    pub layer2: Option<Arc<Edge>>,
     /// Whether the node is in service.
     pub drain: DrainStatus,
 }

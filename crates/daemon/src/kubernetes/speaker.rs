@@ -218,6 +218,9 @@ impl Cluster {
         node.judge(findings, stale);
         let nothing = NodePlan::default();
         let plan = self.core.plan().unwrap_or(&nothing);
+        if plans.iter().any(|it| it.layer2) {
+            node.answer_for(&plan.layer2);
+        }
         for update in &plans {
             node.log_update(update, plan);
         }
@@ -308,6 +311,7 @@ impl Source for Cluster {
             findings: node.findings().to_vec(),
             stale: node.stale().to_vec(),
             sources: self.sources.clone(),
+            layer2: node.layer2(),
             drain: node.drain_status(),
         }
     }

@@ -120,8 +120,16 @@ families! {
         "Times that the BFD session went down";
     BFD_NOTIFICATIONS: Counter, Node, "metallb_bfd_zebra_notifications" ["peer", "vrf"]
         "Notifications to BGP that the BFD session went up or down";
+    LAYER2_REQUESTS: Counter, Node, "metallb_layer2_requests_received" ["ip"]
+        "ARP requests and neighbour solicitations for the address, since this node owns it";
+    LAYER2_RESPONSES: Counter, Node, "metallb_layer2_responses_sent" ["ip"]
+        "Answers to them";
+    LAYER2_GRATUITOUS: Counter, Node, "metallb_layer2_gratuitous_sent" ["ip"]
+        "Announcements of the address that nobody asked for";
 
     // Ours.
+    LAYER2_CONFLICTS: Counter, Node, "fairway_layer2_conflicts_total" ["ip"]
+        "Times that a foreign host claimed the address, since this node owns it";
     BFD_STALLS: Counter, Node, "fairway_bfd_stalls_total" ["peer", "vrf"]
         "Times that this process ran late for the BFD session by more than half an interval";
     BFD_PUT_OFF: Counter, Node, "fairway_bfd_detections_put_off_total" ["peer", "vrf"]

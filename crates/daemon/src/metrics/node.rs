@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use fairway_allocator::PoolUse;
 use fairway_plan::{AddressAnnouncement, Announcement};
-use fairway_seam::{Backend, DrainState, ViewScope};
+use fairway_seam::{AnsweredAddress, Backend, DrainState, Layer2View, ViewScope};
 
 use super::families::{
-    ANNOUNCED, FINDINGS, SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING, STALE_OBJECTS,
+    ANNOUNCED, FINDINGS, LAYER2_CONFLICTS, LAYER2_GRATUITOUS, LAYER2_REQUESTS, LAYER2_RESPONSES,
+    SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING, STALE_OBJECTS,
 };
 use super::page::Page;
 use super::{Collect, Collected, bgp, controller};
@@ -40,6 +41,9 @@ impl Collect for NodeMetrics {
             let Some(state) = self.enquirer.ask().await else { return false };
             bgp::write(page, &view, &state.plan);
             write_services(page, &state);
+            if let Some(edge) = &state.layer2 {
+                write_layer2(page, &edge.view().await);
+            }
             write_objects(page, &state);
             if self.gives_addresses {
                 controller::write_pools(page, &PoolUse::of_all(&state.index, &state.outcomes));
@@ -72,6 +76,25 @@ fn write_services(page: &mut Page, state: &Published) {
             samples.add(&[&name, "bgp", &state.node.name, &address], 1);
         }
     }
+    for answered in state.plan.layer2.iter().filter(|_| is_in_service) {
+        for service in &answered.services {
+            let (name, address) = (service.to_string(), answered.address.to_string());
+            samples.add(&[&name, "layer2", &state.node.name, &address], 1);
+        }
+    }
+}
+
+fn write_layer2(page: &mut Page, view: &Layer2View) {
+    let mut family = |family, count: fn(&AnsweredAddress) -> u64| {
+        let mut samples = page.family(family);
+        for (address, answered) in &view.addresses {
+            samples.add(&[&address.to_string()], count(answered));
+        }
+    };
+    family(&LAYER2_REQUESTS, |it| it.requests);
+    family(&LAYER2_RESPONSES, |it| it.responses);
+    family(&LAYER2_GRATUITOUS, |it| it.announcements);
+    family(&LAYER2_CONFLICTS, |it| it.conflicts);
 }
 
 /// The addresses that are planned for at least one neighbour.

@@ -10,14 +10,16 @@ use std::time::Duration;
 use fairway_allocator::Outcomes;
 use fairway_bgp::session;
 use fairway_ground::Instant;
+use fairway_layer2::Edge;
 use fairway_model::ObjectName;
 use fairway_node::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
 use fairway_node::history::History;
-use fairway_plan::{Announcement, NodePlan, PlanUpdate};
+use fairway_plan::{Announcement, Layer2Announcement, NodePlan, PlanUpdate};
 use fairway_resources::{Finding, StaleObject};
 use fairway_seam::{Announcements, Backend, Desired, DesiredRoute, DrainState, EarlierRun, Leave};
 use tracing::{debug, error, info, warn};
 
+use super::answering::Answering;
 use crate::host::{Draining, Published, Saver, Saving, announced, log_findings};
 use crate::metrics::ClientCounters;
 use crate::options::HostOptions;
@@ -54,6 +56,7 @@ impl Handed {
 /// See the module.
 pub(crate) struct Announcing {
     handed: Handed,
+    answering: Answering,
     draining: Draining,
     /// What an earlier run announced, while that may still be in force.
     earlier: Vec<DesiredRoute>,
@@ -83,8 +86,11 @@ impl Announcing {
             // A crash right after the first route was announced counts as a restart as well.
             saver.save_announced(announced(Vec::new()));
         }
+        let mut answering = Answering::new(options.layer2_excluded.clone(), options.layer2_refresh);
+        answering.follow_drain(draining.state());
         Self {
             handed: Handed { backend, generation: 0, last: None },
+            answering,
             draining,
             earlier: earlier.unwrap_or_default().routes,
             history: Arc::default(),
@@ -105,6 +111,17 @@ impl Announcing {
         }
         self.handed.last = Some(announcements);
         self.handed.apply(self.draining.state(), change_age);
+    }
+
+    /// The addresses that this node answers for on the local segment from now on.
+    pub(crate) fn answer_for(&mut self, planned: &[Layer2Announcement]) {
+        self.answering.follow_plan(planned);
+        self.published = None;
+    }
+
+    /// Answers for addresses, once there was one.
+    pub(crate) fn layer2(&self) -> Option<Arc<Edge>> {
+        self.answering.edge()
     }
 
     /// Whether the backend has got announcements.
@@ -199,6 +216,7 @@ impl Announcing {
         self.draining.change(&self.saver, act, |state| {
             self.published = None;
             self.handed.apply(state, None);
+            self.answering.follow_drain(state);
         })
     }
 
@@ -295,6 +313,8 @@ mod tests {
             node: "node-a".to_owned(),
             backend: BackendOptions::Native { bgp_listen: Vec::new(), bfd_realtime: false },
             attribute_defaults: Default::default(),
+            layer2_excluded: fairway_layer2::Excluded::nothing(),
+            layer2_refresh: None,
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
             metrics_listen: HttpListen::Nowhere,

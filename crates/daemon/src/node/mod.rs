@@ -11,6 +11,7 @@
 //! not wait for a flush. Decides nothing.
 
 mod announcing;
+mod answering;
 
 use std::fs::File;
 use std::sync::Arc;

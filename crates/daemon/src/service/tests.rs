@@ -66,6 +66,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         index: Arc::default(),
         outcomes: Default::default(),
         plan: Default::default(),
+        layer2: None,
         drain: Default::default(),
         history: Default::default(),
         findings: Vec::new(),

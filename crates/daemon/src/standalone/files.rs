@@ -132,6 +132,9 @@ impl Files {
             let change_age = changed_at.map(|at| at.elapsed());
             node.announce(self.announcements(), change_age);
         }
+        if update.layer2 {
+            node.answer_for(&self.planner.plan().layer2);
+        }
         node.log_update(&update, self.planner.plan());
         let services = self.index.services.keys().filter(|_| changes.all);
         let changed = changes.services.iter().chain(services);
@@ -218,6 +221,7 @@ impl Source for Files {
             findings: node.findings().to_vec(),
             stale: node.stale().to_vec(),
             sources: self.paths.clone(),
+            layer2: node.layer2(),
             drain: node.drain_status(),
         }
     }

@@ -41,19 +41,13 @@ impl Drop for Edge {
 }
 
 impl Edge {
-    /// Answers on the interfaces of the network namespace of this thread, without those of `excluded`. Foreign
-    /// claims go to `conflicts`, as far as it has room.
+    /// Answers on the interfaces of the network namespace of this thread, without those of `excluded`.
     ///
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// The links of the machine cannot be read.
-    pub fn start(
-        excluded: Excluded,
-        seed: u64,
-        refresh: Option<Duration>,
-        conflicts: mpsc::Sender<Conflict>,
-    ) -> io::Result<Self> {
+    pub fn start(excluded: Excluded, seed: u64, refresh: Option<Duration>) -> io::Result<Self> {
         let watch = Watch::open(Scope::default())?;
         let (addresses, wanted) = watch::channel(BTreeMap::new());
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
@@ -68,7 +62,6 @@ impl Edge {
             unsuited: BTreeMap::new(),
             troubles: BTreeMap::new(),
             retry: None,
-            conflicts,
         };
         let task = tokio::spawn(task.run(watch, wanted, asked)).abort_handle();
         Ok(Self { addresses, questions, task })
@@ -105,7 +98,6 @@ struct Task {
     troubles: BTreeMap<String, String>,
     /// When to try again what has failed.
     retry: Option<Instant>,
-    conflicts: mpsc::Sender<Conflict>,
 }
 
 impl Task {
@@ -191,7 +183,11 @@ impl Task {
             groups.extend(wanted.ipv6.iter().map(|it| (index, solicited_node(*it))));
             let interface = self.interfaces.entry(index).or_insert_with(|| Interface::new(index));
             if let Err(error) = interface.receive_only(wanted) {
-                troubles.insert(self.name(index), format!("cannot receive frames: {error}"));
+                let right = match error.kind() {
+                    io::ErrorKind::PermissionDenied => " (the capability NET_RAW is missing)",
+                    _ => "",
+                };
+                troubles.insert(self.name(index), format!("cannot receive frames: {error}{right}"));
             }
         }
         for ((index, group), error) in self.groups.become_members(&groups) {
@@ -218,10 +214,8 @@ impl Task {
             interface.serve(buffer, |frame| self.responder.receive(now, *index, frame));
         }
         while let Some(conflict) = self.responder.poll_conflict() {
-            let Conflict { address, interface, mac } = &conflict;
-            warn!(%address, interface, %mac, "another host claims an address of ours");
-            // Who reads them may be slow; the counter has all.
-            drop(self.conflicts.try_send(conflict));
+            let Conflict { address, interface, mac } = conflict;
+            warn!(%address, interface, %mac, "another host claims an address that this node owns; announced it again");
         }
     }
 

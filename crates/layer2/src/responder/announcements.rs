@@ -27,7 +27,7 @@ const BURST: Duration = Duration::from_millis(32);
 /// Where the announcements of an address stand.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// Announcements so far since the take-over.
+    /// PacedAnnouncements so far since the take-over.
     round: usize,
     /// The order of take-overs.
     sequence: u64,
@@ -37,7 +37,7 @@ struct Place {
 
 /// The announcements of an interface.
 #[derive(Debug, Default)]
-pub(super) struct Announcements {
+pub(super) struct PacedAnnouncements {
     places: BTreeMap<IpAddr, Place>,
     waiting: BTreeSet<(Instant, IpAddr)>,
     /// Due; those of the fewest announcements first, of these the newest.
@@ -46,7 +46,7 @@ pub(super) struct Announcements {
     paced: Instant,
 }
 
-impl Announcements {
+impl PacedAnnouncements {
     /// `address` is to be announced from now on, by a take-over that comes after all of smaller numbers.
     pub(super) fn begin(&mut self, address: IpAddr, sequence: u64) {
         self.end(address);
@@ -119,7 +119,7 @@ mod tests {
 
     /// All announcements up to `end`, each at the time of its deadline.
     fn run(
-        announcements: &mut Announcements,
+        announcements: &mut PacedAnnouncements,
         end: Duration,
         refresh: Option<Duration>,
     ) -> Vec<(Duration, IpAddr)> {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn an_address_is_announced_at_once_and_then_five_times_in_all() {
-        let mut announcements = Announcements::default();
+        let mut announcements = PacedAnnouncements::default();
         announcements.begin(address(1), 1);
         let sent = run(&mut announcements, Duration::from_secs(600), None);
         let times: Vec<Duration> = sent.iter().map(|(time, _)| *time).collect();
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn with_a_refresh_announcements_go_on() {
-        let mut announcements = Announcements::default();
+        let mut announcements = PacedAnnouncements::default();
         announcements.begin(address(1), 1);
         let minute = Some(Duration::from_secs(60));
         let sent = run(&mut announcements, Duration::from_secs(309), minute);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_thousand_addresses_take_a_second_and_the_newest_goes_first() {
-        let mut announcements = Announcements::default();
+        let mut announcements = PacedAnnouncements::default();
         for number in 0..1_000 {
             announcements.begin(address(number), u64::from(number));
         }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_given_up_is_not_announced() {
-        let mut announcements = Announcements::default();
+        let mut announcements = PacedAnnouncements::default();
         announcements.begin(address(1), 1);
         announcements.begin(address(2), 2);
         announcements.end(address(1));

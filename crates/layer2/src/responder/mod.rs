@@ -17,7 +17,7 @@ use fairway_seam::{AnsweredAddress, ForeignClaim};
 use crate::arp::{ArpFrame, Operation};
 use crate::ndp::{Advertisement, Claim, NeighbourMessage, Solicitation};
 use crate::segment::Segment;
-use announcements::Announcements;
+use announcements::PacedAnnouncements;
 
 /// Between two defences of an address (RFC 5227 §2.4, `DEFEND_INTERVAL`).
 pub const DEFEND_INTERVAL: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ impl Owned {
 #[derive(Debug)]
 struct OnSegment {
     segment: Segment,
-    announcements: Announcements,
+    announcements: PacedAnnouncements,
 }
 
 /// See the module.
@@ -116,7 +116,7 @@ impl Responder {
         for segment in segments {
             let index = segment.index;
             let before = former.remove(&index).filter(|it| it.segment.mac == segment.mac);
-            let mut next = OnSegment { segment, announcements: Announcements::default() };
+            let mut next = OnSegment { segment, announcements: PacedAnnouncements::default() };
             let names = before.as_ref().map(|it| it.segment.clone());
             if let Some(before) = before {
                 next.announcements = before.announcements;

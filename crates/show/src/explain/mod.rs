@@ -21,7 +21,7 @@ use fairway_allocator::Outcome;
 use fairway_ground::{PeerKey, Prefix};
 use fairway_model::{FamilyPolicy, ObjectName, Service, TrafficPolicy};
 use fairway_node::history::ServiceHistory;
-use fairway_plan::{Announcement, PrefixAnnouncement};
+use fairway_plan::{Announcement, PrefixAnnouncement, Reason};
 use fairway_seam::{PathAttributes, PeerConfig};
 use matching::Mismatch;
 use pools::PoolVerdict;
@@ -161,6 +161,16 @@ impl<'a> Explanation<'a> {
         (told, told.saturating_add(waiting))
     }
 
+    /// The node that answers for its first address on the local segment.
+    fn layer2_owner(&self) -> Option<&str> {
+        let verdict = self.announcement?.layer2.first()?;
+        match &verdict.interfaces {
+            Ok(_) => Some(&self.snapshot.node.name),
+            Err(Reason::NotOwner { owner, .. }) => Some(owner),
+            Err(_) => None,
+        }
+    }
+
     /// The summary as one sentence, without a subject.
     fn verdict(&self) -> String {
         let node = &self.snapshot.node.name;
@@ -175,7 +185,10 @@ impl<'a> Explanation<'a> {
             return "has no address".to_owned();
         }
         match self.told_count() {
-            (0, 0) => format!("has its address, and {node} announces it to no peer"),
+            (0, 0) => match self.layer2_owner() {
+                Some(owner) => format!("has its address, and {owner} answers for it on layer 2"),
+                None => format!("has its address, and {node} announces it to no peer"),
+            },
             (0, planned) => {
                 format!("has its address, and is announced by {node} to 0 of {planned}")
             }

@@ -10,7 +10,7 @@ use fairway_ground::Utc;
 use fairway_node::drain::DrainStatus;
 use fairway_node::history::{Change, Routes};
 use fairway_plan::Layer2Verdict;
-use fairway_seam::PathAttributes;
+use fairway_seam::{AnsweredAddress, PathAttributes};
 use serde_json::Value;
 
 use super::super::Snapshot;
@@ -206,7 +206,8 @@ fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
         let silent = "no L2Advertisement selects it";
         return is_used.then(|| silent.to_owned()).into_iter().collect();
     }
-    let node = &explanation.snapshot.node.name;
+    let snapshot = explanation.snapshot;
+    let node = &snapshot.node.name;
     let line = |verdict: &Layer2Verdict| {
         let decided = match &verdict.interfaces {
             Ok(None) => format!("{node} is chosen to answer, on all interfaces"),
@@ -223,9 +224,20 @@ fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
         let names = texts(&verdict.advertisements).join(", ");
         format!("{addresses}{decided}; by L2Advertisement {names}")
     };
-    let mut lines: Vec<_> = verdicts.iter().map(line).collect();
-    lines.push("this version only plans layer 2, and does not answer ARP and NDP yet".to_owned());
-    lines
+    let owned = verdicts.iter().filter(|it| it.interfaces.is_ok()).flat_map(|it| &it.addresses);
+    let answered = owned.filter_map(|it| Some((it, snapshot.layer2?.addresses.get(it)?)));
+    let state = |(address, answered): (&IpAddr, &AnsweredAddress)| {
+        let trouble = crate::layer2::trouble(snapshot, answered);
+        trouble.unwrap_or_else(|| {
+            format!(
+                "{address} is answered for on {} ({} requests, {} conflicts)",
+                answered.interfaces.join(", "),
+                answered.requests,
+                answered.conflicts
+            )
+        })
+    };
+    verdicts.iter().map(line).chain(answered.map(state)).collect()
 }
 
 /// As JSON.

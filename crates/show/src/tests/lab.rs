@@ -37,6 +37,7 @@ pub(crate) struct Lab {
     pub(super) findings: Vec<Finding>,
     pub(super) stale: Vec<StaleObject>,
     pub(super) sources: Vec<String>,
+    pub(super) layer2: Option<fairway_seam::Layer2View>,
     pub(super) drain: DrainStatus,
 }
 
@@ -52,6 +53,7 @@ impl Lab {
             findings: Vec::new(),
             stale: Vec::new(),
             sources: Vec::new(),
+            layer2: None,
             drain: DrainStatus::InService,
         }
     }
@@ -84,6 +86,7 @@ impl Lab {
             node: &self.node,
             router_id: router_id("10.0.0.1"),
             bgp: &self.bgp,
+            layer2: self.layer2.as_ref(),
             index: &self.index,
             outcomes: &self.outcomes,
             plan: &self.plan,

@@ -1,0 +1,86 @@
+//! What this node answers for on the local segment: the addresses of the plan, unless the node is drained.
+//!
+//! Starts the responder when there is the first address, so that a daemon without L2Advertisements needs no
+//! right for it. Decides nothing. Owned by [`super::Announcing`].
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_layer2::{Edge, Excluded, Interfaces};
+use fairway_plan::Layer2Announcement;
+use fairway_seam::DrainState;
+use tracing::{error, info};
+
+use crate::host::seed;
+
+/// Addresses that a line of the log names.
+const LOGGED_MAX: usize = 8;
+
+/// See the module.
+pub(super) struct Answering {
+    excluded: Excluded,
+    refresh: Option<Duration>,
+    edge: Option<Arc<Edge>>,
+    planned: BTreeMap<IpAddr, Interfaces>,
+    is_drained: bool,
+}
+
+impl Answering {
+    /// Answers for nothing as yet, and never on interfaces with names in `excluded`.
+    pub(super) fn new(excluded: Excluded, refresh: Option<Duration>) -> Self {
+        Self { excluded, refresh, edge: None, planned: BTreeMap::new(), is_drained: false }
+    }
+
+    /// The addresses of the latest plan.
+    pub(super) fn follow_plan(&mut self, planned: &[Layer2Announcement]) {
+        let planned: BTreeMap<IpAddr, Interfaces> =
+            planned.iter().map(|it| (it.address, it.interfaces.clone())).collect();
+        let difference = |one: &BTreeMap<IpAddr, Interfaces>,
+                          other: &BTreeMap<IpAddr, Interfaces>| {
+            one.keys().filter(|it| !other.contains_key(it)).copied().collect::<Vec<IpAddr>>()
+        };
+        log("this node answers for addresses", &difference(&planned, &self.planned));
+        log("this node no longer answers for addresses", &difference(&self.planned, &planned));
+        self.planned = planned;
+        self.apply();
+    }
+
+    /// The drain state of the node.
+    pub(super) fn follow_drain(&mut self, state: DrainState) {
+        let is_drained = state == DrainState::Drained;
+        if self.is_drained != is_drained {
+            self.is_drained = is_drained;
+            self.apply();
+        }
+    }
+
+    fn apply(&mut self) {
+        let owned = if self.is_drained { BTreeMap::new() } else { self.planned.clone() };
+        if self.edge.is_none() && !owned.is_empty() {
+            match Edge::start(self.excluded.clone(), seed(), self.refresh) {
+                Ok(edge) => self.edge = Some(Arc::new(edge)),
+                Err(error) => {
+                    error!(%error, "cannot read the interfaces of this machine: no address is answered for")
+                }
+            }
+        }
+        if let Some(edge) = &self.edge {
+            edge.own(owned);
+        }
+    }
+
+    /// The responder, once there was an address.
+    pub(super) fn edge(&self) -> Option<Arc<Edge>> {
+        self.edge.clone()
+    }
+}
+
+/// One line, with the first addresses.
+fn log(message: &str, addresses: &[IpAddr]) {
+    if !addresses.is_empty() {
+        let first = addresses.get(..LOGGED_MAX).unwrap_or(addresses);
+        info!(count = addresses.len(), ?first, "{message}");
+    }
+}

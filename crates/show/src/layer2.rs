@@ -1,0 +1,161 @@
+//! `show l2`: the addresses that are answered for on the local segment, by which node and on which interfaces.
+//!
+//! The plan names the owner; what the owner does is known only for this node.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use fairway_ground::Utc;
+use fairway_model::ObjectName;
+use fairway_plan::{Layer2Verdict, Reason};
+use fairway_seam::AnsweredAddress;
+use serde_json::Value;
+
+use super::Snapshot;
+use super::columns::{aligned, or_none};
+use super::object::Object;
+
+/// An address that an L2Advertisement selects.
+struct Item<'a> {
+    address: IpAddr,
+    /// `None` where nobody answers.
+    owner: Option<&'a str>,
+    is_mine: bool,
+    services: Vec<&'a ObjectName>,
+    /// Why this node does not answer.
+    reason: Option<&'a Reason>,
+    /// What this node does, if it answers.
+    answered: Option<&'a AnsweredAddress>,
+}
+
+fn items<'a>(snapshot: &Snapshot<'a>) -> Vec<Item<'a>> {
+    let mut items: BTreeMap<IpAddr, Item<'a>> = BTreeMap::new();
+    for (service, announcement) in &snapshot.plan.services {
+        for verdict in &announcement.layer2 {
+            for address in &verdict.addresses {
+                let new = || item(snapshot, *address, verdict);
+                let item = items.entry(*address).or_insert_with(new);
+                item.services.push(service);
+                if verdict.interfaces.is_ok() && !item.is_mine {
+                    let services = std::mem::take(&mut item.services);
+                    *item = Item { services, ..new() };
+                }
+            }
+        }
+    }
+    items.into_values().collect()
+}
+
+fn item<'a>(snapshot: &Snapshot<'a>, address: IpAddr, verdict: &'a Layer2Verdict) -> Item<'a> {
+    let answered = snapshot.layer2.and_then(|it| it.addresses.get(&address));
+    let (owner, reason) = match &verdict.interfaces {
+        Ok(_) => (Some(snapshot.node.name.as_str()), None),
+        Err(reason @ Reason::NotOwner { owner, .. }) => (Some(owner.as_str()), Some(reason)),
+        Err(reason) => (None, Some(reason)),
+    };
+    let is_mine = verdict.interfaces.is_ok();
+    Item { address, owner, is_mine, services: Vec::new(), reason, answered }
+}
+
+impl Item<'_> {
+    fn since(&self, snapshot: &Snapshot<'_>) -> Option<String> {
+        let age = self.answered?.age.as_secs();
+        Some(Utc(snapshot.now_epoch_seconds.saturating_sub(age)).to_string())
+    }
+
+    fn interfaces(&self) -> Vec<String> {
+        self.answered.map(|it| it.interfaces.clone()).unwrap_or_default()
+    }
+
+    /// What keeps the address from being answered for.
+    fn trouble(&self, snapshot: &Snapshot<'_>) -> String {
+        match (self.reason, self.answered) {
+            (Some(Reason::NotOwner { .. }), _) => String::new(),
+            (Some(reason), _) => reason.to_string(),
+            (None, None) => "this node does not answer for it yet".to_owned(),
+            (None, Some(answered)) => trouble(snapshot, answered).unwrap_or_default(),
+        }
+    }
+}
+
+/// Why an address of this node is answered on fewer interfaces than planned, or on none.
+pub(super) fn trouble(snapshot: &Snapshot<'_>, answered: &AnsweredAddress) -> Option<String> {
+    let view = snapshot.layer2?;
+    let of = |(interface, why): (&String, &String)| format!("{interface}: {why}");
+    let troubles: Vec<String> = view
+        .troubles
+        .iter()
+        .filter(|(interface, _)| answered.interfaces.contains(interface))
+        .map(of)
+        .collect();
+    if !troubles.is_empty() {
+        return Some(troubles.join("; "));
+    }
+    if answered.interfaces.is_empty() {
+        let unsuited: Vec<String> = view.unsuited.iter().map(of).collect();
+        return Some(format!("no interface can be answered on ({})", unsuited.join("; ")));
+    }
+    None
+}
+
+/// A row for each address.
+pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
+    let items = items(snapshot);
+    if items.is_empty() {
+        return "No L2Advertisement selects an address.\n".to_owned();
+    }
+    let heads =
+        ["ADDRESS", "OWNER", "SINCE", "INTERFACES", "SERVICES", "REQUESTS", "CONFLICTS", "REASON"];
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(items.iter().map(|item| {
+        let services: Vec<String> = item.services.iter().map(ToString::to_string).collect();
+        let count = |of: fn(&AnsweredAddress) -> u64| {
+            item.answered.map(|it| of(it).to_string()).unwrap_or_default()
+        };
+        [
+            item.address.to_string(),
+            or_none(item.owner.unwrap_or_default().to_owned()),
+            or_none(item.since(snapshot).unwrap_or_default()),
+            or_none(item.interfaces().join(",")),
+            services.join(","),
+            or_none(count(|it| it.requests)),
+            or_none(count(|it| it.conflicts)),
+            item.trouble(snapshot),
+        ]
+    }));
+    aligned(&rows)
+}
+
+/// An object for each address.
+pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
+    let items = items(snapshot);
+    let object = |item: &Item<'_>| -> Value {
+        let services: Vec<String> = item.services.iter().map(ToString::to_string).collect();
+        let conflict = item.answered.and_then(|it| it.last_conflict.as_ref());
+        Object::new()
+            .field("address", item.address.to_string())
+            .field("owner", item.owner)
+            .field("mine", item.is_mine)
+            .field("since", item.since(snapshot))
+            .field("interfaces", item.interfaces())
+            .field("services", services)
+            .field("requests", item.answered.map_or(0, |it| it.requests))
+            .field("responses", item.answered.map_or(0, |it| it.responses))
+            .field("announcements", item.answered.map_or(0, |it| it.announcements))
+            .field("conflicts", item.answered.map_or(0, |it| it.conflicts))
+            .field(
+                "lastConflict",
+                conflict.map(|it| {
+                    Value::from(
+                        Object::new()
+                            .field("mac", it.mac.to_string())
+                            .field("interface", it.interface.as_str())
+                            .field("ageSeconds", it.age.as_secs()),
+                    )
+                }),
+            )
+            .field("reason", item.trouble(snapshot))
+            .into()
+    };
+    Object::new().field("items", items.iter().map(object).collect::<Vec<Value>>())
+}
