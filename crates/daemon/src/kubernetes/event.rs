@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fairway_cluster::{EventQueue, EventRecord, QueuedEvent};
-use fairway_ground::Utc;
+use fairway_ground::{Rng, Utc};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 
 use super::api::{Api, Problem};
 use super::resource::{EVENT, Resource};
-use crate::host::Clock;
+use crate::host::{Clock, seed};
 
 /// A request without an answer in this time has failed.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -62,7 +62,8 @@ impl Events {
     pub(super) fn start(api: Api, source: EventSource) -> Self {
         let shared = Arc::<Shared>::default();
         let clock = Clock::start();
-        let poster = Poster { api, source, clock, shared: Arc::clone(&shared), number: 0 };
+        let names = Rng::seeded(seed());
+        let poster = Poster { api, source, clock, shared: Arc::clone(&shared), names };
         let task = tokio::spawn(poster.run()).abort_handle();
         Self { shared, task }
     }
@@ -86,8 +87,9 @@ struct Poster {
     source: EventSource,
     clock: Clock,
     shared: Arc<Shared>,
-    /// How many it has posted.
-    number: u64,
+    /// What makes the names of Events unique. All nodes post at the same moment, so neither a time nor a count
+    /// does: the API server would refuse all but the first.
+    names: Rng,
 }
 
 impl Poster {
@@ -115,9 +117,8 @@ impl Poster {
 
     /// Until the API server has answered, or for two or three minutes.
     async fn post(&mut self, event: &QueuedEvent) {
-        self.number = self.number.wrapping_add(1);
-        let named_at = self.clock.now().epoch_seconds;
-        let body = document(event, &self.source, named_at, self.number);
+        // The same in all attempts: one without an answer may have been stored.
+        let body = document(event, &self.source, self.names.next_u64());
         let path = EVENT.in_namespace(namespace_of(&event.record));
         for _ in 0..ATTEMPTS_MAX {
             let posted =
@@ -147,8 +148,8 @@ fn namespace_of(record: &EventRecord) -> &str {
     }
 }
 
-/// `named_at` is Unix time; with `number` it makes the name unique.
-fn document(event: &QueuedEvent, source: &EventSource, named_at: u64, number: u64) -> Value {
+/// `number` makes the name unique.
+fn document(event: &QueuedEvent, source: &EventSource, number: u64) -> Value {
     let QueuedEvent { record, first_epoch_seconds, last_epoch_seconds, count } = event;
     let EventRecord { kind, name, uid, is_warning, reason, message } = record;
     let resource = Resource::read(*kind);
@@ -156,8 +157,8 @@ fn document(event: &QueuedEvent, source: &EventSource, named_at: u64, number: u6
         "apiVersion": EVENT.api_version,
         "kind": EVENT.kind,
         "metadata": {
-            // As client-go builds them: unique within this second.
-            "name": format!("{}.{named_at:08x}{number:08x}", name.name),
+            // As long as client-go's, which have the time in nanoseconds.
+            "name": format!("{}.{number:016x}", name.name),
             "namespace": namespace_of(record),
         },
         "involvedObject": {
@@ -202,8 +203,9 @@ mod tests {
             last_epoch_seconds: 1_795_192_683,
             count: 3,
         };
-        let event = document(&queued, &source, 1_795_192_700, 7);
+        let event = document(&queued, &source, 7);
         let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap();
+        assert_eq!(text("/metadata/name"), "web.0000000000000007");
         assert_eq!(text("/metadata/namespace"), "shop");
         assert_eq!(text("/involvedObject/uid"), "u-1");
         assert_eq!(text("/type"), "Warning");
