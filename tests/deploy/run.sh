@@ -150,6 +150,7 @@ permissions() {
     for verb in patch update; do may speaker no $verb nodes/node-a; done
     may speaker no patch services --subresource=status "${other[@]}"
     may speaker yes patch servicebgpstatuses/any --subresource=status "${ours[@]}"
+    may speaker yes patch servicel2statuses/any --subresource=status "${ours[@]}"
     may speaker yes delete bgpsessionstates/any "${ours[@]}"
     may speaker no patch servicebgpstatuses/any "${other[@]}"
     may speaker no delete configurationstates/controller "${ours[@]}"

@@ -404,7 +404,9 @@ impl Stage {
         for kind in ["Service", "EndpointSlice"] {
             self.api.delete_all(kind, SHOP)?;
         }
-        for kind in ["BGPAdvertisement", "IPAddressPool", "Community", "BFDProfile"] {
+        for kind in
+            ["BGPAdvertisement", "L2Advertisement", "IPAddressPool", "Community", "BFDProfile"]
+        {
             self.api.delete_all(kind, SYSTEM)?;
         }
         self.register_nodes()?;

@@ -2,6 +2,7 @@
 
 mod announcing;
 mod faults;
+mod layer2;
 mod leaders;
 mod leaving;
 mod metallb;
@@ -61,6 +62,7 @@ pub(crate) fn all() -> Vec<Case> {
         REAL shown::kubectl_prints_what_an_operator_needs or "unit",
         BOTH shown::statuses_follow_the_sessions,
         BOTH shown::a_broken_object_is_named_and_stops_nobody,
+        BOTH layer2::one_node_answers_on_the_segment,
         BOTH leaving::a_marked_node_is_drained,
         BOTH leaving::a_restarted_speaker_loses_nothing,
         BOTH leaving::a_removed_speaker_leaves_for_good,

@@ -11,7 +11,7 @@ use fairway_node::drain::DrainStatus;
 use fairway_seam::DrainState;
 
 use super::ReportFacts;
-use crate::write::EventRecord;
+use crate::write::{EventRecord, WrittenKind};
 
 /// The phase of the node that was reported last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +21,66 @@ enum Phase {
     Drained,
 }
 
-/// What has been reported.
+/// The Services that are announced with one protocol, as far as that has been reported.
 #[derive(Debug)]
-pub(super) struct AnnouncementEvents {
-    node: String,
+struct Announced {
+    protocol: &'static str,
     /// With the uid at the time of the report: another Service may take the name between two reports. `None`:
     /// an earlier run reported it.
     services: BTreeMap<ObjectName, Option<String>>,
     /// Services that were announced before it was known which of them are news, with their uids.
     unheard: Option<BTreeMap<ObjectName, String>>,
+}
+
+/// Services that are announced now and were not before, with their uids.
+type News = Vec<(ObjectName, String)>;
+
+impl Announced {
+    fn new(protocol: &'static str) -> Self {
+        Self { protocol, services: BTreeMap::new(), unheard: Some(BTreeMap::new()) }
+    }
+
+    /// These Services were announced before this process started.
+    fn remember(&mut self, services: impl Iterator<Item = ObjectName>) -> News {
+        self.services.extend(services.map(|name| (name, None)));
+        let unheard = self.unheard.take().unwrap_or_default();
+        unheard.into_iter().filter_map(|(name, uid)| self.begins(name, uid)).collect()
+    }
+
+    /// These Services are announced; those that are not planned any more are forgotten.
+    fn follow<'a>(
+        &mut self,
+        told: impl Iterator<Item = &'a ObjectName>,
+        is_planned: impl Fn(&ObjectName) -> bool,
+        uid_of: &dyn Fn(&ObjectName) -> Option<String>,
+    ) -> News {
+        let told = told.filter_map(|name| Some((name.clone(), uid_of(name)?)));
+        if let Some(unheard) = &mut self.unheard {
+            *unheard = told.collect();
+            return Vec::new();
+        }
+        self.services.retain(|name, uid| {
+            let is_same = uid.is_none() || *uid == uid_of(name);
+            is_planned(name) && is_same
+        });
+        told.filter_map(|(name, uid)| self.begins(name, uid)).collect()
+    }
+
+    fn begins(&mut self, name: ObjectName, uid: String) -> Option<(ObjectName, String)> {
+        if self.services.contains_key(&name) {
+            return None;
+        }
+        self.services.insert(name.clone(), Some(uid.clone()));
+        Some((name, uid))
+    }
+}
+
+/// What has been reported.
+#[derive(Debug)]
+pub(super) struct AnnouncementEvents {
+    node: String,
+    bgp: Announced,
+    layer2: Announced,
     phase: Phase,
     events: VecDeque<EventRecord>,
 }
@@ -38,8 +89,8 @@ impl AnnouncementEvents {
     pub(super) fn new(node: String) -> Self {
         Self {
             node,
-            services: BTreeMap::new(),
-            unheard: Some(BTreeMap::new()),
+            bgp: Announced::new("bgp"),
+            layer2: Announced::new("layer2"),
             phase: Phase::InService,
             events: VecDeque::new(),
         }
@@ -53,50 +104,46 @@ impl AnnouncementEvents {
         !self.events.is_empty()
     }
 
-    /// These Services were announced before this process started.
-    pub(super) fn remember(&mut self, services: impl Iterator<Item = ObjectName>) {
-        self.services.extend(services.map(|name| (name, None)));
-        for (name, uid) in self.unheard.take().unwrap_or_default() {
-            self.begins(name, uid);
-        }
+    /// These Services were announced before this process started, according to objects of this kind.
+    pub(super) fn remember(
+        &mut self,
+        kind: WrittenKind,
+        services: impl Iterator<Item = ObjectName>,
+    ) {
+        let announced = match kind {
+            WrittenKind::ServiceBgpStatus => &mut self.bgp,
+            WrittenKind::ServiceL2Status => &mut self.layer2,
+            _ => return,
+        };
+        let (protocol, news) = (announced.protocol, announced.remember(services));
+        self.post_all(protocol, news);
     }
 
-    /// Routers have routes for these Services.
-    pub(super) fn follow_services<T>(
+    /// Routers have routes for the Services `told`, and this node answers for those `answered`.
+    pub(super) fn follow_services<T, U>(
         &mut self,
         facts: &ReportFacts<'_>,
         told: &BTreeMap<&ObjectName, T>,
+        answered: &BTreeMap<&ObjectName, U>,
     ) {
-        let services = facts.plan.map(|plan| &plan.services);
-        let is_planned = |name: &ObjectName| {
-            services.and_then(|it| it.get(name)).is_some_and(|it| it.is_announced())
+        let announcement = |name: &ObjectName| facts.plan?.services.get(name);
+        let is_routed = |name: &ObjectName| announcement(name).is_some_and(|it| it.is_announced());
+        let is_owned = |name: &ObjectName| {
+            let verdicts = announcement(name).into_iter().flat_map(|it| &it.layer2);
+            verdicts.into_iter().any(|it| it.interfaces.is_ok())
         };
-        if let Some(unheard) = &mut self.unheard {
-            let told =
-                told.keys().filter_map(|name| Some(((*name).clone(), (facts.service_uid)(name)?)));
-            *unheard = told.collect();
-            return;
-        }
-        self.services.retain(|name, uid| {
-            let is_same = uid.is_none() || *uid == (facts.service_uid)(name);
-            is_planned(name) && is_same
-        });
-        for name in told.keys() {
-            if !self.services.contains_key(*name)
-                && let Some(uid) = (facts.service_uid)(name)
-            {
-                self.begins((*name).clone(), uid);
-            }
-        }
+        let news = self.bgp.follow(told.keys().copied(), is_routed, facts.service_uid);
+        self.post_all(self.bgp.protocol, news);
+        let news = self.layer2.follow(answered.keys().copied(), is_owned, facts.service_uid);
+        self.post_all(self.layer2.protocol, news);
     }
 
-    fn begins(&mut self, name: ObjectName, uid: String) {
-        if self.services.contains_key(&name) {
-            return;
+    fn post_all(&mut self, protocol: &str, news: News) {
+        for (name, uid) in news {
+            let message =
+                format!("announcing from node {:?} with protocol {protocol:?}", self.node);
+            self.post(Kind::Service, name, uid, "nodeAssigned", message);
         }
-        self.services.insert(name.clone(), Some(uid.clone()));
-        let message = format!("announcing from node {:?} with protocol \"bgp\"", self.node);
-        self.post(Kind::Service, name, uid, "nodeAssigned", message);
     }
 
     /// The drain state of the node. It counts as drained once the withdrawal is sent to every session.

@@ -32,7 +32,7 @@ use fairway_model::ObjectName;
 use fairway_node::drain::{DrainStatus, Moment};
 use fairway_plan::NodePlan;
 use fairway_resources::Finding;
-use fairway_seam::BgpView;
+use fairway_seam::{BgpView, Layer2View};
 use object::{Key, Status, Writer};
 use serde_json::Value;
 use stored::Stored;
@@ -42,10 +42,13 @@ use super::lease::WRITE_TIMEOUT;
 use super::write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 use super::writes::WriteReply;
 
-/// The kinds that a speaker writes: few objects of the first two, up to one for each Service of the third.
-/// (ServiceL2Status is not written before layer 2 runs.)
-const KINDS: [WrittenKind; 3] =
-    [WrittenKind::ConfigurationState, WrittenKind::BgpSessionState, WrittenKind::ServiceBgpStatus];
+/// The kinds that a speaker writes: few objects of the first two, up to one for each Service of the others.
+const KINDS: [WrittenKind; 4] = [
+    WrittenKind::ConfigurationState,
+    WrittenKind::BgpSessionState,
+    WrittenKind::ServiceBgpStatus,
+    WrittenKind::ServiceL2Status,
+];
 /// Writes in a burst, and per second: a hundred nodes with a thousand Services each must not overload their
 /// API server when all of them start.
 const BURST: u32 = 100;
@@ -80,6 +83,8 @@ pub struct ReportFacts<'a> {
     pub plan: Option<&'a NodePlan>,
     /// What the backend shows, with [`fairway_seam::PeerView::advertised`].
     pub bgp: &'a BgpView,
+    /// What this node answers for on the local segment; `None` where it never had to.
+    pub layer2: Option<&'a Layer2View>,
     /// Faults and warnings of the objects.
     pub findings: &'a [Finding],
     /// Whether the node is in service.
@@ -204,8 +209,9 @@ impl Reports {
             return;
         }
         let services = told::services(facts);
-        self.announced.follow_services(facts, &services);
-        let wanted = self.writer.wanted(facts, services, now.epoch_seconds);
+        let answered = told::answered(facts);
+        self.announced.follow_services(facts, &services, &answered);
+        let wanted = self.writer.wanted(facts, services, answered, now.epoch_seconds);
         let before = self.wanted.replace(wanted).unwrap_or_default();
         let wanted = self.wanted.as_ref();
         let changed = wanted.into_iter().flatten().filter(|(key, it)| before.get(key) != Some(it));
@@ -220,8 +226,8 @@ impl Reports {
             self.answered();
             let is_first = !self.stored.is_known(kind);
             self.stored.replace(kind, self.writer.read(kind, objects));
-            if is_first && kind == WrittenKind::ServiceBgpStatus {
-                self.announced.remember(self.stored.services());
+            if is_first {
+                self.announced.remember(kind, self.stored.services(kind));
             }
         }
         self.stored.listing(kind).answered(now, reply != ListReply::Failed);
@@ -315,7 +321,8 @@ impl Reports {
     }
 
     fn enqueue(&mut self, key: Key) {
-        let is_many = key.kind == WrittenKind::ServiceBgpStatus;
+        let of_services = [WrittenKind::ServiceBgpStatus, WrittenKind::ServiceL2Status];
+        let is_many = of_services.contains(&key.kind);
         if is_many { self.many.push(key) } else { self.few.push(key) }
     }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use fairway_ground::Remote;
 use fairway_model::ObjectName;
 use fairway_resources::status::{
-    BgpSessionStateStatus, Condition, ConfigurationStateStatus, ServiceBgpStatus,
+    BgpSessionStateStatus, Condition, ConfigurationStateStatus, InterfaceStatus, ServiceBgpStatus,
+    ServiceL2Status,
 };
 use fairway_resources::{Finding, Severity};
 use fairway_seam::{PeerView, SessionState};
@@ -34,6 +35,7 @@ const SESSION_NODE_LABEL: &str = "frrk8s.metallb.io/node";
 /// The prefix of the names of our sessions; those of frr-k8s start with the node.
 const SESSION_PREFIX: &str = "session-";
 const SERVICE_PREFIX: &str = "bgp-";
+const LAYER2_PREFIX: &str = "l2-";
 /// frr-k8s's word for a session without BFD.
 const NO_BFD: &str = "N/A";
 
@@ -50,6 +52,7 @@ pub(super) enum Status {
     Configuration(ConfigurationStateStatus),
     Session(BgpSessionStateStatus),
     Service(ServiceBgpStatus),
+    Layer2(ServiceL2Status),
 }
 
 impl Status {
@@ -61,6 +64,7 @@ impl Status {
             }
             WrittenKind::BgpSessionState => serde_json::from_value(value).ok().map(Self::Session),
             WrittenKind::ServiceBgpStatus => serde_json::from_value(value).ok().map(Self::Service),
+            WrittenKind::ServiceL2Status => serde_json::from_value(value).ok().map(Self::Layer2),
             _ => None,
         }
     }
@@ -106,6 +110,7 @@ impl Status {
     pub(super) fn service(&self) -> Option<ObjectName> {
         match self {
             Self::Service(it) => Some(ObjectName::new(&it.service_namespace, &it.service_name)),
+            Self::Layer2(it) => Some(ObjectName::new(&it.service_namespace, &it.service_name)),
             _ => None,
         }
     }
@@ -121,6 +126,7 @@ impl Status {
             }
             Self::Session(status) => json!(status),
             Self::Service(status) => json!(status),
+            Self::Layer2(status) => json!(status),
         }
     }
 }
@@ -151,16 +157,19 @@ impl Writer {
         &self.namespace
     }
 
-    /// All desired objects. `services`: which peers have the routes of which Service.
+    /// All desired objects. `services`: which peers have the routes of which Service; `answered`: which
+    /// Services this node answers for, and on which interfaces.
     pub(super) fn wanted(
         &self,
         facts: &ReportFacts<'_>,
         services: BTreeMap<&ObjectName, BTreeSet<&str>>,
+        answered: BTreeMap<&ObjectName, Option<BTreeSet<&str>>>,
         epoch_seconds: u64,
     ) -> BTreeMap<Key, Status> {
         let sessions = facts.bgp.peers.iter().filter(|peer| !peer.config.key.is_range());
         let mut wanted: BTreeMap<Key, Status> = sessions.map(|it| self.session(it)).collect();
         wanted.extend(services.into_iter().map(|(name, peers)| self.service(name, peers)));
+        wanted.extend(answered.into_iter().map(|(name, on)| self.layer2(name, on)));
         wanted.extend(self.configuration(facts, epoch_seconds));
         wanted
     }
@@ -187,6 +196,18 @@ impl Writer {
             peers: peers.into_iter().map(str::to_owned).collect(),
         };
         (Key { kind: WrittenKind::ServiceBgpStatus, name }, Status::Service(status))
+    }
+
+    fn layer2(&self, service: &ObjectName, on: Option<BTreeSet<&str>>) -> (Key, Status) {
+        let name = name(LAYER2_PREFIX, &[&self.node, &service.namespace, &service.name]);
+        let interface = |name: &str| InterfaceStatus { name: name.to_owned() };
+        let status = ServiceL2Status {
+            node: self.node.clone(),
+            service_name: service.name.clone(),
+            service_namespace: service.namespace.clone(),
+            interfaces: on.into_iter().flatten().map(interface).collect(),
+        };
+        (Key { kind: WrittenKind::ServiceL2Status, name }, Status::Layer2(status))
     }
 
     fn configuration(&self, facts: &ReportFacts<'_>, since: u64) -> Option<(Key, Status)> {
@@ -233,6 +254,7 @@ impl Writer {
         let (version, kind) = match key.kind {
             WrittenKind::BgpSessionState => ("frrk8s.metallb.io/v1beta1", "BGPSessionState"),
             WrittenKind::ConfigurationState => ("metallb.io/v1beta1", "ConfigurationState"),
+            WrittenKind::ServiceL2Status => ("metallb.io/v1beta1", "ServiceL2Status"),
             _ => ("metallb.io/v1beta1", "ServiceBGPStatus"),
         };
         let metadata = json!({ "name": key.name, "namespace": self.namespace });
@@ -241,10 +263,11 @@ impl Writer {
 
     fn labels(&self, status: &Status) -> Map<String, Value> {
         let labels = match status {
-            Status::Service(it) => json!({
+            Status::Service(ServiceBgpStatus { service_name, service_namespace, .. })
+            | Status::Layer2(ServiceL2Status { service_name, service_namespace, .. }) => json!({
                 NODE_LABEL: label_value(&self.node),
-                "metallb.io/service-name": label_value(&it.service_name),
-                "metallb.io/service-namespace": label_value(&it.service_namespace),
+                "metallb.io/service-name": label_value(service_name),
+                "metallb.io/service-namespace": label_value(service_namespace),
             }),
             Status::Session(it) => json!({
                 SESSION_NODE_LABEL: label_value(&self.node),

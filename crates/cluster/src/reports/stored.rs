@@ -123,9 +123,9 @@ impl Stored {
         self.objects.get(key)
     }
 
-    /// The Services that are announced according to the stored objects.
-    pub(super) fn services(&self) -> impl Iterator<Item = ObjectName> {
-        self.objects.values().filter_map(|it| it.status.as_ref()?.service())
+    /// The Services that are announced according to the stored objects of this kind.
+    pub(super) fn services(&self, kind: WrittenKind) -> impl Iterator<Item = ObjectName> {
+        self.keys(kind).filter_map(|key| self.get(key)?.status.as_ref()?.service())
     }
 
     pub(super) fn remove(&mut self, key: &Key) {

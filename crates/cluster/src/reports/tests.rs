@@ -4,8 +4,9 @@ mod scene;
 
 use fairway_ground::BfdSettings;
 use fairway_model::Kind;
+use fairway_plan::{Announcement, Layer2Announcement, Layer2Verdict};
 use fairway_resources::{FindingObject, Severity};
-use fairway_seam::{DrainState, Liveness, PeerBfd, SessionState};
+use fairway_seam::{AnsweredAddress, DrainState, Liveness, PeerBfd, SessionState};
 use scene::{EPOCH_SECONDS, NAMESPACE, Scene, service};
 use serde_json::json;
 
@@ -118,7 +119,7 @@ fn nothing_is_written_before_everything_is_known() {
     let mut scene = Scene::announcing(3);
     scene.is_synced = false;
     scene.tell_and_run(30);
-    assert!(scene.api.writes.is_empty() && scene.api.lists == 3);
+    assert!(scene.api.writes.is_empty() && scene.api.lists == KINDS.len());
     scene.is_synced = true;
     scene.tell_and_run(30);
     assert_eq!(scene.api.objects.len(), 3 + 2 + 1);
@@ -267,7 +268,7 @@ fn what_others_break_is_repaired_with_the_next_list() {
     });
     scene.api.put(kind, elsewhere);
     scene.run_until(scene.now + Duration::from_secs(600));
-    assert_eq!(scene.api.lists - lists, 3, "one of each kind in ten minutes");
+    assert_eq!(scene.api.lists - lists, KINDS.len(), "one of each kind in ten minutes");
     assert!((0..3).all(|number| told(&scene, number) == names(&BOTH)));
     let owners = &scene.api.objects[&keys[2]]["metadata"]["ownerReferences"];
     assert_eq!(owners[0]["uid"], "pod-1");
@@ -468,4 +469,81 @@ fn whatever_fails_the_objects_are_right_in_the_end() {
         assert_eq!(said.collect::<Vec<_>>(), states.collect::<Vec<_>>(), "seed {seed}");
         assert_eq!(scene.api.objects.len(), 3 + expected.map_or(0, |_| 6), "seed {seed}");
     }
+}
+
+/// `web-0` is answered for, on interfaces of the advertisement if it names some.
+fn answered(scene: &mut Scene, interfaces: Option<&[&str]>) {
+    let address = "192.0.2.100".parse().unwrap();
+    let names = |it: &&[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<String>>();
+    let on = interfaces.as_ref().map(names);
+    scene.plan.layer2 = vec![Layer2Announcement {
+        address,
+        interfaces: on.clone().map(|it| it.into_iter().collect()),
+        services: BTreeSet::from([service("web-0")]),
+    }];
+    let announcement = Announcement {
+        reason: None,
+        addresses: Vec::new(),
+        layer2: vec![Layer2Verdict {
+            addresses: vec![address],
+            advertisements: Vec::new(),
+            interfaces: Ok(on.clone().map(|it| it.into_iter().collect())),
+        }],
+    };
+    scene.plan.services.insert(service("web-0"), Arc::new(announcement));
+    let interfaces = on.unwrap_or_else(|| vec!["eth0".to_owned()]);
+    let answered = AnsweredAddress { interfaces, ..AnsweredAddress::default() };
+    let view = Layer2View { addresses: [(address, answered)].into(), ..Layer2View::default() };
+    scene.layer2 = Some(view);
+}
+
+#[test]
+fn a_service_that_is_answered_for_is_reported_with_its_interfaces() {
+    let mut scene = Scene::new();
+    answered(&mut scene, None);
+    scene.tell_and_run(1);
+    let status = |scene: &Scene| {
+        let mut all = scene.api.objects.iter();
+        let found = all.find(|((kind, _), _)| *kind == WrittenKind::ServiceL2Status);
+        found.map(|(_, object)| object["status"].clone())
+    };
+    let all = json!({ "node": "node-a", "serviceName": "web-0", "serviceNamespace": "default" });
+    assert_eq!(status(&scene), Some(all.clone()), "no interface stands for all");
+    let message = "announcing from node \"node-a\" with protocol \"layer2\"";
+    let said: Vec<&str> = scene.events.iter().map(|it| it.message.as_str()).collect();
+    assert_eq!(said, [message]);
+
+    answered(&mut scene, Some(&["eth1"]));
+    scene.tell_and_run(1);
+    let mut one = all.clone();
+    one["interfaces"] = json!([{ "name": "eth1" }]);
+    assert_eq!(status(&scene), Some(one));
+    assert_eq!(scene.events.len(), 1, "it is answered for all the time");
+
+    // Its interface has lost its carrier: nobody answers, and the plan is the same.
+    answered(&mut scene, Some(&[]));
+    scene.tell_and_run(1);
+    assert_eq!(status(&scene), None);
+    answered(&mut scene, None);
+    scene.tell_and_run(1);
+    assert_eq!((status(&scene), scene.events.len()), (Some(all), 1));
+
+    // Another node owns it, and then this one again.
+    scene.plan.layer2.clear();
+    scene.plan.services.clear();
+    scene.tell_and_run(1);
+    assert_eq!(status(&scene), None);
+    answered(&mut scene, None);
+    scene.tell_and_run(1);
+    assert_eq!(scene.events.len(), 2);
+}
+
+#[test]
+fn a_restart_announces_no_service_of_layer_2_again() {
+    let mut scene = Scene::new();
+    answered(&mut scene, None);
+    scene.tell_and_run(1);
+    scene.restart();
+    scene.tell_and_run(1);
+    assert_eq!((scene.api.writes.len(), scene.events.len()), (0, 0));
 }

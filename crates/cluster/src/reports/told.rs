@@ -1,4 +1,5 @@
-//! Which routers have the routes of which Service: compares the plan with the backend's view.
+//! Which routers have the routes of which Service, and which Services are answered for on the local segment:
+//! compares the plan with what is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,27 @@ pub(super) fn services<'a>(facts: &ReportFacts<'a>) -> BTreeMap<&'a ObjectName, 
         (name, told.collect::<BTreeSet<&str>>())
     });
     told.filter(|(_, peers)| !peers.is_empty()).collect()
+}
+
+/// Each Service that this node answers for, with the interfaces if its advertisements name some. Its first
+/// address decides, as in MetalLB.
+pub(super) fn answered<'a>(
+    facts: &ReportFacts<'a>,
+) -> BTreeMap<&'a ObjectName, Option<BTreeSet<&'a str>>> {
+    let mut answered = BTreeMap::new();
+    let Some(view) = facts.layer2 else { return answered };
+    for planned in facts.plan.into_iter().flat_map(|plan| &plan.layer2) {
+        let Some(address) = view.addresses.get(&planned.address) else { continue };
+        if address.interfaces.is_empty() {
+            continue;
+        }
+        let names = planned.interfaces.as_ref().map(|_| address.interfaces.iter());
+        let names: Option<BTreeSet<&str>> = names.map(|it| it.map(String::as_str).collect());
+        for service in &planned.services {
+            answered.entry(service).or_insert_with(|| names.clone());
+        }
+    }
+    answered
 }
 
 /// Whether an UPDATE with `prefix` has been sent in the current session.

@@ -11,10 +11,11 @@ use fairway_cluster::{
     WrittenKind,
 };
 use fairway_ground::Instant as Time;
+use fairway_layer2::Edge;
 use fairway_model::{Kind, ObjectName};
 use fairway_node::drain::{DrainStatus, Moment};
 use fairway_resources::Finding;
-use fairway_seam::{Backend, BgpView, ViewScope};
+use fairway_seam::{Backend, BgpView, Layer2View, ViewScope};
 use kube::api::ListParams;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -42,9 +43,15 @@ pub(super) type Listed = (WrittenKind, ListReply);
 
 /// What arrives for [`Reporting`].
 pub(super) struct ReportingInbox {
-    pub(super) views: mpsc::Receiver<Option<BgpView>>,
+    pub(super) views: mpsc::Receiver<Option<Box<Seen>>>,
     pub(super) lists: mpsc::Receiver<Listed>,
     pub(super) written: mpsc::Receiver<Written>,
+}
+
+/// What this node does.
+pub(super) struct Seen {
+    bgp: BgpView,
+    layer2: Option<Layer2View>,
 }
 
 /// See the module.
@@ -55,7 +62,7 @@ pub(super) struct Reporting {
     backend: Arc<dyn Backend>,
     writing: Writing,
     events: Events,
-    tell_view: mpsc::Sender<Option<BgpView>>,
+    tell_view: mpsc::Sender<Option<Box<Seen>>>,
     tell_list: mpsc::Sender<Listed>,
     is_look_wanted: bool,
     is_looking: bool,
@@ -102,14 +109,24 @@ impl Reporting {
     }
 
     /// Reads the sessions, beside the loop.
-    pub(super) fn look(&mut self) {
+    pub(super) fn look(&mut self, layer2: Option<Arc<Edge>>) {
         (self.is_look_wanted, self.is_looking) = (false, true);
         self.look_not_before = Instant::now() + LOOK_INTERVAL;
         let (backend, tell) = (Arc::clone(&self.backend), self.tell_view.clone());
         tokio::spawn(async move {
             let scope = ViewScope { advertised: true, ..ViewScope::SESSIONS };
             // Both ends may be gone when the process ends.
-            let _ = tell.send(backend.view(scope).await.ok()).await;
+            let seen = match backend.view(scope).await {
+                Ok(bgp) => {
+                    let layer2 = match layer2 {
+                        Some(edge) => Some(edge.view().await),
+                        None => None,
+                    };
+                    Some(Seen { bgp, layer2 })
+                }
+                Err(_) => None,
+            };
+            let _ = tell.send(seen.map(Box::new)).await;
         });
     }
 
@@ -117,13 +134,13 @@ impl Reporting {
     pub(super) fn looked(
         &mut self,
         now: Moment,
-        view: Option<BgpView>,
+        seen: Option<Box<Seen>>,
         core: &SpeakerCore,
         findings: &[Finding],
         drain: DrainStatus,
     ) {
         self.is_looking = false;
-        let Some(bgp) = view else { return };
+        let Some(seen) = seen else { return };
         let service_uid = |name: &ObjectName| core.uid(Kind::Service, name);
         let node = ObjectName::new("", self.node.as_str());
         self.reports.follow(
@@ -131,7 +148,8 @@ impl Reporting {
             &ReportFacts {
                 is_synced: core.is_synced(),
                 plan: core.plan(),
-                bgp: &bgp,
+                bgp: &seen.bgp,
+                layer2: seen.layer2.as_ref(),
                 findings,
                 drain,
                 node_uid: core.uid(Kind::Node, &node).as_deref(),

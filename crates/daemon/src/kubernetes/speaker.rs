@@ -8,11 +8,12 @@ use fairway_cluster::{
     OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings, Updates,
 };
 use fairway_ground::Instant;
+use fairway_layer2::Edge;
 use fairway_model::{Kind, Node};
 use fairway_node::drain::Moment;
 use fairway_plan::{self as plan, NodePlan};
 use fairway_resources::StaleObject;
-use fairway_seam::{Backend, BgpView, Leave};
+use fairway_seam::{Backend, Leave};
 use tokio::sync::mpsc;
 use tokio::time;
 use tracing::{error, info};
@@ -21,7 +22,7 @@ use super::api::{Api, ConnectError, ConnectionOptions};
 use super::leaving::how_to_leave;
 use super::metrics_access::ReviewedAccess;
 use super::reading::{News, Reading};
-use super::reporting::{Listed, Reporting, ReportingInbox};
+use super::reporting::{Listed, Reporting, ReportingInbox, Seen};
 use super::secrets::{SecretAnswer, Secrets};
 use super::writing::Written;
 use crate::build_info;
@@ -106,9 +107,11 @@ enum Event {
     Secret(SecretAnswer),
     /// The backend's state has this number now.
     Changed(u64),
+    /// Interfaces or addresses of layer 2 have changed, for the time of this number.
+    Layer2Changed(u64),
     /// It is time to read the sessions.
     LookDue,
-    Looked(Option<Box<BgpView>>),
+    Looked(Option<Box<Seen>>),
     Listed(Listed),
     Written(Written),
 }
@@ -126,6 +129,9 @@ struct Cluster {
     backend: Arc<dyn Backend>,
     /// The number of the backend's state that was looked at.
     seen: u64,
+    layer2: Option<Arc<Edge>>,
+    /// Likewise of layer 2.
+    layer2_seen: u64,
     assumed_node: Node,
     sources: Vec<String>,
     /// When the oldest change arrived that is not handled yet.
@@ -173,6 +179,8 @@ impl Cluster {
             reports: inbox,
             backend: Arc::clone(backend),
             seen: 0,
+            layer2: None,
+            layer2_seen: 0,
             assumed_node: Node::assumed(&options.host.node, host::addresses()),
             sources: vec![format!("{} (namespace {})", api.server, api.namespace)],
             heard_at: None,
@@ -220,12 +228,21 @@ impl Cluster {
         let plan = self.core.plan().unwrap_or(&nothing);
         if plans.iter().any(|it| it.layer2) {
             node.answer_for(&plan.layer2);
+            self.layer2 = node.layer2();
         }
         for update in &plans {
             node.log_update(update, plan);
         }
         node.note(now, facts.services.iter(), self.core.outcomes(), plan);
         self.reporting.want_look();
+    }
+}
+
+/// Waits for a change of what is answered; forever where nothing ever was. Cancel-safe.
+async fn layer2_changed(edge: Option<&Edge>, seen: u64) -> u64 {
+    match edge {
+        Some(edge) => edge.changed(seen).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -237,8 +254,11 @@ impl Source for Cluster {
             Some(first) = self.news.recv() => Some(Event::News(first)),
             Some(answer) = self.secret_answers.recv() => Some(Event::Secret(answer)),
             number = self.backend.changed(self.seen) => Some(Event::Changed(number)),
+            number = layer2_changed(self.layer2.as_deref(), self.layer2_seen) => {
+                Some(Event::Layer2Changed(number))
+            }
             () = self.reporting.look_due() => Some(Event::LookDue),
-            Some(view) = self.reports.views.recv() => Some(Event::Looked(view.map(Box::new))),
+            Some(seen) = self.reports.views.recv() => Some(Event::Looked(seen)),
             Some(listed) = self.reports.lists.recv() => Some(Event::Listed(listed)),
             Some(answer) = self.reports.written.recv() => Some(Event::Written(answer)),
         }
@@ -252,10 +272,14 @@ impl Source for Cluster {
                 self.seen = number;
                 self.reporting.want_look();
             }
-            Event::LookDue => self.reporting.look(),
-            Event::Looked(view) => {
+            Event::Layer2Changed(number) => {
+                self.layer2_seen = number;
+                self.reporting.want_look();
+            }
+            Event::LookDue => self.reporting.look(node.layer2()),
+            Event::Looked(seen) => {
                 let (findings, drain) = (node.findings(), node.drain_status());
-                self.reporting.looked(now, view.map(|view| *view), &self.core, findings, drain);
+                self.reporting.looked(now, seen, &self.core, findings, drain);
             }
             Event::Listed((kind, reply)) => self.reporting.listed(now.monotonic, kind, reply),
             Event::Written(answer) => self.reporting.answered(now.monotonic, &answer),

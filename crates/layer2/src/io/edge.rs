@@ -31,6 +31,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 pub struct Edge {
     addresses: watch::Sender<BTreeMap<IpAddr, Interfaces>>,
     questions: mpsc::Sender<oneshot::Sender<Layer2View>>,
+    changes: watch::Receiver<u64>,
     task: AbortHandle,
 }
 
@@ -51,6 +52,7 @@ impl Edge {
         let watch = Watch::open(Scope::default())?;
         let (addresses, wanted) = watch::channel(BTreeMap::new());
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
+        let (changed, changes) = watch::channel(0);
         let task = Task {
             start: tokio::time::Instant::now(),
             responder: Responder::new(seed, refresh),
@@ -62,9 +64,10 @@ impl Edge {
             unsuited: BTreeMap::new(),
             troubles: BTreeMap::new(),
             retry: None,
+            changed,
         };
         let task = tokio::spawn(task.run(watch, wanted, asked)).abort_handle();
-        Ok(Self { addresses, questions, task })
+        Ok(Self { addresses, questions, changes, task })
     }
 
     /// The addresses that this machine owns from now on, each with its interfaces.
@@ -74,6 +77,16 @@ impl Edge {
             *before = addresses;
             is_other
         });
+    }
+
+    /// Waits until something other than a counter differs from what it was at the change of number `seen`;
+    /// returns the number of that change. Never returns when the task has ended. Cancel-safe.
+    pub async fn changed(&self, seen: u64) -> u64 {
+        let mut changes = self.changes.clone();
+        match changes.wait_for(|number| *number != seen).await {
+            Ok(number) => *number,
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// What is answered now; nothing when the task has ended.
@@ -98,6 +111,8 @@ struct Task {
     troubles: BTreeMap<String, String>,
     /// When to try again what has failed.
     retry: Option<Instant>,
+    /// Counts changes.
+    changed: watch::Sender<u64>,
 }
 
 impl Task {
@@ -122,10 +137,7 @@ impl Task {
                     if changed.is_err() {
                         return;
                     }
-                    let addresses = wanted.borrow_and_update().clone();
-                    let now = self.now();
-                    self.responder.set_addresses(now, addresses);
-                    self.update_sockets();
+                    self.follow_addresses(&mut wanted);
                 }
                 _ = watch.changed() => {
                     self.machine = watch.snapshot();
@@ -133,6 +145,10 @@ impl Task {
                     self.update_sockets();
                 }
                 Some(answer) = questions.recv() => {
+                    // Who has just handed addresses over reads what came of them.
+                    if wanted.has_changed().unwrap_or(false) {
+                        self.follow_addresses(&mut wanted);
+                    }
                     // The reader may be gone.
                     drop(answer.send(self.view()));
                 }
@@ -147,6 +163,13 @@ impl Task {
 
     fn now(&self) -> Instant {
         Instant::ZERO + self.start.elapsed()
+    }
+
+    fn follow_addresses(&mut self, wanted: &mut watch::Receiver<BTreeMap<IpAddr, Interfaces>>) {
+        let addresses = wanted.borrow_and_update().clone();
+        let now = self.now();
+        self.responder.set_addresses(now, addresses);
+        self.update_sockets();
     }
 
     /// Which interfaces can be answered on, from what the kernel says of them.
@@ -202,6 +225,7 @@ impl Task {
         let now = self.now();
         self.retry = (!troubles.is_empty()).then(|| now + RETRY_INTERVAL);
         self.troubles = troubles;
+        self.changed.send_modify(|number| *number = number.wrapping_add(1));
     }
 
     fn name(&self, index: u32) -> String {

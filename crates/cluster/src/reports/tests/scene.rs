@@ -36,6 +36,7 @@ pub(super) struct Scene {
     pub(super) reports: Reports,
     pub(super) plan: NodePlan,
     pub(super) bgp: BgpView,
+    pub(super) layer2: Option<Layer2View>,
     /// How often the Services were recreated.
     pub(super) made: u32,
     pub(super) findings: Vec<Finding>,
@@ -80,6 +81,7 @@ impl Scene {
             reports: Reports::new(settings()),
             plan: NodePlan::default(),
             bgp: BgpView { peers, ..BgpView::default() },
+            layer2: None,
             made: 0,
             findings: Vec::new(),
             drain: DrainStatus::InService,
@@ -140,6 +142,7 @@ impl Scene {
         let made = self.made;
         let epoch_seconds = EPOCH_SECONDS + self.now.as_micros() / 1_000_000;
         let facts = ReportFacts {
+            layer2: self.layer2.as_ref(),
             is_synced: self.is_synced,
             plan: Some(&self.plan),
             bgp: &self.bgp,
