@@ -23,7 +23,7 @@ enum Phase {
 
 /// The Services that are announced with one protocol, as far as that has been reported.
 #[derive(Debug)]
-struct Announced {
+struct OfProtocol {
     protocol: &'static str,
     /// With the uid at the time of the report: another Service may take the name between two reports. `None`:
     /// an earlier run reported it.
@@ -35,7 +35,7 @@ struct Announced {
 /// Services that are announced now and were not before, with their uids.
 type News = Vec<(ObjectName, String)>;
 
-impl Announced {
+impl OfProtocol {
     fn new(protocol: &'static str) -> Self {
         Self { protocol, services: BTreeMap::new(), unheard: Some(BTreeMap::new()) }
     }
@@ -79,8 +79,8 @@ impl Announced {
 #[derive(Debug)]
 pub(super) struct AnnouncementEvents {
     node: String,
-    bgp: Announced,
-    layer2: Announced,
+    bgp: OfProtocol,
+    layer2: OfProtocol,
     phase: Phase,
     events: VecDeque<EventRecord>,
 }
@@ -89,8 +89,8 @@ impl AnnouncementEvents {
     pub(super) fn new(node: String) -> Self {
         Self {
             node,
-            bgp: Announced::new("bgp"),
-            layer2: Announced::new("layer2"),
+            bgp: OfProtocol::new("bgp"),
+            layer2: OfProtocol::new("layer2"),
             phase: Phase::InService,
             events: VecDeque::new(),
         }

@@ -1,0 +1,394 @@
+//! Members on a virtual clock: processes that crash, stop and restart, segments that fall apart and heal,
+//! datagrams that are lost and late, clocks that drift. What must hold is checked every ten milliseconds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use fairway_ground::{Instant, Rng};
+
+use super::{Membership, Settings, interval};
+use crate::heartbeat::Heartbeat;
+
+const STEP: Duration = Duration::from_millis(10);
+/// Addresses that are owned.
+const ADDRESSES: usize = 6;
+/// Nobody answers for no longer than this while somebody could.
+const SILENCE_MAX: Duration = Duration::from_millis(1_500);
+/// Two answer for no longer than this while they hear each other.
+const OVERLAP_MAX: Duration = Duration::from_millis(700);
+/// After the last fault, until all agree.
+const CALM_AFTER: Duration = Duration::from_secs(2);
+/// A process that started so long ago has heard all that it can.
+const JOINED_AFTER: Duration = Duration::from_millis(3_500);
+
+struct Machine {
+    membership: Option<Membership>,
+    started: Instant,
+    starts: u64,
+    /// Not scheduled until then.
+    stopped_until: Instant,
+    /// Its clock runs faster or slower by so many millionths.
+    drift_millionths: i64,
+    /// Those of the same number hear each other.
+    group: u64,
+    inbox: Vec<Heartbeat>,
+}
+
+struct World {
+    now: Instant,
+    rng: Rng,
+    machines: Vec<Machine>,
+    under_way: BTreeMap<(Instant, u64), (usize, Heartbeat)>,
+    sent: u64,
+    loss_percent: u64,
+    silent_for: Vec<Duration>,
+    overlap: BTreeMap<(usize, usize, usize), Duration>,
+    /// Not where there are so many members that it takes too long.
+    is_checked: bool,
+}
+
+fn name(number: usize) -> String {
+    format!("node-{number}")
+}
+
+/// The time as this machine's clock tells it.
+fn local(now: Instant, drift_millionths: i64) -> Instant {
+    let micros = i128::from(now.as_micros());
+    let micros = micros + micros * i128::from(drift_millionths) / 1_000_000;
+    Instant::from_micros(u64::try_from(micros).unwrap())
+}
+
+/// The owner of an address among these members.
+fn elected(owners: &BTreeSet<&str>, address: usize) -> Option<String> {
+    let hash = |name: &str| {
+        let bytes = name.bytes().chain([u8::try_from(address).unwrap()]);
+        bytes.fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+        })
+    };
+    owners.iter().min_by_key(|it| hash(it)).map(|it| (*it).to_owned())
+}
+
+impl World {
+    fn new(seed: u64, count: usize) -> Self {
+        let mut rng = Rng::seeded(seed);
+        let loss_percent = rng.next_u64() % 4;
+        let machine = |_| Machine {
+            membership: None,
+            started: Instant::ZERO,
+            starts: 0,
+            stopped_until: Instant::ZERO,
+            drift_millionths: i64::try_from(rng.next_u64() % 2_000).unwrap() - 1_000,
+            group: 0,
+            inbox: Vec::new(),
+        };
+        let mut world = Self {
+            now: Instant::from_micros(1_000_000),
+            machines: (0..count).map(machine).collect(),
+            rng,
+            under_way: BTreeMap::new(),
+            sent: 0,
+            loss_percent,
+            silent_for: vec![Duration::ZERO; ADDRESSES],
+            overlap: BTreeMap::new(),
+            is_checked: true,
+        };
+        (0..count).for_each(|number| world.start(number));
+        world
+    }
+
+    fn start(&mut self, number: usize) {
+        let expected = self.machines.len() - 1;
+        let (now, machine) = (self.now, &mut self.machines[number]);
+        machine.starts += 1;
+        machine.started = now;
+        machine.stopped_until = now;
+        let settings = Settings { name: name(number), incarnation: machine.starts, expected };
+        let now = local(now, machine.drift_millionths);
+        machine.membership = Some(Membership::new(now, settings));
+    }
+
+    fn crash(&mut self, number: usize) {
+        self.machines[number].membership = None;
+        self.machines[number].inbox.clear();
+    }
+
+    fn runs(&self, number: usize) -> bool {
+        let machine = &self.machines[number];
+        machine.membership.is_some() && machine.stopped_until <= self.now
+    }
+
+    /// It runs, has heard what there is to hear, and is not on its way out.
+    fn is_healthy(&self, number: usize) -> bool {
+        let machine = &self.machines[number];
+        let rested = machine.started.max(machine.stopped_until) + JOINED_AFTER <= self.now;
+        self.runs(number) && rested && !machine.membership.as_ref().unwrap().has_left()
+    }
+
+    fn answers(&self, number: usize, address: usize) -> bool {
+        let machine = &self.machines[number];
+        let Some(membership) = machine.membership.as_ref().filter(|_| self.runs(number)) else {
+            return false;
+        };
+        local(self.now, machine.drift_millionths) < membership.answers_until()
+            && membership.owners().and_then(|it| elected(&it, address)) == Some(name(number))
+    }
+
+    fn step(&mut self) {
+        self.now = self.now + STEP;
+        while let Some((key, (to, heartbeat))) = self.under_way.pop_first() {
+            if key.0 > self.now {
+                self.under_way.insert(key, (to, heartbeat));
+                break;
+            }
+            // What a socket holds while its process is stopped.
+            if self.machines[to].membership.is_some() && self.machines[to].inbox.len() < 1_000 {
+                self.machines[to].inbox.push(heartbeat);
+            }
+        }
+        for number in 0..self.machines.len() {
+            if !self.runs(number) {
+                continue;
+            }
+            let machine = &mut self.machines[number];
+            let now = local(self.now, machine.drift_millionths);
+            let inbox = std::mem::take(&mut machine.inbox);
+            let membership = machine.membership.as_mut().unwrap();
+            inbox.iter().for_each(|it| membership.receive(now, it));
+            if let Some(heartbeat) = membership.tick(now) {
+                self.send(number, &heartbeat);
+            }
+        }
+        if self.is_checked {
+            self.check();
+        }
+    }
+
+    fn send(&mut self, from: usize, heartbeat: &Heartbeat) {
+        let heartbeat = Heartbeat::decode(&heartbeat.encode()).unwrap();
+        for to in (0..self.machines.len()).filter(|to| *to != from) {
+            let hears = self.machines[to].group == self.machines[from].group;
+            if !hears || self.rng.next_u64() % 100 < self.loss_percent {
+                continue;
+            }
+            let delay = Duration::from_micros(self.rng.next_u64() % 5_000);
+            self.sent += 1;
+            self.under_way.insert((self.now + delay, self.sent), (to, heartbeat.clone()));
+        }
+    }
+
+    fn check(&mut self) {
+        let count = self.machines.len();
+        for address in 0..ADDRESSES {
+            let answering: Vec<usize> =
+                (0..count).filter(|it| self.answers(*it, address)).collect();
+            let somebody_could = (0..count).any(|it| self.is_healthy(it));
+            let silent_for = &mut self.silent_for[address];
+            let is_silent = answering.is_empty() && somebody_could;
+            *silent_for = if is_silent { *silent_for + STEP } else { Duration::ZERO };
+            assert!(*silent_for <= SILENCE_MAX, "nobody answers for {address}");
+            for (place, one) in answering.iter().enumerate() {
+                for other in &answering[place + 1..] {
+                    let both = (*one, *other, address);
+                    if self.machines[*one].group == self.machines[*other].group {
+                        let overlap = self.overlap.entry(both).or_default();
+                        *overlap += STEP;
+                        assert!(*overlap <= OVERLAP_MAX, "{one} and {other} answer for {address}");
+                    }
+                }
+            }
+            self.overlap.retain(|(one, other, of), _| {
+                *of != address || (answering.contains(one) && answering.contains(other))
+            });
+        }
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.step();
+        }
+    }
+
+    /// Something fails, or is mended.
+    fn happen(&mut self) {
+        let count = u64::try_from(self.machines.len()).unwrap();
+        let number = usize::try_from(self.rng.next_u64() % count).unwrap();
+        match self.rng.next_u64() % 7 {
+            0 => self.crash(number),
+            1 if self.machines[number].membership.is_none() => self.start(number),
+            // A crash and a start at once.
+            1 => self.start(number),
+            2 => {
+                let time = Duration::from_millis(50 + self.rng.next_u64() % 3_000);
+                self.machines[number].stopped_until = self.now + time;
+            }
+            3 => {
+                for number in 0..self.machines.len() {
+                    self.machines[number].group = self.rng.next_u64() % 2;
+                }
+            }
+            4 => self.machines.iter_mut().for_each(|it| it.group = 0),
+            5 if self.runs(number) => {
+                let drift = self.machines[number].drift_millionths;
+                let now = local(self.now, drift);
+                self.machines[number].membership.as_mut().unwrap().leave(now);
+            }
+            _ if self.runs(number) => {
+                let drift = self.machines[number].drift_millionths;
+                let now = local(self.now, drift);
+                self.machines[number].membership.as_mut().unwrap().come_back(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Everything works; after a while all agree, and each address has one owner.
+    fn calm_down(&mut self) {
+        for number in 0..self.machines.len() {
+            self.machines[number].group = 0;
+            self.machines[number].stopped_until = self.now;
+            match self.machines[number].membership.is_none() {
+                true => self.start(number),
+                false => {
+                    let now = local(self.now, self.machines[number].drift_millionths);
+                    self.machines[number].membership.as_mut().unwrap().come_back(now);
+                }
+            }
+        }
+        self.loss_percent = 0;
+        self.run(CALM_AFTER);
+        let all: BTreeSet<String> = (0..self.machines.len()).map(name).collect();
+        for machine in &self.machines {
+            let membership = machine.membership.as_ref().unwrap();
+            let owners = membership.owners().expect("it has joined");
+            assert!(owners.iter().copied().eq(all.iter().map(String::as_str)), "{owners:?}");
+        }
+        for address in 0..ADDRESSES {
+            let answering =
+                (0..self.machines.len()).filter(|it| self.answers(*it, address)).count();
+            assert_eq!(answering, 1, "of address {address}");
+        }
+    }
+}
+
+/// How many schedules: FAIRWAY_SEEDS, or enough to notice a mistake.
+fn seeds() -> u64 {
+    std::env::var("FAIRWAY_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(60)
+}
+
+#[test]
+fn whatever_fails_somebody_answers_and_in_the_end_one() {
+    for seed in 0..seeds() {
+        let outcome = std::panic::catch_unwind(|| {
+            let count = 2 + usize::try_from(seed % 6).unwrap();
+            let mut world = World::new(seed, count);
+            world.run(JOINED_AFTER);
+            for _ in 0..12 {
+                world.happen();
+                let pause = Duration::from_millis(world.rng.next_u64() % 2_500);
+                world.run(pause);
+            }
+            world.calm_down();
+        });
+        assert!(outcome.is_ok(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_crash_is_noticed_by_all_in_less_than_half_a_second() {
+    let mut longest = Duration::ZERO;
+    for seed in 0..50 {
+        let mut world = World::new(seed, 3);
+        world.loss_percent = 0;
+        world.run(Duration::from_secs(1) + Duration::from_millis(seed * 7));
+        let owner = (0..3).find(|it| world.answers(*it, 0)).expect("an owner within a second");
+        world.crash(owner);
+        let begun = world.now;
+        while !(0..3).any(|it| world.answers(it, 0)) && longest < Duration::from_secs(9) {
+            world.step();
+            longest = longest.max(world.now.since(begun));
+        }
+        longest = longest.max(world.now.since(begun));
+    }
+    assert!(longest <= Duration::from_millis(400), "{longest:?}");
+}
+
+#[test]
+fn who_leaves_answers_until_another_one_does() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, 3);
+        world.loss_percent = 0;
+        world.run(Duration::from_secs(2));
+        let owner = (0..3).find(|it| world.answers(*it, 0)).unwrap();
+        let now = local(world.now, world.machines[owner].drift_millionths);
+        world.machines[owner].membership.as_mut().unwrap().leave(now);
+        while !world.machines[owner].membership.as_ref().unwrap().has_left() {
+            world.step();
+            assert!((0..3).any(|it| world.answers(it, 0)), "seed {seed}: nobody answers");
+        }
+        let others: Vec<usize> = (0..3).filter(|it| world.answers(*it, 0)).collect();
+        assert!(others.len() == 1 && others[0] != owner, "{others:?}");
+    }
+}
+
+#[test]
+fn a_process_that_was_stopped_is_silent_when_it_goes_on() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, 3);
+        world.run(Duration::from_secs(2));
+        let owner = (0..3).find(|it| world.answers(*it, 0)).unwrap();
+        let time = Duration::from_millis(500 + seed * 37);
+        world.machines[owner].stopped_until = world.now + time;
+        world.run(time.saturating_sub(STEP));
+        assert!((0..3).any(|it| it != owner && world.answers(it, 0)), "another one took over");
+        // Its sockets have frames that wait; the fence is past before it knows anything.
+        world.machines[owner].stopped_until = world.now;
+        assert!(!world.answers(owner, 0), "seed {seed}: it answers for what is another's now");
+    }
+}
+
+#[test]
+fn a_replay_of_heartbeats_makes_nobody_alive() {
+    let now = Instant::from_micros(1_000_000);
+    let settings = |name: &str| Settings { name: name.to_owned(), incarnation: 5, expected: 1 };
+    let mut ours = Membership::new(now, settings("a"));
+    let mut other = Membership::new(now, settings("b"));
+    let mut kept = Vec::new();
+    for tick in 0..40_u64 {
+        let now = now + Duration::from_millis(100 * tick);
+        let (from_us, from_other) = (ours.tick(now), other.tick(now));
+        from_us.iter().for_each(|it| other.receive(now, it));
+        from_other.iter().for_each(|it| ours.receive(now, it));
+        kept.extend(from_other);
+    }
+    assert_eq!(ours.owners().map(|it| it.len()), Some(2));
+    // Our process is another one now, and the other machine is gone; somebody sends what he has recorded.
+    let later = now + Duration::from_secs(60);
+    let mut restarted = Membership::new(later, Settings { incarnation: 6, ..settings("a") });
+    for (tick, heartbeat) in (0_u64..).zip(&kept) {
+        let now = later + Duration::from_millis(100 * tick);
+        restarted.tick(now);
+        restarted.receive(now, heartbeat);
+        let owners = restarted.owners().unwrap_or_default();
+        assert!(!owners.contains("b"), "tick {tick}");
+    }
+    assert_eq!(restarted.owners().map(|it| it.len()), Some(1), "it has waited, and is alone");
+}
+
+#[test]
+fn many_members_send_a_bounded_number_of_datagrams() {
+    for (count, most_each_second) in [(3, 20), (50, 500), (200, 500)] {
+        let mut world = World::new(1, count);
+        world.loss_percent = 0;
+        world.is_checked = false;
+        world.run(JOINED_AFTER);
+        let before = world.sent;
+        world.run(Duration::from_secs(4));
+        let each = (world.sent - before) / 4 / u64::try_from(count).unwrap();
+        assert!(each <= most_each_second, "{count} members: {each} datagrams a second each");
+        let alive = world.machines[0].membership.as_ref().unwrap().owners().unwrap().len();
+        assert_eq!(alive, count);
+    }
+    assert_eq!(interval(200), Duration::from_millis(400));
+}
