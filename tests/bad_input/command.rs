@@ -72,6 +72,24 @@ fn what_frr_does_itself_is_not_asked_of_us_as_well() {
 }
 
 #[test]
+fn members_need_a_key_and_hosts_and_expressions_are_checked() {
+    let key = ["--member-key-file", "/nonexistent"];
+    for (options, words) in [
+        (&["--members", "host-b"][..], "--members needs --member-key-file"),
+        (&key, "--member-key-file needs --members"),
+        (&["--members", "host b"], "expected HOST or HOST:PORT"),
+        (&["--layer2-exclude", "("], "unclosed group"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+        command.args(["run", "--config", "/nonexistent"]).args(options);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
 fn what_metallb_would_take_away_is_a_fault_and_what_it_would_forget_a_warning() {
     let service = |name: &str, pools: &str, status: &str| {
         format!(

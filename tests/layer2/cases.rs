@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+use crate::members;
 use crate::segment::{Segment, mac, neighbour, talk_to, who_has};
 use lab::process::output_of;
 use lab::suite::Cell;
@@ -30,6 +31,10 @@ pub(crate) fn all() -> Vec<(&'static str, Act)> {
         ("a_drained_node_is_silent", a_drained_node_is_silent),
         ("two_thousand_addresses_are_answered", two_thousand_addresses_are_answered),
         ("a_missing_right_is_named", a_missing_right_is_named),
+        ("a_crashed_owner_is_replaced", members::a_crashed_owner_is_replaced),
+        ("a_planned_end_hands_over", members::a_planned_end_hands_over),
+        ("a_stopped_process_is_replaced", members::a_stopped_process_is_replaced),
+        ("a_partition_heals_to_one_owner", members::a_partition_heals_to_one_owner),
     ]
 }
 

@@ -7,6 +7,7 @@
 )]
 
 mod cases;
+mod members;
 mod segment;
 
 use std::process::ExitCode;

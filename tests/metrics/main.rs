@@ -111,6 +111,13 @@ impl Stage {
         command.args(["run", "--node", name, "--bgp-listen", listen, "--config"]);
         // The interfaces of this machine are not the test's.
         command.env("FAIRWAY_LAYER2_EXCLUDE", ".");
+        if name == "announcer" {
+            // A member that nobody answers: it is alone after three seconds.
+            let key = below(".key");
+            fs::write(&key, "a key of sixteen bytes").unwrap();
+            command.env("FAIRWAY_MEMBERS", "127.0.0.99").env("FAIRWAY_MEMBER_KEY_FILE", key);
+            command.env("FAIRWAY_MEMBER_LISTEN", "127.0.0.1:0");
+        }
         command.arg(below("")).arg("--state-dir").arg(below(".state"));
         command.arg("--socket").arg(below(".sock")).args(["--metrics-listen", metrics]);
         command.stderr(File::create(below(".log")).unwrap());

@@ -94,6 +94,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "frr",
             "ground",
             "layer2",
+            "members",
             "model",
             "node",
             "plan",

@@ -113,6 +113,8 @@ pub struct SpeakerCore {
     to_persist: bool,
     /// Changes that the plan does not include yet: a burst of them is one plan.
     pending: Changes,
+    /// The members that own layer 2 addresses are others.
+    has_other_members: bool,
     updates: Updates,
 }
 
@@ -135,6 +137,7 @@ impl SpeakerCore {
             to_announce: false,
             to_persist: false,
             pending: Changes::default(),
+            has_other_members: false,
             updates: Updates::default(),
         };
         if let Some(snapshot) = snapshot {
@@ -158,6 +161,12 @@ impl SpeakerCore {
     pub fn handle_secret(&mut self, now: Instant, name: &ObjectName, reply: &SecretReply) {
         let changes = self.belief.handle_secret(now, name, reply);
         self.pending.absorb(changes);
+    }
+
+    /// The members that own layer 2 addresses; `None` if that is not known, and all nodes count as alive.
+    pub fn set_members(&mut self, members: Option<&BTreeSet<String>>) {
+        self.planner.set_members(members);
+        self.has_other_members = true;
     }
 
     /// The snapshot for the next run.
@@ -252,7 +261,7 @@ impl SpeakerCore {
     fn follow(&mut self) {
         self.to_persist |= self.belief.take_is_other();
         let facts = std::mem::take(&mut self.pending);
-        if facts.is_empty() {
+        if !std::mem::take(&mut self.has_other_members) && facts.is_empty() {
             return;
         }
         self.update_outcomes(&facts);

@@ -24,6 +24,7 @@ pub mod cli;
 pub mod frr_agent;
 pub mod host;
 pub mod kubernetes;
+mod members;
 pub mod metrics;
 mod node;
 pub mod options;

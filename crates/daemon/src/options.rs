@@ -15,6 +15,7 @@ use fairway_sessions::{BfdOptions, Listen, NativeBackend};
 
 use crate::admin::{SocketError, SocketMode, vty};
 use crate::host::seed;
+use crate::members::MemberOptions;
 use crate::metrics::HttpListen;
 
 /// The port of BGP (RFC 4271 §8.2.1), of both families.
@@ -38,6 +39,8 @@ pub struct HostOptions {
     pub layer2_excluded: Excluded,
     /// How long after an announcement on the local segment the next one comes; `None`: only after changes.
     pub layer2_refresh: Option<Duration>,
+    /// The machines that share layer 2 addresses with this one; `None`: it is alone, or all nodes count as alive.
+    pub members: Option<MemberOptions>,
     /// The admin socket.
     pub socket: PathBuf,
     /// Which users may connect to it, and to FRR's sockets.

@@ -137,6 +137,8 @@ pub struct Membership {
     told_from: usize,
     /// A member that was dead is back: it may have owned what we own.
     has_healed: bool,
+    /// When the phase began.
+    since: Instant,
 }
 
 impl Membership {
@@ -156,6 +158,7 @@ impl Membership {
             ticked: now,
             told_from: 0,
             has_healed: false,
+            since: now,
         }
     }
 
@@ -309,7 +312,8 @@ impl Membership {
             peer.knows_us_as = None;
         }
         if self.phase == Phase::Active {
-            self.phase = Phase::Joining { until: now + dead_after(self.interval()) };
+            let until = now + dead_after(self.interval());
+            self.enter(now, Phase::Joining { until });
         }
     }
 
@@ -341,7 +345,7 @@ impl Membership {
             present().all(known)
         };
         let count = present().count();
-        self.phase = match self.phase {
+        let next = match self.phase {
             Phase::Joining { until } => {
                 let anything = [Standing::Joining, Standing::Active, Standing::Leaving];
                 let is_whole = count >= self.expected && all_know(&anything);
@@ -358,15 +362,23 @@ impl Membership {
             }
             phase => phase,
         };
+        self.enter(now, next);
+    }
+
+    fn enter(&mut self, now: Instant, phase: Phase) {
+        if std::mem::discriminant(&self.phase) != std::mem::discriminant(&phase) {
+            self.since = now;
+        }
+        self.phase = phase;
     }
 
     /// This machine is about to end, or is drained. It owns what is its own until the others know.
     pub fn leave(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Active) {
-            self.phase = Phase::Leaving { until: now + LEAVE_LIMIT, all_know_at: None };
+            self.enter(now, Phase::Leaving { until: now + LEAVE_LIMIT, all_know_at: None });
             self.due = now;
         } else if matches!(self.phase, Phase::Joining { .. }) {
-            self.phase = Phase::Left;
+            self.enter(now, Phase::Left);
             self.due = now;
         }
     }
@@ -379,7 +391,7 @@ impl Membership {
     /// This machine is in service again after [`Self::leave`].
     pub fn come_back(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Leaving { .. } | Phase::Left) {
-            self.phase = Phase::Active;
+            self.enter(now, Phase::Active);
             self.due = now;
         }
     }
@@ -409,6 +421,16 @@ impl Membership {
     /// The hardware addresses of the other members.
     pub fn macs(&self) -> BTreeSet<MacAddress> {
         self.peers.values().flat_map(|it| &it.macs).copied().collect()
+    }
+
+    /// This machine, as it sees itself.
+    pub fn own_view(&self) -> MemberView {
+        let state = match self.phase {
+            Phase::Joining { .. } => MemberState::Joining,
+            Phase::Active => MemberState::Alive,
+            Phase::Leaving { .. } | Phase::Left => MemberState::Left,
+        };
+        MemberView { name: self.name.clone(), state, since: self.since }
     }
 
     /// All other members, by name.

@@ -34,7 +34,7 @@ pub enum KeyError {
 }
 
 /// The keys of the members.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Keys(Vec<([u8; KEY_ID_LENGTH_BYTES], [u8; 32])>);
 
 impl std::fmt::Debug for Keys {

@@ -43,8 +43,14 @@ pub(super) struct Decision {
 
 impl<'a> Facts<'a> {
     /// As seen from `node`.
-    pub(super) fn new(index: &'a ClusterIndex, node: &'a Node, options: PlanOptions) -> Self {
-        let layer2 = Layer2::new(index, node, layer2::candidates(index, node), options);
+    pub(super) fn new(
+        index: &'a ClusterIndex,
+        node: &'a Node,
+        members: Option<&'a BTreeMap<String, Node>>,
+        options: PlanOptions,
+    ) -> Self {
+        let candidates = layer2::candidates(index, node, members);
+        let layer2 = Layer2::new(index, node, candidates, options);
         Self { index, node, options, pools: PoolLookup::new(index), layer2 }
     }
 

@@ -44,14 +44,26 @@ pub(super) struct Layer2<'a> {
     scores: BTreeMap<&'a ObjectName, Scores>,
 }
 
-/// Every node of `index`, with `node` in place of the entry of the same name.
-pub(super) fn candidates<'a>(index: &'a ClusterIndex, node: &'a Node) -> Vec<&'a Node> {
-    let others = index.nodes.values().filter(|it| it.name != node.name);
-    others.chain([node]).collect()
+/// The nodes that may answer: those of `index`, with `node` in place of the entry of the same name. Of these only
+/// `members`, where it is known which are alive; a member without an object is one that is assumed.
+pub(super) fn candidates<'a>(
+    index: &'a ClusterIndex,
+    node: &'a Node,
+    members: Option<&'a BTreeMap<String, Node>>,
+) -> Vec<&'a Node> {
+    let Some(members) = members else {
+        let others = index.nodes.values().filter(|it| it.name != node.name);
+        return others.chain([node]).collect();
+    };
+    let of = |(name, assumed): (&'a String, &'a Node)| match *name == node.name {
+        true => node,
+        false => index.nodes.get(name).unwrap_or(assumed),
+    };
+    members.iter().map(of).collect()
 }
 
 impl<'a> Layer2<'a> {
-    /// `candidates` are the nodes that are alive, `node` among them.
+    /// `candidates` are the nodes that are alive; `node` is among them, unless it owns nothing now.
     pub(super) fn new(
         index: &'a ClusterIndex,
         node: &'a Node,
@@ -173,7 +185,8 @@ impl<'a> Layer2<'a> {
                 let preference = (*score != ours).then_some((*score, ours));
                 Err(Reason::NotOwner { owner: owner.name.clone(), address: first, preference })
             }
-            _ => Ok(()),
+            Some(_) => Ok(()),
+            None => Err(Reason::NotMember(self.node.name.clone())),
         }
     }
 

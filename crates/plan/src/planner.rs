@@ -26,6 +26,9 @@ use super::{
 pub struct NodePlanner {
     node: Node,
     options: PlanOptions,
+    /// The members that own layer 2 addresses, each with the node that is assumed where there is no object;
+    /// `None` where it is not known which nodes are alive.
+    members: Option<BTreeMap<String, Node>>,
     /// The plan is for another node, or for none.
     is_outdated: bool,
     basis: Basis,
@@ -49,6 +52,7 @@ impl NodePlanner {
         Self {
             node,
             options,
+            members: None,
             is_outdated: true,
             basis: Basis::default(),
             routes: RouteTable::default(),
@@ -60,6 +64,17 @@ impl NodePlanner {
     pub fn set_node(&mut self, node: Node) {
         if self.node != node {
             self.node = node;
+            self.is_outdated = true;
+        }
+    }
+
+    /// Sets which members own layer 2 addresses; `None` if that is not known, and all nodes count as alive. If it
+    /// changed, the next update recomputes everything.
+    pub fn set_members(&mut self, members: Option<&BTreeSet<String>>) {
+        let assumed = |name: &String| (name.clone(), Node::assumed(name, Vec::new()));
+        let members = members.map(|names| names.iter().map(assumed).collect());
+        if self.members != members {
+            self.members = members;
             self.is_outdated = true;
         }
     }
@@ -146,7 +161,8 @@ impl NodePlanner {
         services: impl IntoIterator<Item = &'a ObjectName>,
     ) -> Touched {
         let node = self.node.clone();
-        let mut facts = Facts::new(index, &node, self.options);
+        let members = self.members.clone();
+        let mut facts = Facts::new(index, &node, members.as_ref(), self.options);
         let mut touched = Touched::default();
         for name in services {
             self.retract(name, &mut touched);

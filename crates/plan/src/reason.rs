@@ -51,6 +51,12 @@ pub enum Reason {
         /// The node.
         node: String,
     },
+    /// No candidate is a member that owns addresses.
+    #[error(
+        "notOwner: {0} is no active member, and no other candidate is: it has just started, is drained, or \
+         has not heard the others"
+    )]
+    NotMember(String),
     /// L2Advertisements exist, but none for this node.
     #[error(
         "noMatchingAdvertisement: no L2Advertisement selects pool {pool}, node {node} and the \
@@ -120,7 +126,9 @@ impl Reason {
             Self::NoMatchingAdvertisement { .. } | Self::NoMatchingLayer2Advertisement { .. } => {
                 "noMatchingAdvertisement"
             }
-            Self::NotOwner { .. } | Self::NoAdvertisementHere { .. } => "notOwner",
+            Self::NotOwner { .. } | Self::NotMember(_) | Self::NoAdvertisementHere { .. } => {
+                "notOwner"
+            }
             Self::SharedAddressWithServiceSelectors(_) => "sharedIPWithServiceSelector",
             Self::ConflictingAdvertisements { .. } => "conflictingAdvertisements",
             Self::NoPeers(_) => "noPeers",

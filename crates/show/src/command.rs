@@ -99,6 +99,8 @@ pub enum ShowCommand {
     Pools,
     /// `show l2`.
     Layer2,
+    /// `show members`.
+    Members,
     /// `show config`.
     Config,
 }
@@ -180,6 +182,7 @@ impl ShowCommand {
             | Self::BfdPeer { .. }
             | Self::Pools
             | Self::Layer2
+            | Self::Members
             | Self::Config => sessions,
             Self::BgpPeerRoutes { routes, .. } => match routes {
                 PeerRoutes::Advertised => ViewScope { advertised: true, ..sessions },

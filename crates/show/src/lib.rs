@@ -24,6 +24,7 @@ mod graceful_restart;
 mod hex;
 mod instance;
 mod layer2;
+mod members;
 mod neighbor;
 mod neighbors;
 mod neighbors_json;
@@ -60,7 +61,7 @@ use fairway_node::drain::DrainStatus;
 use fairway_node::history::History;
 use fairway_plan::{NodePlan, columns};
 use fairway_resources::{Finding, StaleObject};
-use fairway_seam::{BgpView, Layer2View};
+use fairway_seam::{BgpView, Layer2View, MemberStatus};
 pub use instance::VRF_DEFAULT;
 pub use neighbor::called as neighbors_called;
 use serde_json::Value;
@@ -86,6 +87,8 @@ pub struct Snapshot<'a> {
     pub bgp: &'a BgpView,
     /// What this node answers for on the local segment; `None` where it never had to.
     pub layer2: Option<&'a Layer2View>,
+    /// The machines that share layer 2 addresses with this one, which is among them; `None` if none do.
+    pub members: Option<&'a [MemberStatus]>,
     /// The objects in force.
     pub index: &'a ClusterIndex,
     /// The addresses of the Services.
@@ -210,6 +213,7 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::BfdPeer { peer, detail } => bfd::peer_text(snapshot, peer, *detail),
         ShowCommand::Services => Ok(services::text(snapshot)),
         ShowCommand::Layer2 => Ok(layer2::text(snapshot)),
+        ShowCommand::Members => Ok(members::text(snapshot)),
         ShowCommand::ExplainService { service } => explain::text(snapshot, service),
         ShowCommand::Pools => Ok(pools::text(snapshot)),
         ShowCommand::Config => Ok(config::text(snapshot)),
@@ -249,6 +253,7 @@ pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::BfdPeer { peer, detail } => bfd::peer_json(snapshot, peer, *detail)?,
         ShowCommand::Services => services::json(snapshot),
         ShowCommand::Layer2 => layer2::json(snapshot),
+        ShowCommand::Members => members::json(snapshot),
         ShowCommand::ExplainService { service } => explain::json(snapshot, service)?,
         ShowCommand::Pools => pools::json(snapshot),
         ShowCommand::Config => config::json(snapshot),

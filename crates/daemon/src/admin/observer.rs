@@ -38,6 +38,10 @@ impl Observer {
             Some(edge) => Some(edge.view().await),
             None => None,
         };
+        let members = match &state.members {
+            Some(members) => Some(members.view().await),
+            None => None,
+        };
         Ok(see(&Snapshot {
             now_epoch_seconds: epoch_seconds(),
             started_epoch_seconds: self.started_epoch_seconds,
@@ -47,6 +51,7 @@ impl Observer {
             vrf_name: VRF_DEFAULT,
             bgp: &bgp,
             layer2: layer2.as_ref(),
+            members: members.as_deref(),
             index: &state.index,
             outcomes: &state.outcomes,
             plan: &state.plan,

@@ -163,6 +163,7 @@ mod tests {
             stale: Vec::new(),
             sources: Vec::new(),
             layer2: None,
+            members: None,
             drain: Default::default(),
         };
         Observer::new(

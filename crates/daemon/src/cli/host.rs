@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::attributes::AttributeArguments;
 use super::layer2::Layer2Arguments;
+use super::members::{MemberArguments, Role};
 use super::{duration, paths};
 use crate::admin::SocketMode;
 use crate::host::host_name;
@@ -101,6 +102,9 @@ pub(super) struct HostArguments {
     #[command(flatten)]
     layer2: Layer2Arguments,
 
+    #[command(flatten)]
+    members: MemberArguments,
+
     /// The socket that `fairway show` connects to [default: /run/fairway/fairway.sock, or without root
     /// $XDG_RUNTIME_DIR/fairway.sock]
     #[arg(long, value_name = "PATH", env = "FAIRWAY_SOCKET")]
@@ -125,8 +129,9 @@ pub(super) struct HostArguments {
 impl HostArguments {
     /// With the defaults of this machine. An empty value, which manifests set for an unset value, counts as
     /// unset.
-    pub(super) fn options(self) -> Result<HostOptions> {
+    pub(super) fn options(self, role: Role) -> Result<HostOptions> {
         let backend = self.backend();
+        let members = self.members.options(role);
         let path = |path: Option<PathBuf>| path.filter(|it| !it.as_os_str().is_empty());
         Ok(HostOptions {
             node: node_name(self.node.as_deref())?,
@@ -135,6 +140,7 @@ impl HostArguments {
             attribute_defaults: self.attributes.defaults(),
             layer2_excluded: self.layer2.excluded()?,
             layer2_refresh: self.layer2.refresh(),
+            members,
             socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
             socket_mode: self.socket_mode,
             vty_dir: path(self.vty_dir),
@@ -180,7 +186,7 @@ pub(super) fn filled(text: Option<&str>) -> Option<String> {
 }
 
 /// Ends the process with exit code 2.
-fn wrong_usage(message: &str) -> ! {
+pub(super) fn wrong_usage(message: &str) -> ! {
     clap::Error::raw(ErrorKind::ArgumentConflict, format!("{message}\n")).exit()
 }
 

@@ -15,7 +15,13 @@ pub(super) struct Layer2Arguments {
     /// than once, and replaces the default: interfaces of containers and overlays, as MetalLB excludes them
     /// (^docker.*, ^cbr.*, ^dummy.*, ^virbr.*, ^lxcbr.*, ^veth.*, ^lo$, ^cali.*, ^tunl.*, ^flannel.*,
     /// ^kube-ipvs.*, ^cni.*, ^nodelocaldns.*, ^lxc.*)
-    #[arg(long, value_name = "REGEX", env = "FAIRWAY_LAYER2_EXCLUDE", value_delimiter = ' ')]
+    #[arg(
+        long,
+        value_name = "REGEX",
+        env = "FAIRWAY_LAYER2_EXCLUDE",
+        value_delimiter = ' ',
+        value_parser = expression
+    )]
     layer2_exclude: Vec<String>,
 
     /// Announce addresses on the local segment again each time this has passed, for switches that forget
@@ -28,6 +34,11 @@ pub(super) struct Layer2Arguments {
         env = "FAIRWAY_LAYER2_REFRESH"
     )]
     layer2_refresh: Duration,
+}
+
+/// The text, if it is a regular expression.
+fn expression(text: &str) -> Result<String, String> {
+    Excluded::new(&[text]).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 impl Layer2Arguments {

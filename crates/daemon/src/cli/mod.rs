@@ -21,6 +21,7 @@ mod frr_agent;
 mod host;
 mod layer2;
 mod man;
+mod members;
 mod offline;
 mod output;
 mod paths;

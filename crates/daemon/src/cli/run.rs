@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::host::{HostArguments, run_daemon};
+use super::members::Role;
 use crate::standalone::{self, Options};
 
 #[derive(Debug, Args)]
@@ -33,5 +34,5 @@ pub(super) struct RunArguments {
 }
 
 pub(super) fn run(RunArguments { config, host }: RunArguments) -> Result<ExitCode> {
-    run_daemon(standalone::run(Options { host: host.options()?, config }))
+    run_daemon(standalone::run(Options { host: host.options(Role::Standalone)?, config }))
 }

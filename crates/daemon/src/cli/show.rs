@@ -49,6 +49,9 @@ enum What {
     /// Addresses on the local segment (ARP, neighbor discovery): which node answers, on which interfaces
     #[command(name = "l2", after_help = "Example: fairway show l2 --json")]
     Layer2,
+    /// The machines that share layer 2 addresses, and which of them are alive
+    #[command(after_help = "Example: fairway show members --json")]
+    Members,
     /// The resources that were read, and their faults and warnings
     #[command(after_help = "Example: fairway show config --json")]
     Config,
@@ -253,6 +256,7 @@ impl What {
             Self::Services => ShowCommand::Services,
             Self::Pools => ShowCommand::Pools,
             Self::Layer2 => ShowCommand::Layer2,
+            Self::Members => ShowCommand::Members,
             Self::Config => ShowCommand::Config,
         })
     }

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::cluster::ClusterArguments;
 use super::host::{HostArguments, filled, run_daemon};
+use super::members::Role;
 use crate::kubernetes::{SpeakerOptions, run_speaker};
 
 #[derive(Debug, Args)]
@@ -36,7 +37,7 @@ pub(super) struct SpeakerArguments {
 pub(super) fn run(arguments: SpeakerArguments) -> Result<ExitCode> {
     let SpeakerArguments { cluster, host, daemonset, ignore_exclude_lb } = arguments;
     run_daemon(run_speaker(SpeakerOptions {
-        host: host.options()?,
+        host: host.options(Role::Cluster)?,
         connection: cluster.connection(),
         ignore_exclude_label: ignore_exclude_lb,
         secure_metrics: cluster.secure_metrics(),

@@ -36,8 +36,13 @@ impl Clock {
 }
 
 /// Unix time.
-#[allow(clippy::disallowed_methods)]
 pub(crate) fn epoch_seconds() -> u64 {
-    let now = std::time::SystemTime::now();
-    now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    epoch_milliseconds() / 1_000
+}
+
+/// Unix time in milliseconds.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn epoch_milliseconds() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

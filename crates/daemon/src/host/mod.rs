@@ -14,7 +14,7 @@ pub(crate) mod saver;
 pub mod state_file;
 
 pub(crate) use assigner::Assigner;
-pub(crate) use clock::{Clock, epoch_seconds};
+pub(crate) use clock::{Clock, epoch_milliseconds, epoch_seconds};
 pub(crate) use draining::Draining;
 pub(crate) use earlier::{announced, earlier_run};
 pub(crate) use findings::log_findings;

@@ -15,6 +15,8 @@ use fairway_plan::NodePlan;
 use fairway_resources::{Finding, StaleObject};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::members::Members;
+
 /// One state of the daemon.
 #[derive(Debug, Clone)]
 pub struct Published {
@@ -38,6 +40,8 @@ pub struct Published {
     pub sources: Vec<String>,
     /// Answers for addresses on the local segment; `None` where it never had to.
     pub layer2: Option<Arc<Edge>>,
+    /// The machines that share layer 2 addresses with this one, if there are any.
+    pub(crate) members: Option<Arc<Members>>,
     /// Whether the node is in service.
     pub drain: DrainStatus,
 }

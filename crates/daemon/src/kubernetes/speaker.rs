@@ -2,6 +2,8 @@
 //!
 //! Joins the core, which decides what to announce, with the connection to the API server. Decides nothing.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_cluster::{
@@ -129,6 +131,8 @@ struct Cluster {
     backend: Arc<dyn Backend>,
     /// The number of the backend's state that was looked at.
     seen: u64,
+    /// The first address of each other node.
+    member_addresses: BTreeSet<IpAddr>,
     layer2: Option<Arc<Edge>>,
     /// Likewise of layer 2.
     layer2_seen: u64,
@@ -179,6 +183,7 @@ impl Cluster {
             reports: inbox,
             backend: Arc::clone(backend),
             seen: 0,
+            member_addresses: BTreeSet::new(),
             layer2: None,
             layer2_seen: 0,
             assumed_node: Node::assumed(&options.host.node, host::addresses()),
@@ -218,6 +223,11 @@ impl Cluster {
             node.follow_mark(now, described.drain);
         }
         let Updates { facts, plan: plans } = self.core.take_updates();
+        if facts.kinds.contains(&Kind::Node) {
+            let nodes = self.core.index().nodes.values();
+            let others = nodes.filter(|it| it.name != self.assumed_node.name);
+            self.member_addresses = others.filter_map(|it| it.addresses.first().copied()).collect();
+        }
         let findings = self.core.findings();
         if facts.is_empty() && plans.is_empty() && findings == node.findings() {
             return;
@@ -336,6 +346,7 @@ impl Source for Cluster {
             stale: node.stale().to_vec(),
             sources: self.sources.clone(),
             layer2: node.layer2(),
+            members: node.members(),
             drain: node.drain_status(),
         }
     }
@@ -345,6 +356,15 @@ impl Source for Cluster {
         if self.core.is_synced() {
             node.saver().save_snapshot(self.core.snapshot());
         }
+    }
+
+    fn follow_members(&mut self, _: Moment, owners: &BTreeSet<String>, _: &mut Announcing) {
+        // What that leads to is planned before the loop waits.
+        self.core.set_members(Some(owners));
+    }
+
+    fn member_addresses(&self) -> Option<&BTreeSet<IpAddr>> {
+        Some(&self.member_addresses)
     }
 
     /// Asks the API server whether the node or the DaemonSet is being deleted.

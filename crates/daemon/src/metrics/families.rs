@@ -128,6 +128,8 @@ families! {
         "Announcements of the address that nobody asked for";
 
     // Ours.
+    MEMBERS: Gauge, Node, "fairway_layer2_members" ["state"]
+        "Machines that share layer 2 addresses, this one among them, by state";
     LAYER2_CONFLICTS: Counter, Node, "fairway_layer2_conflicts_total" ["ip"]
         "Times that a foreign host claimed the address, since this node owns it";
     BFD_STALLS: Counter, Node, "fairway_bfd_stalls_total" ["peer", "vrf"]

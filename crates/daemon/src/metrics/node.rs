@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use fairway_allocator::PoolUse;
 use fairway_plan::{AddressAnnouncement, Announcement};
-use fairway_seam::{AnsweredAddress, Backend, DrainState, Layer2View, ViewScope};
+use fairway_seam::{AnsweredAddress, Backend, DrainState, Layer2View, MemberStatus, ViewScope};
 
 use super::families::{
     ANNOUNCED, FINDINGS, LAYER2_CONFLICTS, LAYER2_GRATUITOUS, LAYER2_REQUESTS, LAYER2_RESPONSES,
-    SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING, STALE_OBJECTS,
+    MEMBERS, SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING, STALE_OBJECTS,
 };
 use super::page::Page;
 use super::{Collect, Collected, bgp, controller};
@@ -41,6 +41,9 @@ impl Collect for NodeMetrics {
             let Some(state) = self.enquirer.ask().await else { return false };
             bgp::write(page, &view, &state.plan);
             write_services(page, &state);
+            if let Some(members) = &state.members {
+                write_members(page, &members.view().await);
+            }
             if let Some(edge) = &state.layer2 {
                 write_layer2(page, &edge.view().await);
             }
@@ -81,6 +84,13 @@ fn write_services(page: &mut Page, state: &Published) {
             let (name, address) = (service.to_string(), answered.address.to_string());
             samples.add(&[&name, "layer2", &state.node.name, &address], 1);
         }
+    }
+}
+
+fn write_members(page: &mut Page, members: &[MemberStatus]) {
+    let mut samples = page.family(&MEMBERS);
+    for state in ["alive", "suspect", "left", "dead"] {
+        samples.add(&[state], members.iter().filter(|it| it.state == state).count());
     }
 }
 

@@ -20,7 +20,10 @@ use fairway_seam::{Announcements, Backend, Desired, DesiredRoute, DrainState, Ea
 use tracing::{debug, error, info, warn};
 
 use super::answering::Answering;
-use crate::host::{Draining, Published, Saver, Saving, announced, log_findings};
+use crate::host::{
+    Draining, Published, Saver, Saving, announced, epoch_milliseconds, log_findings, seed,
+};
+use crate::members::{KeyFileError, MemberOptions, Members};
 use crate::metrics::ClientCounters;
 use crate::options::HostOptions;
 
@@ -57,6 +60,7 @@ impl Handed {
 pub(crate) struct Announcing {
     handed: Handed,
     answering: Answering,
+    members: Option<Arc<Members>>,
     draining: Draining,
     /// What an earlier run announced, while that may still be in force.
     earlier: Vec<DesiredRoute>,
@@ -91,6 +95,7 @@ impl Announcing {
         Self {
             handed: Handed { backend, generation: 0, last: None },
             answering,
+            members: None,
             draining,
             earlier: earlier.unwrap_or_default().routes,
             history: Arc::default(),
@@ -117,6 +122,23 @@ impl Announcing {
     pub(crate) fn answer_for(&mut self, planned: &[Layer2Announcement]) {
         self.answering.follow_plan(planned);
         self.published = None;
+    }
+
+    /// Joins the machines that share layer 2 addresses with this one.
+    pub(super) fn join(
+        &mut self,
+        node: &str,
+        options: MemberOptions,
+    ) -> Result<Arc<Members>, KeyFileError> {
+        let (incarnation, fence) = (epoch_milliseconds(), self.answering.fence());
+        let members = Arc::new(Members::start(node, options, incarnation, seed(), fence)?);
+        self.members = Some(Arc::clone(&members));
+        Ok(members)
+    }
+
+    /// The machines that share layer 2 addresses with this one, if there are any.
+    pub(crate) fn members(&self) -> Option<Arc<Members>> {
+        self.members.clone()
     }
 
     /// Answers for addresses, once there was one.
@@ -315,6 +337,7 @@ mod tests {
             attribute_defaults: Default::default(),
             layer2_excluded: fairway_layer2::Excluded::nothing(),
             layer2_refresh: None,
+            members: None,
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
             metrics_listen: HttpListen::Nowhere,

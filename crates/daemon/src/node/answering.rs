@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_layer2::{Edge, Excluded, Interfaces};
+use fairway_layer2::{Edge, Excluded, Fence, Interfaces};
 use fairway_plan::Layer2Announcement;
 use fairway_seam::DrainState;
 use tracing::{error, info};
@@ -23,6 +23,8 @@ pub(super) struct Answering {
     excluded: Excluded,
     refresh: Option<Duration>,
     edge: Option<Arc<Edge>>,
+    /// Closed while other members may take this machine for dead.
+    fence: Fence,
     planned: BTreeMap<IpAddr, Interfaces>,
     is_drained: bool,
 }
@@ -30,7 +32,8 @@ pub(super) struct Answering {
 impl Answering {
     /// Answers for nothing as yet, and never on interfaces with names in `excluded`.
     pub(super) fn new(excluded: Excluded, refresh: Option<Duration>) -> Self {
-        Self { excluded, refresh, edge: None, planned: BTreeMap::new(), is_drained: false }
+        let (edge, fence, planned) = (None, Fence::default(), BTreeMap::new());
+        Self { excluded, refresh, edge, fence, planned, is_drained: false }
     }
 
     /// The addresses of the latest plan.
@@ -59,7 +62,7 @@ impl Answering {
     fn apply(&mut self) {
         let owned = if self.is_drained { BTreeMap::new() } else { self.planned.clone() };
         if self.edge.is_none() && !owned.is_empty() {
-            match Edge::start(self.excluded.clone(), seed(), self.refresh) {
+            match Edge::start(self.excluded.clone(), seed(), self.refresh, self.fence.clone()) {
                 Ok(edge) => self.edge = Some(Arc::new(edge)),
                 Err(error) => {
                     error!(%error, "cannot read the interfaces of this machine: no address is answered for")
@@ -69,6 +72,11 @@ impl Answering {
         if let Some(edge) = &self.edge {
             edge.own(owned);
         }
+    }
+
+    /// Until when this machine may answer.
+    pub(super) fn fence(&self) -> Fence {
+        self.fence.clone()
     }
 
     /// The responder, once there was an address.

@@ -12,8 +12,11 @@
 
 mod announcing;
 mod answering;
+mod joined;
 
+use std::collections::BTreeSet;
 use std::fs::File;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_ground::Instant;
@@ -26,11 +29,13 @@ use tracing::info;
 
 use crate::admin::{self, Observer, SocketFile, vty};
 use crate::host::{self, Clock, Enquirer, LockError, Published};
+use crate::members::KeyFileError;
 use crate::metrics::{ClientCounters, NodeMetrics, Secured, Server};
 use crate::options::{HostOptions, Unsaid};
 use crate::service::{Reading, Service};
 
 pub(crate) use announcing::Announcing;
+use joined::Joined;
 
 /// Why the loop cannot start, or ends.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +46,9 @@ pub enum NodeError {
     /// The backend is gone because of an internal error: the service manager should restart the daemon.
     #[error("the BGP backend ended unexpectedly")]
     Backend,
+    /// The key that members share.
+    #[error(transparent)]
+    Members(#[from] KeyFileError),
     /// The state directory.
     #[error(transparent)]
     State(#[from] LockError),
@@ -68,6 +76,12 @@ pub(crate) trait Source {
 
     /// Acts on what is due.
     fn tick(&mut self, now: Moment, node: &mut Announcing);
+
+    /// The members that own layer 2 addresses now. Called only where there are members.
+    fn follow_members(&mut self, now: Moment, owners: &BTreeSet<String>, node: &mut Announcing);
+
+    /// The addresses of the other members, where the source knows them.
+    fn member_addresses(&self) -> Option<&BTreeSet<IpAddr>>;
 
     /// Reads everything again (SIGHUP). Returns whether there is anything to read.
     fn reread(&mut self) -> bool;
@@ -135,6 +149,8 @@ pub(crate) async fn run<S: Source>(
     let counters = Arc::clone(&kind.counters);
     let mut node = Announcing::new(options, Arc::clone(&backend), earlier, counters, clock.now());
     let mut source = start(&mut node, &backend, clock);
+    let mut joined = Joined::start(options, &mut node)?;
+    joined.tell(clock.now(), &mut source, &mut node);
     let (enquirer, mut enquiries) = Enquirer::new();
     let mut service = Service::start(enquirer.clone(), Arc::clone(&backend));
     let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(&backend));
@@ -147,6 +163,7 @@ pub(crate) async fn run<S: Source>(
     let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
     loop {
         source.act(clock.now(), &mut node);
+        joined.follow(&source, &node);
         let deadlines = [node.next_deadline(), source.next_deadline(clock.now().monotonic)];
         let deadline = deadlines.into_iter().flatten().min();
         // Cancel-safe: what arrives is received whole or not at all.
@@ -156,6 +173,7 @@ pub(crate) async fn run<S: Source>(
                 service.read(source.handle(clock.now(), event, &mut node));
             }
             () = service.answer() => {}
+            () = joined.changed() => joined.tell(clock.now(), &mut source, &mut node),
             // The reader may have disconnected.
             Some(question) = enquiries.recv() => {
                 drop(question.send(node.published(|node| source.describe(node))));
@@ -190,14 +208,19 @@ pub(crate) async fn run<S: Source>(
     drop(enquiries);
     service.leaving();
     admin.abort();
+    leave(&source, node, &joined, &*backend).await;
+    drop((socket_file, lock));
+    Ok(())
+}
+
+/// The last state goes to disk, the sessions end, and other members take addresses over.
+async fn leave(source: &impl Source, node: Announcing, joined: &Joined, backend: &dyn Backend) {
     let leave = match node.how_to_leave() {
         Leave::ForGood => Leave::ForGood,
         Leave::ForRestart => source.how_to_leave().await,
     };
     source.save(&node);
     node.save();
-    backend.shutdown(leave).await;
+    tokio::join!(backend.shutdown(leave), joined.leave());
     node.finish().await;
-    drop((socket_file, lock));
-    Ok(())
 }

@@ -67,6 +67,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         outcomes: Default::default(),
         plan: Default::default(),
         layer2: None,
+        members: None,
         drain: Default::default(),
         history: Default::default(),
         findings: Vec::new(),

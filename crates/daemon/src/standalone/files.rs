@@ -1,5 +1,7 @@
 //! Files as the source of a node: from changed files to announcements, with addresses assigned here.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time;
@@ -194,6 +196,18 @@ impl Source for Files {
 
     fn act(&mut self, _: Moment, _: &mut Announcing) {}
 
+    fn follow_members(&mut self, now: Moment, owners: &BTreeSet<String>, node: &mut Announcing) {
+        self.planner.set_members(Some(owners));
+        // Before the files were read there is nothing to decide.
+        if node.has_announced() {
+            self.decide(now, &Changes::default(), false, None, node);
+        }
+    }
+
+    fn member_addresses(&self) -> Option<&BTreeSet<IpAddr>> {
+        None
+    }
+
     fn next_deadline(&self, _: Instant) -> Option<Instant> {
         self.assigner.next_deadline()
     }
@@ -222,6 +236,7 @@ impl Source for Files {
             stale: node.stale().to_vec(),
             sources: self.paths.clone(),
             layer2: node.layer2(),
+            members: node.members(),
             drain: node.drain_status(),
         }
     }

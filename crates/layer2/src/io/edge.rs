@@ -7,13 +7,14 @@ use std::net::IpAddr;
 use std::task::Poll;
 use std::time::Duration;
 
-use fairway_ground::Instant;
+use fairway_ground::{Instant, MacAddress};
 use fairway_netlink::{Machine, Scope, Watch};
 use fairway_seam::Layer2View;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
+use super::fence::Fence;
 use super::groups::{Group, Groups};
 use super::interface::Interface;
 use super::socket::FRAME_LENGTH_BYTES_MAX;
@@ -23,15 +24,28 @@ use crate::segment::{Excluded, Segment, Unsuited, segment};
 
 /// Readers that wait for a view.
 const QUESTIONS_MAX: usize = 16;
+/// Orders that wait for the task.
+const ORDERS_MAX: usize = 16;
+/// Between looks at a fence that is closed.
+const FENCED_INTERVAL: Duration = Duration::from_millis(20);
 /// Between attempts to open what could not be opened: for lack of memory, or of a right that is granted late.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the task is told beside addresses.
+#[derive(Debug)]
+enum Order {
+    Members(BTreeSet<MacAddress>),
+    AnnounceAgain,
+}
 
 /// The responder of this machine. Ends with its last owner.
 #[derive(Debug)]
 pub struct Edge {
     addresses: watch::Sender<BTreeMap<IpAddr, Interfaces>>,
     questions: mpsc::Sender<oneshot::Sender<Layer2View>>,
+    orders: mpsc::Sender<Order>,
     changes: watch::Receiver<u64>,
+    macs: watch::Receiver<Vec<MacAddress>>,
     task: AbortHandle,
 }
 
@@ -42,17 +56,25 @@ impl Drop for Edge {
 }
 
 impl Edge {
-    /// Answers on the interfaces of the network namespace of this thread, without those of `excluded`.
+    /// Answers on the interfaces of the network namespace of this thread, without those of `excluded`, while
+    /// `fence` is open.
     ///
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// The links of the machine cannot be read.
-    pub fn start(excluded: Excluded, seed: u64, refresh: Option<Duration>) -> io::Result<Self> {
+    pub fn start(
+        excluded: Excluded,
+        seed: u64,
+        refresh: Option<Duration>,
+        fence: Fence,
+    ) -> io::Result<Self> {
         let watch = Watch::open(Scope::default())?;
         let (addresses, wanted) = watch::channel(BTreeMap::new());
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
         let (changed, changes) = watch::channel(0);
+        let (orders, ordered) = mpsc::channel(ORDERS_MAX);
+        let (tell_macs, macs) = watch::channel(Vec::new());
         let task = Task {
             start: tokio::time::Instant::now(),
             responder: Responder::new(seed, refresh),
@@ -65,9 +87,11 @@ impl Edge {
             troubles: BTreeMap::new(),
             retry: None,
             changed,
+            tell_macs,
+            fence,
         };
-        let task = tokio::spawn(task.run(watch, wanted, asked)).abort_handle();
-        Ok(Self { addresses, questions, changes, task })
+        let task = tokio::spawn(task.run(watch, wanted, asked, ordered)).abort_handle();
+        Ok(Self { addresses, questions, orders, changes, macs, task })
     }
 
     /// The addresses that this machine owns from now on, each with its interfaces.
@@ -77,6 +101,22 @@ impl Edge {
             *before = addresses;
             is_other
         });
+    }
+
+    /// The hardware addresses of the other members: what they say is no conflict.
+    pub fn know_members(&self, macs: BTreeSet<MacAddress>) {
+        // The task takes orders at once; more than fit are of a loop that is out of control.
+        drop(self.orders.try_send(Order::Members(macs)));
+    }
+
+    /// Announces all addresses again, as after a take-over: a machine is back that may have owned them.
+    pub fn announce_again(&self) {
+        drop(self.orders.try_send(Order::AnnounceAgain));
+    }
+
+    /// The hardware addresses with which this machine answers.
+    pub fn macs(&self) -> Vec<MacAddress> {
+        self.macs.borrow().clone()
     }
 
     /// Waits until something other than a counter differs from what it was at the change of number `seen`;
@@ -113,6 +153,8 @@ struct Task {
     retry: Option<Instant>,
     /// Counts changes.
     changed: watch::Sender<u64>,
+    tell_macs: watch::Sender<Vec<MacAddress>>,
+    fence: Fence,
 }
 
 impl Task {
@@ -121,13 +163,19 @@ impl Task {
         mut watch: Watch,
         mut wanted: watch::Receiver<BTreeMap<IpAddr, Interfaces>>,
         mut questions: mpsc::Receiver<oneshot::Sender<Layer2View>>,
+        mut orders: mpsc::Receiver<Order>,
     ) {
         let mut buffer = vec![0; FRAME_LENGTH_BYTES_MAX];
         self.look_at_links();
         self.update_sockets();
         loop {
             self.transmit();
-            let deadline = [self.responder.next_deadline(), self.retry].into_iter().flatten().min();
+            let announcing = match self.fence.is_open() {
+                true => self.responder.next_deadline(),
+                // What is due is kept until then.
+                false => Some(self.now() + FENCED_INTERVAL),
+            };
+            let deadline = [announcing, self.retry].into_iter().flatten().min();
             let deadline = deadline.map(|it| self.start + it.since(Instant::ZERO));
             let interfaces = &self.interfaces;
             // Cancel-safe, each of them.
@@ -144,6 +192,10 @@ impl Task {
                     self.look_at_links();
                     self.update_sockets();
                 }
+                Some(order) = orders.recv() => match order {
+                    Order::Members(macs) => self.responder.set_members(macs),
+                    Order::AnnounceAgain => self.responder.announce_all_again(),
+                },
                 Some(answer) = questions.recv() => {
                     // Who has just handed addresses over reads what came of them.
                     if wanted.has_changed().unwrap_or(false) {
@@ -190,6 +242,12 @@ impl Task {
             let interfaces: Vec<&str> = names.values().map(String::as_str).collect();
             info!(?interfaces, "interfaces that can be answered on");
         }
+        let macs: Vec<MacAddress> = segments.iter().map(|it| it.mac).collect();
+        self.tell_macs.send_if_modified(|before| {
+            let is_other = *before != macs;
+            *before = macs;
+            is_other
+        });
         self.names = names;
         self.unsuited = unsuited;
         self.responder.set_segments(segments);
@@ -235,7 +293,11 @@ impl Task {
     fn receive(&mut self, buffer: &mut [u8]) {
         let now = self.now();
         for (index, interface) in &mut self.interfaces {
-            interface.serve(buffer, |frame| self.responder.receive(now, *index, frame));
+            interface.serve(buffer, |frame| match self.fence.is_open() {
+                true => self.responder.receive(now, *index, frame),
+                // It may have waited while this process did not run, and others own the address now.
+                false => Vec::new(),
+            });
         }
         while let Some(conflict) = self.responder.poll_conflict() {
             let Conflict { address, interface, mac } = conflict;
@@ -245,7 +307,9 @@ impl Task {
 
     fn transmit(&mut self) {
         let now = self.now();
-        while let Some((index, frames)) = self.responder.poll_transmit(now) {
+        while self.fence.is_open()
+            && let Some((index, frames)) = self.responder.poll_transmit(now)
+        {
             if let Some(interface) = self.interfaces.get(&index) {
                 interface.send(&frames);
             }

@@ -1,8 +1,10 @@
 //! Sockets, the clock and the task around the responder.
 
 mod edge;
+mod fence;
 mod groups;
 mod interface;
 mod socket;
 
 pub use edge::Edge;
+pub use fence::Fence;

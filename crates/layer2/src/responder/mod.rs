@@ -185,12 +185,13 @@ impl Responder {
         self.members = members;
     }
 
-    /// Announces an address again, as after a take-over: this machine has won it.
-    pub fn announce_again(&mut self, address: IpAddr) {
-        let Some(owned) = self.owned.get(&address) else { return };
-        for on in self.segments.values_mut().filter(|it| owned.is_answered_on(&it.segment)) {
-            self.sequence = self.sequence.saturating_add(1);
-            on.announcements.begin(address, self.sequence);
+    /// Announces all addresses again, as after a take-over: another machine may have owned them meanwhile.
+    pub fn announce_all_again(&mut self) {
+        for (address, owned) in &self.owned {
+            for on in self.segments.values_mut().filter(|it| owned.is_answered_on(&it.segment)) {
+                self.sequence = self.sequence.saturating_add(1);
+                on.announcements.begin(*address, self.sequence);
+            }
         }
     }
 

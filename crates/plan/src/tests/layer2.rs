@@ -45,7 +45,7 @@ fn verdicts_with(
     let addresses: Vec<_> = addresses.iter().map(|text| ip(text)).collect();
     let pools = PoolLookup::new(&cluster.index);
     let verdict = |node: &Node| {
-        let candidates = candidates(&cluster.index, node);
+        let candidates = candidates(&cluster.index, node, None);
         let mut layer2 = Layer2::new(&cluster.index, node, candidates, options);
         match layer2.verdicts(service, &addresses, &pools).pop().map(|it| it.interfaces) {
             None => "-".to_owned(),
@@ -261,7 +261,7 @@ fn a_node_that_nobody_described_is_a_candidate() {
     let mut layer2 = Layer2::new(
         &cluster.index,
         &alone,
-        candidates(&cluster.index, &alone),
+        candidates(&cluster.index, &alone, None),
         PlanOptions::default(),
     );
     let verdict = layer2.verdicts(&service("web"), &[ip("198.51.100.1")], &pools).remove(0);
@@ -276,8 +276,12 @@ fn who_answers_instead_and_why_is_said() {
     cluster.add(Object::Layer2Advertisement(all.clone()));
     let text = |cluster: &Cluster| {
         let n1 = &cluster.index.nodes["n1"];
-        let mut layer2 =
-            Layer2::new(&cluster.index, n1, candidates(&cluster.index, n1), PlanOptions::default());
+        let mut layer2 = Layer2::new(
+            &cluster.index,
+            n1,
+            candidates(&cluster.index, n1, None),
+            PlanOptions::default(),
+        );
         let pools = PoolLookup::new(&cluster.index);
         let verdict = layer2.verdicts(&service("web"), &[ip(TEN[0])], &pools).remove(0);
         verdict.interfaces.unwrap_err().to_string()
@@ -290,4 +294,30 @@ fn who_answers_instead_and_why_is_said() {
     let by_weight = "notOwner: node n3 answers for 198.51.100.10, since its preference weight is \
                      7, and that of this node 0";
     assert_eq!(text(&cluster), by_weight);
+}
+
+/// The members that are alive decide, whatever nodes there are; a member without a Node object is assumed.
+#[test]
+fn only_members_that_are_alive_own_addresses() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let requested_addresses = vec![ip("198.51.100.10")];
+    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    let owner = |members: Option<&[&str]>| -> Vec<String> {
+        let members = members.map(|it| it.iter().map(|it| (*it).to_owned()).collect());
+        let of = |node: &Node| {
+            let mut planner = NodePlanner::new(node.clone(), PlanOptions::default());
+            planner.set_members(members.as_ref());
+            planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+            (!planner.plan().layer2.is_empty()).then(|| node.name.clone())
+        };
+        cluster.index.nodes.values().filter_map(of).collect()
+    };
+    assert_eq!(owner(None), ["n3"]);
+    assert_eq!(owner(Some(&["n1", "n2", "n3", "n4"])), ["n3"]);
+    let second = owner(Some(&["n1", "n2", "n4"]));
+    assert_eq!(second.len(), 1);
+    assert_ne!(second, ["n3"]);
+    assert_eq!(owner(Some(&["n2"])), ["n2"]);
+    assert!(owner(Some(&[])).is_empty(), "nobody has joined");
 }

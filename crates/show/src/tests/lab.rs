@@ -87,6 +87,7 @@ impl Lab {
             router_id: router_id("10.0.0.1"),
             bgp: &self.bgp,
             layer2: self.layer2.as_ref(),
+            members: None,
             index: &self.index,
             outcomes: &self.outcomes,
             plan: &self.plan,

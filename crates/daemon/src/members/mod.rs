@@ -1,0 +1,344 @@
+//! The members that share layer 2 addresses with this machine: sockets, keys and the clock around
+//! [`Membership`].
+//!
+//! One task sends and receives heartbeats, and publishes who owns addresses. Decides nothing.
+
+mod look;
+mod options;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fairway_ground::{Instant, MacAddress};
+use fairway_layer2::Fence;
+use fairway_members::{Heartbeat, Keys, MemberView, Membership, Sealer, Settings};
+use fairway_seam::MemberStatus;
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+use tracing::{info, warn};
+
+use look::{Found, Look};
+pub(crate) use options::{KeyFileError, MemberOptions, MemberTarget};
+
+/// Octets of a datagram that are read: no heartbeat is longer.
+const DATAGRAM_LENGTH_BYTES_MAX: usize = 1_500;
+/// Datagrams that are read before the task does anything else.
+const BURST_MAX: usize = 64;
+/// Between attempts to open a port that another process has.
+const OPEN_INTERVAL: Duration = Duration::from_secs(2);
+/// Between clean-ups of what is kept of members that are gone.
+const FORGET_INTERVAL: Duration = Duration::from_secs(60);
+/// Orders that wait for the task.
+const ORDERS_MAX: usize = 16;
+
+/// What the members are at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct MembersState {
+    /// The members that own addresses, by the names of their nodes; `None` while this machine owns none because
+    /// it does not know.
+    pub(crate) owners: Option<BTreeSet<String>>,
+    /// The hardware addresses of the other members.
+    pub(crate) macs: BTreeSet<MacAddress>,
+    /// Counts the times that a member came back that was taken for dead.
+    pub(crate) heals: u64,
+    /// Others own what was our own.
+    has_left: bool,
+}
+
+enum Order {
+    Leave,
+    ComeBack,
+    Targets(BTreeSet<SocketAddr>),
+    Macs(Vec<MacAddress>),
+    View(oneshot::Sender<Vec<MemberStatus>>),
+}
+
+/// The members, and this machine among them. Ends with its last owner.
+#[derive(Debug)]
+pub(crate) struct Members {
+    state: watch::Receiver<MembersState>,
+    orders: mpsc::Sender<Order>,
+    task: AbortHandle,
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Members {
+    /// Joins the members that `options` name, as `node`. `incarnation` is higher than that of an earlier process
+    /// (milliseconds of Unix time), `salt` differs from those of all others. `fence` is closed whenever the others
+    /// may take this machine for dead.
+    ///
+    /// # Errors
+    /// The key file cannot be used.
+    pub(crate) fn start(
+        node: &str,
+        options: MemberOptions,
+        incarnation: u64,
+        salt: u64,
+        fence: Fence,
+    ) -> Result<Self, KeyFileError> {
+        let keys = options.keys()?;
+        let (publish, state) = watch::channel(MembersState::default());
+        let (orders, ordered) = mpsc::channel(ORDERS_MAX);
+        let settings =
+            Settings { name: node.to_owned(), incarnation, expected: options.targets.len() };
+        let start = tokio::time::Instant::now();
+        let task = Task {
+            start,
+            membership: Membership::new(Instant::ZERO, settings),
+            sealer: Sealer::new(keys.clone(), salt),
+            keys,
+            key_file: options.key_file,
+            listen: options.listen,
+            named: options.targets,
+            addresses: BTreeSet::new(),
+            socket: None,
+            is_port_taken: false,
+            fence,
+            publish,
+            heals: 0,
+            sources: BTreeMap::new(),
+        };
+        let task = tokio::spawn(task.run(ordered)).abort_handle();
+        Ok(Self { state, orders, task })
+    }
+
+    /// The state, and its changes.
+    pub(crate) fn states(&self) -> watch::Receiver<MembersState> {
+        self.state.clone()
+    }
+
+    /// The addresses of the others, where they are not named by options.
+    pub(crate) fn reach(&self, targets: BTreeSet<SocketAddr>) {
+        self.order(Order::Targets(targets));
+    }
+
+    /// The hardware addresses with which this machine answers.
+    pub(crate) fn answer_with(&self, macs: Vec<MacAddress>) {
+        self.order(Order::Macs(macs));
+    }
+
+    /// Others are to take over what this machine owns; it answers until they do.
+    pub(crate) fn leave(&self) {
+        self.order(Order::Leave);
+    }
+
+    /// This machine is in service again.
+    pub(crate) fn come_back(&self) {
+        self.order(Order::ComeBack);
+    }
+
+    /// Waits until others own what was our own.
+    pub(crate) async fn left(&self) {
+        let mut state = self.state.clone();
+        // The task ends with the process.
+        drop(state.wait_for(|it| it.has_left).await);
+    }
+
+    /// This machine, and the others by name.
+    pub(crate) async fn view(&self) -> Vec<MemberStatus> {
+        let (answer, view) = oneshot::channel();
+        if self.orders.send(Order::View(answer)).await.is_err() {
+            return Vec::new();
+        }
+        view.await.unwrap_or_default()
+    }
+
+    fn order(&self, order: Order) {
+        // The task takes them at once; more than fit are of a loop that is out of control.
+        drop(self.orders.try_send(order));
+    }
+}
+
+struct Task {
+    start: tokio::time::Instant,
+    membership: Membership,
+    sealer: Sealer,
+    keys: Keys,
+    key_file: PathBuf,
+    listen: SocketAddr,
+    /// Hosts by name or address.
+    named: Vec<MemberTarget>,
+    addresses: BTreeSet<SocketAddr>,
+    socket: Option<UdpSocket>,
+    is_port_taken: bool,
+    fence: Fence,
+    publish: watch::Sender<MembersState>,
+    heals: u64,
+    /// Where heartbeats of the members came from, by name: as many as there are members.
+    sources: BTreeMap<String, SocketAddr>,
+}
+
+impl Task {
+    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut buffer = vec![0; DATAGRAM_LENGTH_BYTES_MAX];
+        let mut forget = tokio::time::interval(FORGET_INTERVAL);
+        let mut look = Look::start(self.key_file.clone(), self.named.clone());
+        let mut open = tokio::time::interval(OPEN_INTERVAL);
+        loop {
+            if let Some(heartbeat) = self.membership.tick(self.now()) {
+                self.send(&heartbeat);
+            }
+            self.tell();
+            let deadline = self.start + self.membership.next_deadline().since(Instant::ZERO);
+            // Cancel-safe, each of them.
+            tokio::select! {
+                () = readable(self.socket.as_ref()) => self.receive(&mut buffer),
+                () = tokio::time::sleep_until(deadline) => {}
+                order = orders.recv() => match order {
+                    Some(order) => self.obey(order),
+                    None => return,
+                },
+                _ = open.tick(), if self.socket.is_none() => self.open(),
+                found = look.found() => match found {
+                    Found::Keys(keys) => self.replace_keys(keys),
+                    Found::Addresses(addresses) => self.addresses = addresses,
+                },
+                _ = forget.tick() => {
+                    let known = self.membership.view();
+                    self.sources.retain(|name, _| known.iter().any(|it| it.name == *name));
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.start.elapsed()
+    }
+
+    fn obey(&mut self, order: Order) {
+        let now = self.now();
+        match order {
+            Order::Leave => self.membership.leave(now),
+            Order::ComeBack => self.membership.come_back(now),
+            Order::Targets(addresses) => {
+                self.membership.expect(addresses.len());
+                self.addresses = addresses;
+            }
+            Order::Macs(macs) => self.membership.set_macs(macs),
+            // The reader may be gone.
+            Order::View(answer) => drop(answer.send(self.view())),
+        }
+    }
+
+    fn open(&mut self) {
+        let any_ipv4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), self.listen.port());
+        let is_any = self.listen.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let opened = std::net::UdpSocket::bind(self.listen).or_else(|error| match is_any {
+            // A kernel without IPv6; a port that is taken stays so.
+            true if error.kind() != io::ErrorKind::AddrInUse => std::net::UdpSocket::bind(any_ipv4),
+            _ => Err(error),
+        });
+        let opened = opened.and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            UdpSocket::from_std(socket)
+        });
+        match opened {
+            Ok(socket) => {
+                info!(listen = %self.listen, "heartbeats of members");
+                (self.socket, self.is_port_taken) = (Some(socket), false);
+            }
+            Err(error) if !self.is_port_taken => {
+                self.is_port_taken = true;
+                warn!(
+                    listen = %self.listen,
+                    option = "--member-listen",
+                    %error,
+                    "cannot open the port of members: this machine owns no layer 2 address until it can"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) {
+        for _ in 0..BURST_MAX {
+            let Some(socket) = &self.socket else { return };
+            let (length, source) = match socket.try_recv_from(buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // An ICMP error of a member that is gone.
+                Err(_) => continue,
+            };
+            // What is not sealed with our key is of nobody that we know.
+            let content = self.keys.open(buffer.get(..length).unwrap_or_default());
+            if let Some(heartbeat) = content.and_then(|it| Heartbeat::decode(&it)) {
+                let now = self.now();
+                self.membership.receive(now, &heartbeat);
+                let address = SocketAddr::new(source.ip().to_canonical(), source.port());
+                self.sources.insert(heartbeat.name, address);
+            }
+        }
+    }
+
+    fn send(&mut self, heartbeat: &Heartbeat) {
+        let Some(datagram) = self.sealer.seal(&heartbeat.encode()) else { return };
+        let Some(socket) = &self.socket else { return };
+        for address in &self.addresses {
+            // A full buffer loses it, and the next one follows.
+            drop(socket.try_send_to(&datagram, *address));
+        }
+    }
+
+    /// Keys are replaced while this runs.
+    fn replace_keys(&mut self, keys: Keys) {
+        if keys != self.keys {
+            info!(file = %self.key_file.display(), "the keys of the members are other ones now");
+            self.sealer.set_keys(keys.clone());
+            self.keys = keys;
+        }
+    }
+
+    fn view(&self) -> Vec<MemberStatus> {
+        let now = self.now();
+        let own = self.membership.own_view();
+        let of = |it: MemberView| MemberStatus {
+            address: self.sources.get(&it.name).copied(),
+            state: it.state.word(),
+            age: now.since(it.since),
+            name: it.name,
+        };
+        [own].into_iter().chain(self.membership.view()).map(of).collect()
+    }
+
+    /// Publishes what changed, and moves the fence.
+    fn tell(&mut self) {
+        if self.membership.take_healed() {
+            self.heals = self.heals.wrapping_add(1);
+        }
+        let until = self.membership.answers_until();
+        self.fence.close_at(self.start + until.since(Instant::ZERO));
+        // Without a port nothing is heard, and others may own what would be our own.
+        let is_deaf =
+            self.socket.is_none() && !(self.addresses.is_empty() && self.named.is_empty());
+        let owners = self.membership.owners().filter(|_| !is_deaf);
+        let state = MembersState {
+            owners: owners.map(|it| it.into_iter().map(str::to_owned).collect()),
+            macs: self.membership.macs(),
+            heals: self.heals,
+            has_left: self.membership.has_left(),
+        };
+        self.publish.send_if_modified(|before| {
+            let is_other = *before != state;
+            *before = state;
+            is_other
+        });
+    }
+}
+
+/// Waits for a datagram; for ever without a socket.
+async fn readable(socket: Option<&UdpSocket>) {
+    match socket {
+        // An error is found by reading.
+        Some(socket) => drop(socket.readable().await),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,108 @@
+//! The members in the loop of a node: who is alive goes to the source, which plans, and to the responder; what
+//! this node does goes to the members.
+//!
+//! Decides nothing. Does nothing where there are no members.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_ground::MacAddress;
+use fairway_node::drain::Moment;
+use fairway_seam::DrainState;
+use tokio::sync::watch;
+
+use super::{Announcing, NodeError, Source};
+use crate::members::{Members, MembersState};
+use crate::options::HostOptions;
+
+/// How long the end of this process waits for the others.
+const LEAVE_LIMIT: Duration = Duration::from_millis(1_200);
+
+/// See the module.
+pub(super) struct Joined(Option<Member>);
+
+struct Member {
+    members: Arc<Members>,
+    states: watch::Receiver<MembersState>,
+    /// The port of the others is ours.
+    port: u16,
+    heals: u64,
+    is_leaving: bool,
+    told_addresses: BTreeSet<IpAddr>,
+    told_macs: Vec<MacAddress>,
+}
+
+impl Joined {
+    /// Joins the members, if the options name any.
+    pub(super) fn start(options: &HostOptions, node: &mut Announcing) -> Result<Self, NodeError> {
+        let Some(members) = options.members.clone() else { return Ok(Self(None)) };
+        let port = members.listen.port();
+        let members = node.join(&options.node, members)?;
+        Ok(Self(Some(Member {
+            states: members.states(),
+            members,
+            port,
+            heals: 0,
+            is_leaving: false,
+            told_addresses: BTreeSet::new(),
+            told_macs: Vec::new(),
+        })))
+    }
+
+    /// Waits until others are alive; for ever where there are no members. Cancel-safe.
+    pub(super) async fn changed(&mut self) {
+        if let Some(member) = &mut self.0
+            && member.states.changed().await.is_ok()
+        {
+            return;
+        }
+        // The task of the members ends with the process.
+        std::future::pending().await
+    }
+
+    /// Hands on who is alive now.
+    pub(super) fn tell(&mut self, now: Moment, source: &mut impl Source, node: &mut Announcing) {
+        let Some(member) = &mut self.0 else { return };
+        let state = member.states.borrow_and_update().clone();
+        source.follow_members(now, &state.owners.unwrap_or_default(), node);
+        if let Some(edge) = node.layer2() {
+            edge.know_members(state.macs);
+            if state.heals != member.heals {
+                edge.announce_again();
+            }
+        }
+        member.heals = state.heals;
+    }
+
+    /// Tells the members what this node does.
+    pub(super) fn follow(&mut self, source: &impl Source, node: &Announcing) {
+        let Some(member) = &mut self.0 else { return };
+        let is_leaving = node.drain_status().state() != DrainState::InService;
+        if is_leaving != member.is_leaving {
+            member.is_leaving = is_leaving;
+            if is_leaving { member.members.leave() } else { member.members.come_back() }
+        }
+        if let Some(addresses) = source.member_addresses()
+            && *addresses != member.told_addresses
+        {
+            member.told_addresses.clone_from(addresses);
+            let reached = addresses.iter().map(|it| SocketAddr::new(*it, member.port));
+            member.members.reach(reached.collect());
+        }
+        let macs = node.layer2().map(|edge| edge.macs()).unwrap_or_default();
+        if macs != member.told_macs {
+            member.told_macs.clone_from(&macs);
+            member.members.answer_with(macs);
+        }
+    }
+
+    /// Answers until the others own what is this node's, for a while at most.
+    pub(super) async fn leave(&self) {
+        let Some(member) = &self.0 else { return };
+        member.members.leave();
+        // Those that do not answer find out by themselves.
+        drop(tokio::time::timeout(LEAVE_LIMIT, member.members.left()).await);
+    }
+}

@@ -1,0 +1,233 @@
+//! Three machines share an address: one answers, and another one does when that ends, in any way.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::segment::{mac, neighbour, talk_to, who_has};
+use lab::fairway::Fairway;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::process::output_of;
+use lab::suite::Cell;
+use lab::wait::{PATIENCE, now, wait_until};
+
+const ADDRESS: &str = "192.0.2.100";
+const NAMES: [&str; 3] = ["node-a", "node-b", "node-c"];
+const KEY: &str = "a key of members of the lab\n";
+const RESOURCES: &str = "apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: pool}
+spec: {addresses: [192.0.2.100-192.0.2.109]}
+---
+apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: segment}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: LoadBalancer, ports: [{port: 80}]}
+";
+
+/// A machine with its daemon.
+struct Machine {
+    fairway: Fairway,
+    place: Namespace,
+    directory: PathBuf,
+}
+
+/// The machines, a client, and the switch between them.
+struct Three {
+    machines: Vec<Machine>,
+    client: Namespace,
+    switch: Namespace,
+}
+
+impl Three {
+    /// All have joined, and one of them answers.
+    fn joined(cell: &Cell) -> Result<Self> {
+        let switch = Namespace::create(cell.number, "switch")?;
+        switch.ip(&["link", "add", "lan", "type", "bridge", "mcast_snooping", "0"])?;
+        switch.ip(&["link", "set", "lan", "up"])?;
+        let plug = |place: &Namespace, port: &str, address: &str| -> Result<()> {
+            place.connect("eth0", &switch, port)?;
+            switch.ip(&["link", "set", port, "master", "lan"])?;
+            place.add_address("eth0", address)
+        };
+        let client = Namespace::create(cell.number, "client")?;
+        plug(&client, "client", "192.0.2.9/24")?;
+        let mut machines = Vec::new();
+        for (number, name) in NAMES.iter().enumerate() {
+            let place = Namespace::create(cell.number, name)?;
+            plug(&place, name, &format!("192.0.2.{}/24", number + 1))?;
+            let directory = cell.directory.join(name);
+            make_directory(&directory)?;
+            std::fs::write(directory.join("key"), KEY)?;
+            let mut fairway = Fairway::prepare_in(&directory)?;
+            fairway.apply("resources.yaml", RESOURCES)?;
+            fairway.extra_arguments = arguments(number, &directory);
+            machines.push(Machine { fairway, place, directory });
+        }
+        let mut three = Self { machines, client, switch };
+        (0..NAMES.len()).try_for_each(|number| three.start(number))?;
+        three.owner()?;
+        Ok(three)
+    }
+
+    fn start(&mut self, number: usize) -> Result<()> {
+        let machine = &mut self.machines[number];
+        let config = machine.directory.join("config").display().to_string();
+        machine.fairway.start_as(&machine.place, &["run", "--config", &config])
+    }
+
+    /// Waits until all that run agree on the owner, which is the only one that answers; its number.
+    fn owner(&self) -> Result<usize> {
+        self.owner_among(&[0, 1, 2])
+    }
+
+    fn owner_among(&self, running: &[usize]) -> Result<usize> {
+        wait_until("all agree on the owner, and it alone answers", 2 * PATIENCE, || {
+            let mut owners = BTreeSet::new();
+            for number in running {
+                let members = self.machines[*number].fairway.show(&["members"])?;
+                let alive = members["items"].as_array().context("items")?.iter();
+                let alive = alive.filter(|it| it["state"] == "alive").count();
+                ensure!(alive == running.len(), "{}: {members}", NAMES[*number]);
+                let all = self.machines[*number].fairway.show(&["l2"])?;
+                let item = &all["items"][0];
+                ensure!(item["address"] == ADDRESS, "{}: {all}", NAMES[*number]);
+                let is_mine = item["owner"] == NAMES[*number];
+                ensure!(item["mine"] == json!(is_mine), "{}: {item}", NAMES[*number]);
+                owners.insert(item["owner"].as_str().unwrap_or_default().to_owned());
+            }
+            ensure!(owners.len() == 1, "the owners are {owners:?}");
+            let owner = NAMES.iter().position(|it| owners.contains(*it)).context("an owner")?;
+            let answers = who_has(&self.client, "eth0", ADDRESS)?;
+            let ours = mac(&self.machines[owner].place, "eth0")?;
+            ensure!(answers == [ours], "{} owns it, and {answers:?} answer", NAMES[owner]);
+            Ok(owner)
+        })
+    }
+
+    /// The client has an entry for the address of this machine.
+    fn client_knows(&self, owner: usize) -> Result<()> {
+        let ours = mac(&self.machines[owner].place, "eth0")?;
+        talk_to(&self.client, ADDRESS)?;
+        wait_until("the client has found the owner", PATIENCE, || {
+            let found = neighbour(&self.client, ADDRESS)?;
+            ensure!(found.as_ref() == Some(&ours), "{found:?}");
+            Ok(())
+        })
+    }
+
+    /// Waits until the kernel of the client has another machine, and prints how long that took.
+    fn client_moves_from(&self, owner: usize, what: &str) -> Result<()> {
+        let begun = now();
+        let ours = mac(&self.machines[owner].place, "eth0")?;
+        wait_until("the client has another owner", PATIENCE, || {
+            let found = neighbour(&self.client, ADDRESS)?;
+            ensure!(found.is_some() && found.as_ref() != Some(&ours), "{found:?}");
+            Ok(())
+        })?;
+        println!("  {what}: the client has another owner after {} ms", begun.elapsed().as_millis());
+        Ok(())
+    }
+
+    /// The others than this one.
+    fn others(&self, number: usize) -> Vec<usize> {
+        (0..NAMES.len()).filter(|it| *it != number).collect()
+    }
+
+    fn signal(&self, number: usize, signal: &str) -> Result<()> {
+        let process = self.machines[number].fairway.process_id()?.to_string();
+        output_of(lab::process::bounded("kill").args([signal, &process])).map(drop)
+    }
+}
+
+fn arguments(number: usize, directory: &Path) -> Vec<String> {
+    let others: Vec<String> = (0..NAMES.len())
+        .filter(|it| *it != number)
+        .map(|it| format!("192.0.2.{}", it + 1))
+        .collect();
+    let key = directory.join("key").display().to_string();
+    [
+        "--node",
+        NAMES[number],
+        "--bgp-listen",
+        "none",
+        "--metrics-listen",
+        "none",
+        "--members",
+        &others.join(","),
+        "--member-key-file",
+        &key,
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// kill -9: another one answers, and the former owner does again when it is back.
+pub(crate) fn a_crashed_owner_is_replaced(cell: &Cell) -> Result<()> {
+    let mut three = Three::joined(cell)?;
+    let owner = three.owner()?;
+    three.client_knows(owner)?;
+    three.machines[owner].fairway.kill()?;
+    three.client_moves_from(owner, "kill -9")?;
+    three.owner_among(&three.others(owner))?;
+    three.start(owner)?;
+    let again = three.owner()?;
+    ensure!(again == owner, "{} owned it, and {} does", NAMES[owner], NAMES[again]);
+    Ok(())
+}
+
+/// SIGTERM and a drain: the next owner announces before the former one is silent.
+pub(crate) fn a_planned_end_hands_over(cell: &Cell) -> Result<()> {
+    let mut three = Three::joined(cell)?;
+    let owner = three.owner()?;
+    three.client_knows(owner)?;
+    output_of(&mut three.machines[owner].fairway.drain(&["--wait", "0s"]))?;
+    three.client_moves_from(owner, "drain")?;
+    output_of(&mut three.machines[owner].fairway.drain(&["--undo"]))?;
+    ensure!(three.owner()? == owner, "another one owns it after the drain");
+    three.client_knows(owner)?;
+    three.machines[owner].fairway.stop()?;
+    three.client_moves_from(owner, "SIGTERM")?;
+    three.owner_among(&three.others(owner)).map(drop)
+}
+
+/// SIGSTOP: another one takes over; the one that goes on is silent until it has heard the others.
+pub(crate) fn a_stopped_process_is_replaced(cell: &Cell) -> Result<()> {
+    let three = Three::joined(cell)?;
+    let owner = three.owner()?;
+    three.client_knows(owner)?;
+    three.signal(owner, "-STOP")?;
+    three.client_moves_from(owner, "SIGSTOP")?;
+    three.owner_among(&three.others(owner))?;
+    three.signal(owner, "-CONT")?;
+    let again = three.owner()?;
+    ensure!(again == owner, "{} owned it, and {} does", NAMES[owner], NAMES[again]);
+    Ok(())
+}
+
+/// A cable is pulled and put back: the others have another owner, and in the end there is one.
+pub(crate) fn a_partition_heals_to_one_owner(cell: &Cell) -> Result<()> {
+    let three = Three::joined(cell)?;
+    let owner = three.owner()?;
+    three.client_knows(owner)?;
+    three.switch.ip(&["link", "set", NAMES[owner], "down"])?;
+    three.client_moves_from(owner, "cut cable")?;
+    three.owner_among(&three.others(owner))?;
+    three.switch.ip(&["link", "set", NAMES[owner], "up"])?;
+    let again = three.owner()?;
+    ensure!(again == owner, "{} owned it, and {} does", NAMES[owner], NAMES[again]);
+    let conflicts: Vec<Value> = three
+        .machines
+        .iter()
+        .map(|it| it.fairway.show(&["l2"]).map(|it| it["items"][0]["conflicts"].clone()))
+        .collect::<Result<_>>()?;
+    println!("  claims of members that were taken for foreign: {conflicts:?}");
+    Ok(())
+}
