@@ -43,8 +43,8 @@ pub struct Settings {
     pub name: String,
     /// This process: higher than that of an earlier one. Milliseconds of Unix time are.
     pub incarnation: u64,
-    /// How many other members there should be.
-    pub expected: usize,
+    /// How many other members there should be; `None` while that is not known.
+    pub expected: Option<usize>,
 }
 
 /// What is known of a member.
@@ -126,7 +126,7 @@ pub struct Membership {
     id: MemberId,
     incarnation: u64,
     sequence: u64,
-    expected: usize,
+    expected: Option<usize>,
     macs: Vec<MacAddress>,
     phase: Phase,
     peers: BTreeMap<MemberId, Peer>,
@@ -164,7 +164,7 @@ impl Membership {
 
     /// How many other members there should be from now on.
     pub fn expect(&mut self, expected: usize) {
-        self.expected = expected;
+        self.expected = Some(expected);
     }
 
     /// The hardware addresses with which this machine answers.
@@ -264,7 +264,7 @@ impl Membership {
 
     fn interval(&self) -> Duration {
         let present = self.peers.values().filter(|it| it.state != MemberState::Dead).count();
-        interval(present.max(self.expected).saturating_add(1))
+        interval(present.max(self.expected.unwrap_or(0)).saturating_add(1))
     }
 
     fn standing(&self) -> Standing {
@@ -348,7 +348,7 @@ impl Membership {
         let next = match self.phase {
             Phase::Joining { until } => {
                 let anything = [Standing::Joining, Standing::Active, Standing::Leaving];
-                let is_whole = count >= self.expected && all_know(&anything);
+                let is_whole = self.expected.is_some_and(|it| count >= it) && all_know(&anything);
                 if is_whole || now >= until { Phase::Active } else { self.phase }
             }
             Phase::Leaving { until, all_know_at } => {

@@ -88,8 +88,9 @@ impl Members {
         let keys = options.keys()?;
         let (publish, state) = watch::channel(MembersState::default());
         let (orders, ordered) = mpsc::channel(ORDERS_MAX);
-        let settings =
-            Settings { name: node.to_owned(), incarnation, expected: options.targets.len() };
+        // The nodes of a cluster are not known yet.
+        let expected = Some(options.targets.len()).filter(|count| *count > 0);
+        let settings = Settings { name: node.to_owned(), incarnation, expected };
         let start = tokio::time::Instant::now();
         let task = Task {
             start,

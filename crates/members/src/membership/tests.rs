@@ -98,7 +98,7 @@ impl World {
     }
 
     fn start(&mut self, number: usize) {
-        let expected = self.machines.len() - 1;
+        let expected = Some(self.machines.len() - 1);
         let (now, machine) = (self.now, &mut self.machines[number]);
         machine.starts += 1;
         machine.started = now;
@@ -351,7 +351,8 @@ fn a_process_that_was_stopped_is_silent_when_it_goes_on() {
 #[test]
 fn a_replay_of_heartbeats_makes_nobody_alive() {
     let now = Instant::from_micros(1_000_000);
-    let settings = |name: &str| Settings { name: name.to_owned(), incarnation: 5, expected: 1 };
+    let settings =
+        |name: &str| Settings { name: name.to_owned(), incarnation: 5, expected: Some(1) };
     let mut ours = Membership::new(now, settings("a"));
     let mut other = Membership::new(now, settings("b"));
     let mut kept = Vec::new();
@@ -391,4 +392,19 @@ fn many_members_send_a_bounded_number_of_datagrams() {
         assert_eq!(alive, count);
     }
     assert_eq!(interval(200), Duration::from_millis(400));
+}
+
+#[test]
+fn a_machine_that_does_not_know_the_others_yet_waits_for_them() {
+    let now = Instant::from_micros(1_000_000);
+    let settings = Settings { name: "a".to_owned(), incarnation: 1, expected: None };
+    let mut ours = Membership::new(now, settings.clone());
+    ours.tick(now);
+    assert_eq!(ours.owners(), None, "the nodes of its cluster are not listed yet");
+    ours.expect(2);
+    ours.tick(now + Duration::from_millis(100));
+    assert_eq!(ours.owners(), None, "and none of them was heard");
+    let mut alone = Membership::new(now, Settings { expected: Some(0), ..settings });
+    alone.tick(now);
+    assert_eq!(alone.owners().map(|it| it.len()), Some(1));
 }
