@@ -113,7 +113,9 @@ pub struct SpeakerCore {
     to_persist: bool,
     /// Changes that the plan does not include yet: a burst of them is one plan.
     pending: Changes,
-    /// The members that own layer 2 addresses are others.
+    /// The members that own layer 2 addresses; `None` while all nodes count as alive.
+    members: Option<BTreeSet<String>>,
+    /// They are others than in the plan.
     has_other_members: bool,
     updates: Updates,
 }
@@ -137,6 +139,7 @@ impl SpeakerCore {
             to_announce: false,
             to_persist: false,
             pending: Changes::default(),
+            members: None,
             has_other_members: false,
             updates: Updates::default(),
         };
@@ -163,9 +166,10 @@ impl SpeakerCore {
         self.pending.absorb(changes);
     }
 
-    /// The members that own layer 2 addresses; `None` if that is not known, and all nodes count as alive.
+    /// The members that own layer 2 addresses, as far as they are nodes of the cluster; `None` if that is not known,
+    /// and all nodes count as alive.
     pub fn set_members(&mut self, members: Option<&BTreeSet<String>>) {
-        self.planner.set_members(members);
+        self.members = members.cloned();
         self.has_other_members = true;
     }
 
@@ -270,6 +274,10 @@ impl SpeakerCore {
         let node = index.nodes.get(&self.settings.node);
         self.has_node = node.is_some();
         node.into_iter().for_each(|node| self.planner.set_node(node.clone()));
+        let is_node = |name: &&String| index.nodes.contains_key(*name);
+        let members = self.members.as_ref();
+        let members = members.map(|all| all.iter().filter(is_node).cloned().collect());
+        self.planner.set_members(members.as_ref());
         let changes = PlanChanges::of(&facts, []);
         let update = self.planner.update(index, &self.outcomes, &changes);
         self.to_announce |= had_node != self.has_node || update.is_for_routers();

@@ -22,6 +22,8 @@ const JOIN_LIMIT: Duration = Duration::from_secs(3);
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 /// From the heartbeat in which the last one knows to the end of our answers: its announcement comes first.
 const LEAVE_OVERLAP: Duration = Duration::from_millis(30);
+/// How long a member is told which process of it is known here, after a heartbeat of an earlier one.
+const CONTESTED_FOR: Duration = Duration::from_secs(1);
 /// How long a member that is gone is shown.
 const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
@@ -95,6 +97,8 @@ struct Peer {
     heard_at: Instant,
     /// The latest that we know it was heard by us, or by one that we hear.
     alive_at: Instant,
+    /// When a heartbeat of an earlier process of it arrived: it may be its present one, whose clock went back.
+    contested_at: Option<Instant>,
     /// What it said of us in its last heartbeat.
     knows_us_as: Option<Standing>,
     macs: Vec<MacAddress>,
@@ -172,12 +176,13 @@ impl Membership {
         self.macs = macs;
     }
 
-    /// A heartbeat that was sealed with one of our keys.
-    pub fn receive(&mut self, now: Instant, heartbeat: &Heartbeat) {
+    /// A heartbeat that was sealed with one of our keys. Returns whether it is news: of another member, and no
+    /// repetition.
+    pub fn receive(&mut self, now: Instant, heartbeat: &Heartbeat) -> bool {
         self.notice_stall(now);
         let id = MemberId::of(&heartbeat.name);
         if id == self.id || (!self.peers.contains_key(&id) && self.peers.len() >= MEMBERS_MAX) {
-            return;
+            return false;
         }
         let peer = self.peers.entry(id).or_insert_with(|| Peer {
             name: heartbeat.name.clone(),
@@ -187,6 +192,7 @@ impl Membership {
             is_confirmed: false,
             heard_at: Instant::ZERO,
             alive_at: Instant::ZERO,
+            contested_at: None,
             knows_us_as: None,
             macs: Vec::new(),
             state: MemberState::Dead,
@@ -194,13 +200,21 @@ impl Membership {
         });
         let order = (heartbeat.incarnation, heartbeat.sequence);
         if order <= (peer.incarnation, peer.sequence) {
-            return;
+            if heartbeat.incarnation < peer.incarnation {
+                peer.contested_at = Some(now);
+            }
+            return false;
         }
         if heartbeat.incarnation != peer.incarnation {
             (peer.is_confirmed, peer.knows_us_as) = (false, None);
         }
         (peer.incarnation, peer.sequence) = order;
         let of_us = heartbeat.heard.iter().find(|it| it.member == self.id);
+        if let Some(heard) = of_us.filter(|it| it.incarnation > self.incarnation) {
+            // Our clock was ahead before this process began: the others ignore what comes from the past.
+            self.incarnation = heard.incarnation.saturating_add(1);
+            self.due = now;
+        }
         let of_us = of_us.filter(|it| it.incarnation == self.incarnation);
         peer.is_confirmed |= of_us.is_some();
         // A member of many tells of us only now and then.
@@ -213,6 +227,7 @@ impl Membership {
             heartbeat.heard.iter().for_each(|it| self.vouched(now, it));
         }
         self.judge(now);
+        true
     }
 
     /// A member says that it has heard another one.
@@ -275,12 +290,16 @@ impl Membership {
         }
     }
 
-    /// Those that we have heard ourselves; of many a part, and the next part the next time.
+    /// Those that we have heard ourselves, and those that should know what we know of them; of many a part, and the
+    /// next part the next time.
     fn heard(&mut self, now: Instant) -> Vec<Heard> {
         let all: Vec<Heard> = self
             .peers
             .iter()
-            .filter(|(_, it)| it.state != MemberState::Dead && it.heard_at > Instant::ZERO)
+            .filter(|(_, it)| {
+                let is_contested = it.contested_at.is_some_and(|at| now.since(at) < CONTESTED_FOR);
+                is_contested || (it.state != MemberState::Dead && it.heard_at > Instant::ZERO)
+            })
             .map(|(member, it)| Heard {
                 member: *member,
                 incarnation: it.incarnation,

@@ -53,8 +53,8 @@ pub enum Reason {
     },
     /// No candidate is a member that owns addresses.
     #[error(
-        "notOwner: {0} is no active member, and no other candidate is: it has just started, is drained, or \
-         has not heard the others"
+        "notOwner: no candidate is an active member; {0} has just started, is drained, or cannot receive \
+         heartbeats (fairway show members)"
     )]
     NotMember(String),
     /// L2Advertisements exist, but none for this node.

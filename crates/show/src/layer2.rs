@@ -58,9 +58,10 @@ fn item<'a>(snapshot: &Snapshot<'a>, address: IpAddr, verdict: &'a Layer2Verdict
 }
 
 impl Item<'_> {
-    fn since(&self, snapshot: &Snapshot<'_>) -> Option<String> {
+    /// When this node became the owner.
+    fn began(&self, snapshot: &Snapshot<'_>) -> Option<Utc> {
         let age = self.answered?.age.as_secs();
-        Some(Utc(snapshot.now_epoch_seconds.saturating_sub(age)).to_string())
+        Some(Utc(snapshot.now_epoch_seconds.saturating_sub(age)))
     }
 
     fn interfaces(&self) -> Vec<String> {
@@ -115,7 +116,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
         [
             item.address.to_string(),
             or_none(item.owner.unwrap_or_default().to_owned()),
-            or_none(item.since(snapshot).unwrap_or_default()),
+            or_none(item.began(snapshot).map(|it| it.to_string()).unwrap_or_default()),
             or_none(item.interfaces().join(",")),
             services.join(","),
             or_none(count(|it| it.requests)),
@@ -136,7 +137,7 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
             .field("address", item.address.to_string())
             .field("owner", item.owner)
             .field("mine", item.is_mine)
-            .field("since", item.since(snapshot))
+            .field("since", item.began(snapshot).map(Utc::rfc3339))
             .field("interfaces", item.interfaces())
             .field("services", services)
             .field("requests", item.answered.map_or(0, |it| it.requests))

@@ -8,8 +8,8 @@ use super::Snapshot;
 use super::columns::{aligned, or_none};
 use super::object::Object;
 
-fn since(snapshot: &Snapshot<'_>, member: &MemberStatus) -> String {
-    Utc(snapshot.now_epoch_seconds.saturating_sub(member.age.as_secs())).to_string()
+fn since(snapshot: &Snapshot<'_>, member: &MemberStatus) -> Utc {
+    Utc(snapshot.now_epoch_seconds.saturating_sub(member.age.as_secs()))
 }
 
 fn address(member: &MemberStatus) -> Option<String> {
@@ -19,7 +19,7 @@ fn address(member: &MemberStatus) -> Option<String> {
 /// A row for each member.
 pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     let Some(members) = snapshot.members else {
-        return "This machine shares no layer 2 addresses (--member-key-file).\n".to_owned();
+        return "No members: this machine shares layer 2 addresses with no other (--member-key-file).\n".to_owned();
     };
     let mut rows = vec![["NAME", "ADDRESS", "STATE", "SINCE"].map(str::to_owned)];
     rows.extend(members.iter().map(|member| {
@@ -27,7 +27,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
             member.name.clone(),
             or_none(address(member).unwrap_or_default()),
             member.state.to_owned(),
-            since(snapshot, member),
+            since(snapshot, member).to_string(),
         ]
     }));
     aligned(&rows)
@@ -40,7 +40,7 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
             .field("name", member.name.as_str())
             .field("address", address(member))
             .field("state", member.state)
-            .field("since", since(snapshot, member))
+            .field("since", since(snapshot, member).rfc3339())
             .into()
     };
     let members = snapshot.members.unwrap_or_default();

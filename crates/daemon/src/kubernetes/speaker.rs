@@ -131,6 +131,8 @@ struct Cluster {
     backend: Arc<dyn Backend>,
     /// The number of the backend's state that was looked at.
     seen: u64,
+    /// There was a plan the last time, which layer 2 follows.
+    had_plan: bool,
     /// The first address of each other node.
     member_addresses: BTreeSet<IpAddr>,
     layer2: Option<Arc<Edge>>,
@@ -183,6 +185,7 @@ impl Cluster {
             reports: inbox,
             backend: Arc::clone(backend),
             seen: 0,
+            had_plan: false,
             member_addresses: BTreeSet::new(),
             layer2: None,
             layer2_seen: 0,
@@ -236,7 +239,10 @@ impl Cluster {
         node.judge(findings, stale);
         let nothing = NodePlan::default();
         let plan = self.core.plan().unwrap_or(&nothing);
-        if plans.iter().any(|it| it.layer2) {
+        // A node without an object gets no traffic.
+        let has_plan = self.core.plan().is_some();
+        if plans.iter().any(|it| it.layer2) || self.had_plan != has_plan {
+            self.had_plan = has_plan;
             node.answer_for(&plan.layer2);
             self.layer2 = node.layer2();
         }

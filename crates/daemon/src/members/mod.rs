@@ -273,9 +273,10 @@ impl Task {
             let content = self.keys.open(buffer.get(..length).unwrap_or_default());
             if let Some(heartbeat) = content.and_then(|it| Heartbeat::decode(&it)) {
                 let now = self.now();
-                self.membership.receive(now, &heartbeat);
-                let address = SocketAddr::new(source.ip().to_canonical(), source.port());
-                self.sources.insert(heartbeat.name, address);
+                if self.membership.receive(now, &heartbeat) {
+                    let address = SocketAddr::new(source.ip().to_canonical(), source.port());
+                    self.sources.insert(heartbeat.name, address);
+                }
             }
         }
     }
@@ -318,9 +319,7 @@ impl Task {
         let until = self.membership.answers_until();
         self.fence.close_at(self.start + until.since(Instant::ZERO));
         // Without a port nothing is heard, and others may own what would be our own.
-        let is_deaf =
-            self.socket.is_none() && !(self.addresses.is_empty() && self.named.is_empty());
-        let owners = self.membership.owners().filter(|_| !is_deaf);
+        let owners = self.membership.owners().filter(|_| self.socket.is_some());
         let state = MembersState {
             owners: owners.map(|it| it.into_iter().map(str::to_owned).collect()),
             macs: self.membership.macs(),

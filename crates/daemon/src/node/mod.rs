@@ -215,12 +215,16 @@ pub(crate) async fn run<S: Source>(
 
 /// The last state goes to disk, the sessions end, and other members take addresses over.
 async fn leave(source: &impl Source, node: Announcing, joined: &Joined, backend: &dyn Backend) {
-    let leave = match node.how_to_leave() {
-        Leave::ForGood => Leave::ForGood,
-        Leave::ForRestart => source.how_to_leave().await,
+    let end_sessions = async {
+        let leave = match node.how_to_leave() {
+            Leave::ForGood => Leave::ForGood,
+            Leave::ForRestart => source.how_to_leave().await,
+        };
+        source.save(&node);
+        node.save();
+        backend.shutdown(leave).await;
     };
-    source.save(&node);
-    node.save();
-    tokio::join!(backend.shutdown(leave), joined.leave());
+    // Members do not wait for an API server that does not answer.
+    tokio::join!(joined.leave(), end_sessions);
     node.finish().await;
 }

@@ -26,6 +26,9 @@ use crate::segment::{Excluded, Segment, Unsuited, segment};
 const QUESTIONS_MAX: usize = 16;
 /// Orders that wait for the task.
 const ORDERS_MAX: usize = 16;
+/// Between lines of the log about foreign claims: a hostile host can claim all addresses at once. The lines name
+/// how many were left out, and `show l2` has each.
+const CLAIMS_INTERVAL: Duration = Duration::from_millis(100);
 /// Between looks at a fence that is closed.
 const FENCED_INTERVAL: Duration = Duration::from_millis(20);
 /// Between attempts to open what could not be opened: for lack of memory, or of a right that is granted late.
@@ -89,6 +92,8 @@ impl Edge {
             changed,
             tell_macs,
             fence,
+            claims_said_at: None,
+            claims_unsaid: 0,
         };
         let task = tokio::spawn(task.run(watch, wanted, asked, ordered)).abort_handle();
         Ok(Self { addresses, questions, orders, changes, macs, task })
@@ -155,6 +160,8 @@ struct Task {
     changed: watch::Sender<u64>,
     tell_macs: watch::Sender<Vec<MacAddress>>,
     fence: Fence,
+    claims_said_at: Option<Instant>,
+    claims_unsaid: u64,
 }
 
 impl Task {
@@ -300,8 +307,14 @@ impl Task {
             });
         }
         while let Some(conflict) = self.responder.poll_conflict() {
+            if self.claims_said_at.is_some_and(|at| now.since(at) < CLAIMS_INTERVAL) {
+                self.claims_unsaid = self.claims_unsaid.saturating_add(1);
+                continue;
+            }
+            self.claims_said_at = Some(now);
+            let others = std::mem::take(&mut self.claims_unsaid);
             let Conflict { address, interface, mac } = conflict;
-            warn!(%address, interface, %mac, "another host claims an address that this node owns; announced it again");
+            warn!(%address, interface, %mac, others, "another host claims an address that this node owns; announced it again");
         }
     }
 

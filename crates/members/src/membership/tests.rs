@@ -154,7 +154,9 @@ impl World {
             let now = local(self.now, machine.drift_millionths);
             let inbox = std::mem::take(&mut machine.inbox);
             let membership = machine.membership.as_mut().unwrap();
-            inbox.iter().for_each(|it| membership.receive(now, it));
+            inbox.iter().for_each(|it| {
+                membership.receive(now, it);
+            });
             if let Some(heartbeat) = membership.tick(now) {
                 self.send(number, &heartbeat);
             }
@@ -359,8 +361,12 @@ fn a_replay_of_heartbeats_makes_nobody_alive() {
     for tick in 0..40_u64 {
         let now = now + Duration::from_millis(100 * tick);
         let (from_us, from_other) = (ours.tick(now), other.tick(now));
-        from_us.iter().for_each(|it| other.receive(now, it));
-        from_other.iter().for_each(|it| ours.receive(now, it));
+        from_us.iter().for_each(|it| {
+            other.receive(now, it);
+        });
+        from_other.iter().for_each(|it| {
+            ours.receive(now, it);
+        });
         kept.extend(from_other);
     }
     assert_eq!(ours.owners().map(|it| it.len()), Some(2));
@@ -407,4 +413,35 @@ fn a_machine_that_does_not_know_the_others_yet_waits_for_them() {
     let mut alone = Membership::new(now, Settings { expected: Some(0), ..settings });
     alone.tick(now);
     assert_eq!(alone.owners().map(|it| it.len()), Some(1));
+}
+
+#[test]
+fn a_machine_whose_clock_went_back_is_heard_again() {
+    let now = Instant::from_micros(1_000_000);
+    let settings = |name: &str, incarnation| Settings {
+        name: name.to_owned(),
+        incarnation,
+        expected: Some(1),
+    };
+    let mut ours = Membership::new(now, settings("a", 1_000));
+    let mut other = Membership::new(now, settings("b", 1_000));
+    let talk = |ours: &mut Membership, other: &mut Membership, from: u64, to: u64| {
+        for tick in from..to {
+            let now = now + Duration::from_millis(100 * tick);
+            let (from_us, from_other) = (ours.tick(now), other.tick(now));
+            from_us.iter().for_each(|it| {
+                other.receive(now, it);
+            });
+            from_other.iter().for_each(|it| {
+                ours.receive(now, it);
+            });
+        }
+    };
+    talk(&mut ours, &mut other, 0, 20);
+    assert_eq!(ours.owners().map(|it| it.len()), Some(2));
+    let later = now + Duration::from_millis(100 * 40);
+    let mut restarted = Membership::new(later, settings("b", 7));
+    talk(&mut ours, &mut restarted, 40, 60);
+    assert_eq!(ours.owners().map(|it| it.len()), Some(2));
+    assert_eq!(restarted.owners().map(|it| it.len()), Some(2));
 }
