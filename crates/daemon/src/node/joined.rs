@@ -34,6 +34,18 @@ struct Member {
     told_macs: Vec<MacAddress>,
 }
 
+impl Member {
+    fn leave(&self, node: &Announcing) {
+        node.layer2().iter().for_each(|edge| edge.hand_over(true));
+        self.members.leave();
+    }
+
+    fn come_back(&self, node: &Announcing) {
+        node.layer2().iter().for_each(|edge| edge.hand_over(false));
+        self.members.come_back();
+    }
+}
+
 impl Joined {
     /// Joins the members, if the options name any.
     pub(super) fn start(options: &HostOptions, node: &mut Announcing) -> Result<Self, NodeError> {
@@ -82,7 +94,7 @@ impl Joined {
         let is_leaving = node.drain_status().state() != DrainState::InService;
         if is_leaving != member.is_leaving {
             member.is_leaving = is_leaving;
-            if is_leaving { member.members.leave() } else { member.members.come_back() }
+            if is_leaving { member.leave(node) } else { member.come_back(node) }
         }
         if let Some(addresses) = source.member_addresses()
             && *addresses != member.told_addresses
@@ -99,9 +111,9 @@ impl Joined {
     }
 
     /// Answers until the others own what is this node's, for a while at most.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn leave(&self, node: &Announcing) {
         let Some(member) = &self.0 else { return };
-        member.members.leave();
+        member.leave(node);
         // Those that do not answer find out by themselves.
         drop(tokio::time::timeout(LEAVE_LIMIT, member.members.left()).await);
     }

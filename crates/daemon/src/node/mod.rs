@@ -225,6 +225,6 @@ async fn leave(source: &impl Source, node: Announcing, joined: &Joined, backend:
         backend.shutdown(leave).await;
     };
     // Members do not wait for an API server that does not answer.
-    tokio::join!(joined.leave(), end_sessions);
+    tokio::join!(joined.leave(&node), end_sessions);
     node.finish().await;
 }

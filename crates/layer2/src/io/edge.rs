@@ -39,6 +39,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 enum Order {
     Members(BTreeSet<MacAddress>),
     AnnounceAgain,
+    HandOver(bool),
 }
 
 /// The responder of this machine. Ends with its last owner.
@@ -117,6 +118,12 @@ impl Edge {
     /// Announces all addresses again, as after a take-over: a machine is back that may have owned them.
     pub fn announce_again(&self) {
         drop(self.orders.try_send(Order::AnnounceAgain));
+    }
+
+    /// Others take over what this machine owns, or no longer do: it announces nothing more, and answers for an
+    /// address until its next owner announces it.
+    pub fn hand_over(&self, is_handing_over: bool) {
+        drop(self.orders.try_send(Order::HandOver(is_handing_over)));
     }
 
     /// The hardware addresses with which this machine answers.
@@ -202,6 +209,7 @@ impl Task {
                 Some(order) = orders.recv() => match order {
                     Order::Members(macs) => self.responder.set_members(macs),
                     Order::AnnounceAgain => self.responder.announce_all_again(),
+                    Order::HandOver(is_so) => self.responder.hand_over(is_so),
                 },
                 Some(answer) = questions.recv() => {
                     // Who has just handed addresses over reads what came of them.

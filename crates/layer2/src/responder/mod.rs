@@ -63,6 +63,8 @@ struct Owned {
     counters: Counters,
     last_conflict: Option<(Conflict, Instant)>,
     defended: Option<Instant>,
+    /// The next owner has announced it, while this machine hands over.
+    is_handed_over: bool,
 }
 
 impl Owned {
@@ -88,6 +90,8 @@ pub struct Responder {
     /// Hardware addresses of machines with which this one shares addresses: what they say is no conflict.
     members: BTreeSet<MacAddress>,
     conflicts: VecDeque<Conflict>,
+    /// Others take over: nothing is announced, and each address is answered for until its next owner does.
+    is_handing_over: bool,
     /// Time between announcements when nothing happens.
     refresh: Option<Duration>,
     /// Take-overs so far.
@@ -103,6 +107,7 @@ impl Responder {
             owned: BTreeMap::new(),
             members: BTreeSet::new(),
             conflicts: VecDeque::new(),
+            is_handing_over: false,
             refresh,
             sequence: 0,
             rng: Rng::seeded(seed),
@@ -165,6 +170,7 @@ impl Responder {
                 counters: Counters::default(),
                 last_conflict: None,
                 defended: None,
+                is_handed_over: false,
             });
             owned.interfaces = interfaces;
             for (index, on) in &mut self.segments {
@@ -183,6 +189,22 @@ impl Responder {
     /// The hardware addresses of the machines with which this one shares addresses.
     pub fn set_members(&mut self, members: BTreeSet<MacAddress>) {
         self.members = members;
+    }
+
+    /// Others take over what this machine owns, or no longer do. Another announcement of this machine would bring
+    /// clients back to it after they have heard of the next owner.
+    pub fn hand_over(&mut self, is_handing_over: bool) {
+        if self.is_handing_over == is_handing_over {
+            return;
+        }
+        self.is_handing_over = is_handing_over;
+        self.owned.values_mut().for_each(|it| it.is_handed_over = false);
+        if is_handing_over {
+            let segments = self.segments.values_mut();
+            segments.for_each(|it| it.announcements = PacedAnnouncements::default());
+        } else {
+            self.announce_all_again();
+        }
     }
 
     /// Announces all addresses again, as after a take-over: another machine may have owned them meanwhile.
@@ -261,7 +283,7 @@ impl Responder {
     fn count_question(&mut self, index: u32, address: IpAddr) -> bool {
         let Some(on) = self.segments.get(&index) else { return false };
         let Some(owned) = self.owned.get_mut(&address) else { return false };
-        if !owned.is_answered_on(&on.segment) {
+        if owned.is_handed_over || !owned.is_answered_on(&on.segment) {
             return false;
         }
         owned.counters.requests = owned.counters.requests.saturating_add(1);
@@ -278,7 +300,13 @@ impl Responder {
         address: IpAddr,
         mac: MacAddress,
     ) -> Option<Vec<u8>> {
-        if self.is_own(mac) || self.members.contains(&mac) {
+        if self.is_own(mac) {
+            return None;
+        }
+        if self.members.contains(&mac) {
+            if let Some(owned) = self.owned.get_mut(&address) {
+                owned.is_handed_over |= self.is_handing_over;
+            }
             return None;
         }
         let on = self.segments.get(&index)?;

@@ -240,3 +240,22 @@ fn no_frame_makes_it_fail() {
         assert!(responder.receive(seconds(100), 1, &frame).len() <= 2);
     }
 }
+
+#[test]
+fn who_hands_over_answers_until_the_next_owner_announces() {
+    let mut responder = responder();
+    responder.set_members(BTreeSet::from([FOREIGN]));
+    responder.announce_all_again();
+    responder.hand_over(true);
+    assert_eq!(responder.next_deadline(), None, "clients would come back");
+    let asked = question(HOST, "192.0.2.1", "192.0.2.10");
+    assert_eq!(answers(&mut responder, 1, &asked), [asked.answer(ETH0)]);
+    let claim = ArpFrame::gratuitous(FOREIGN, "192.0.2.10".parse().unwrap(), Operation::Request);
+    assert!(responder.receive(seconds(100), 1, &claim.encode()).is_empty());
+    assert_eq!(answers(&mut responder, 1, &asked), [], "another one owns it");
+    let other = question(HOST, "192.0.2.1", "192.0.2.11");
+    assert_eq!(answers(&mut responder, 2, &other), [other.answer(ETH1)], "nobody has announced it");
+    responder.hand_over(false);
+    assert_eq!(answers(&mut responder, 1, &asked), [asked.answer(ETH0)]);
+    assert!(responder.next_deadline().is_some(), "it is announced again");
+}
