@@ -190,13 +190,13 @@ impl Lease {
             (Some(_), _) => None,
             (None, None) => self.is_missing.then_some(0),
             (None, Some(seen)) => {
-                // A Pod has one run of this process at a time: a former one has ended, and a write of it that
-                // is still on its way gives an address that the Lease names.
-                let was_here = self.predecessors.as_ref().is_some_and(|it| {
-                    seen.holder != self.identity && seen.holder.starts_with(it.as_str())
-                });
+                // No other controller has led since this one did, or an earlier run of it: a Pod has one run of
+                // this process at a time. A write that is still on its way gives an address that the Lease
+                // names.
+                let was_ours = seen.holder == self.identity
+                    || self.predecessors.as_ref().is_some_and(|it| seen.holder.starts_with(it));
                 let is_free =
-                    was_here || seen.holder.is_empty() || self.seen_at + LEASE_DURATION <= now;
+                    was_ours || seen.holder.is_empty() || self.seen_at + LEASE_DURATION <= now;
                 is_free.then(|| seen.transitions.saturating_add(1))
             }
         }

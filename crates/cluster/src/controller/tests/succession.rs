@@ -52,6 +52,19 @@ fn a_container_that_was_killed_takes_the_lease_of_its_pod_back() {
 }
 
 #[test]
+fn a_leader_that_could_not_renew_leads_again_as_soon_as_the_lease_shows_its_own_name() {
+    let mut lab = Lab::with_pool("192.0.2.0/24");
+    lab.service("a", json!({}), json!({}));
+    lab.run(5);
+    lab.lease_answers = Answers::Lost;
+    lab.run(12);
+    assert!(!lab.core.is_leading(), "another one could lead by now");
+    lab.service("new", json!({}), json!({}));
+    lab.lease_answers = Answers::True;
+    assert!(time_to_address(&mut lab, "new") < 3_000, "it waits for its own lease to end");
+}
+
+#[test]
 fn what_was_released_while_nobody_led_is_withheld_and_nothing_else() {
     let mut lab = Lab::with_pool("192.0.2.0/24");
     lab.service("a", json!({}), json!({}));
