@@ -6,13 +6,18 @@
     reason = "of a JSON value it gives null, where there is nothing"
 )]
 
+mod asker;
 mod cases;
+mod failover;
+mod flood;
+mod frames;
+mod keepalived;
 mod members;
 mod segment;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Parser;
 
 use lab::suite::{self, Case, Suite};
@@ -28,15 +33,27 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    suite::main("layer2", run)
+    asker::other_role().or_else(flood::other_role).unwrap_or_else(|| suite::main("layer2", run))
 }
 
-/// Whether all cases passed.
+/// Whether all cases passed. With `--bench` no case runs: it measures how long addresses are not answered for.
 fn run(options: Options) -> Result<bool> {
+    if options.suite.is_bench() {
+        return measure(&options.suite.words());
+    }
     let mut suite = Suite::new("layer2", options.suite).as_root().threads(THREADS);
     for (name, act) in cases::all() {
         suite.add(Case::new(name.replace('_', " "), act));
     }
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     Ok(chosen.run()?.all_passed())
+}
+
+fn measure(words: &[String]) -> Result<bool> {
+    lab::fairway::existing_program()?;
+    ensure!(nix::unistd::Uid::effective().is_root(), "this needs root: network namespaces");
+    lab::check_tools()?;
+    lab::namespace::remove_leftovers()?;
+    lab::wait::end_on_signals()?;
+    failover::measure(words)
 }

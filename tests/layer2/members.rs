@@ -15,7 +15,9 @@ use lab::suite::Cell;
 use lab::wait::{PATIENCE, now, wait_until};
 
 const ADDRESS: &str = "192.0.2.100";
-const NAMES: [&str; 3] = ["node-a", "node-b", "node-c"];
+/// The number of the client: the last part of its addresses. Those of the machines are 1 to 3.
+const CLIENT: usize = 9;
+pub(crate) const NAMES: [&str; 3] = ["node-a", "node-b", "node-c"];
 const KEY: &str = "a key of members of the lab\n";
 const RESOURCES: &str = "apiVersion: metallb.io/v1beta1
 kind: IPAddressPool
@@ -33,51 +35,83 @@ spec: {type: LoadBalancer, ports: [{port: 80}]}
 ";
 
 /// A machine with its daemon.
-struct Machine {
-    fairway: Fairway,
-    place: Namespace,
+pub(crate) struct Machine {
+    pub(crate) fairway: Fairway,
+    pub(crate) place: Namespace,
     directory: PathBuf,
 }
 
 /// The machines, a client, and the switch between them.
-struct Three {
-    machines: Vec<Machine>,
-    client: Namespace,
-    switch: Namespace,
+pub(crate) struct Three {
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) client: Namespace,
+    pub(crate) switch: Namespace,
+}
+
+/// Three machines and a client, each with `eth0` on one switch; nothing runs on them.
+pub(crate) struct Wire {
+    pub(crate) machines: Vec<Namespace>,
+    pub(crate) client: Namespace,
+    /// Its ports are called as the machines.
+    pub(crate) switch: Namespace,
+}
+
+impl Wire {
+    pub(crate) fn build(cell: usize) -> Result<Self> {
+        let switch = Namespace::create(cell, "switch")?;
+        switch.ip(&["link", "add", "lan", "type", "bridge", "mcast_snooping", "0"])?;
+        switch.ip(&["link", "set", "lan", "up"])?;
+        let plug = |place: &Namespace, port: &str, number: usize| -> Result<()> {
+            place.connect("eth0", &switch, port)?;
+            switch.ip(&["link", "set", port, "master", "lan"])?;
+            place.add_address("eth0", &format!("192.0.2.{number}/24"))?;
+            place.add_address("eth0", &format!("2001:db8::{number}/64"))
+        };
+        let client = Namespace::create(cell, "client")?;
+        plug(&client, "client", CLIENT)?;
+        let mut machines = Vec::new();
+        for (number, name) in NAMES.into_iter().enumerate() {
+            let place = Namespace::create(cell, name)?;
+            plug(&place, name, number + 1)?;
+            machines.push(place);
+        }
+        Ok(Self { machines, client, switch })
+    }
 }
 
 impl Three {
     /// All have joined, and one of them answers.
     fn joined(cell: &Cell) -> Result<Self> {
-        let switch = Namespace::create(cell.number, "switch")?;
-        switch.ip(&["link", "add", "lan", "type", "bridge", "mcast_snooping", "0"])?;
-        switch.ip(&["link", "set", "lan", "up"])?;
-        let plug = |place: &Namespace, port: &str, address: &str| -> Result<()> {
-            place.connect("eth0", &switch, port)?;
-            switch.ip(&["link", "set", port, "master", "lan"])?;
-            place.add_address("eth0", address)
-        };
-        let client = Namespace::create(cell.number, "client")?;
-        plug(&client, "client", "192.0.2.9/24")?;
+        let three = Self::build(cell.number, &cell.directory, RESOURCES, "debug")?;
+        three.owner()?;
+        Ok(three)
+    }
+
+    /// All run with these resources.
+    pub(crate) fn build(
+        cell: usize,
+        directory: &Path,
+        resources: &str,
+        log_level: &'static str,
+    ) -> Result<Self> {
+        let Wire { machines: places, client, switch } = Wire::build(cell)?;
         let mut machines = Vec::new();
-        for (number, name) in NAMES.iter().enumerate() {
-            let place = Namespace::create(cell.number, name)?;
-            plug(&place, name, &format!("192.0.2.{}/24", number + 1))?;
-            let directory = cell.directory.join(name);
+        for (number, (name, place)) in NAMES.into_iter().zip(places).enumerate() {
+            let directory = directory.join(name);
             make_directory(&directory)?;
             std::fs::write(directory.join("key"), KEY)?;
             let mut fairway = Fairway::prepare_in(&directory)?;
-            fairway.apply("resources.yaml", RESOURCES)?;
+            fairway.log_level = log_level;
+            fairway.apply("resources.yaml", resources)?;
             fairway.extra_arguments = arguments(number, &directory);
             machines.push(Machine { fairway, place, directory });
         }
         let mut three = Self { machines, client, switch };
         (0..NAMES.len()).try_for_each(|number| three.start(number))?;
-        three.owner()?;
         Ok(three)
     }
 
-    fn start(&mut self, number: usize) -> Result<()> {
+    pub(crate) fn start(&mut self, number: usize) -> Result<()> {
         let machine = &mut self.machines[number];
         let config = machine.directory.join("config").display().to_string();
         machine.fairway.start_as(&machine.place, &["run", "--config", &config])
@@ -88,14 +122,22 @@ impl Three {
         self.owner_among(&[0, 1, 2])
     }
 
+    /// Fails unless each of these has so many members that are alive, just now.
+    pub(crate) fn check_members(&self, running: &[usize]) -> Result<()> {
+        for number in running {
+            let members = self.machines[*number].fairway.show(&["members"])?;
+            let alive = members["items"].as_array().context("items")?.iter();
+            let alive = alive.filter(|it| it["state"] == "alive").count();
+            ensure!(alive == running.len(), "{}: {members}", NAMES[*number]);
+        }
+        Ok(())
+    }
+
     fn owner_among(&self, running: &[usize]) -> Result<usize> {
         wait_until("all agree on the owner, and it alone answers", 2 * PATIENCE, || {
+            self.check_members(running)?;
             let mut owners = BTreeSet::new();
             for number in running {
-                let members = self.machines[*number].fairway.show(&["members"])?;
-                let alive = members["items"].as_array().context("items")?.iter();
-                let alive = alive.filter(|it| it["state"] == "alive").count();
-                ensure!(alive == running.len(), "{}: {members}", NAMES[*number]);
                 let all = self.machines[*number].fairway.show(&["l2"])?;
                 let item = &all["items"][0];
                 ensure!(item["address"] == ADDRESS, "{}: {all}", NAMES[*number]);
@@ -141,7 +183,7 @@ impl Three {
         (0..NAMES.len()).filter(|it| *it != number).collect()
     }
 
-    fn signal(&self, number: usize, signal: &str) -> Result<()> {
+    pub(crate) fn signal(&self, number: usize, signal: &str) -> Result<()> {
         let process = self.machines[number].fairway.process_id()?.to_string();
         output_of(lab::process::bounded("kill").args([signal, &process])).map(drop)
     }

@@ -1,5 +1,5 @@
-//! Where is a mistake planted, and which test fails then? In a workspace of its own that holds copies of
-//! `bgp` and what it depends on. Used by main.
+//! Where is a mistake planted, and which test fails then? In a workspace of its own that holds copies of the
+//! crates with mistakes and of what they depend on. Used by main.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,19 +13,17 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::variants::Variant;
+use crate::variants::{Subject, Variant};
 
-/// The crates that the copy needs: `bgp`, and what it depends on.
-const CRATES: &[&str] = &["crates/bgp", "crates/ground", "crates/seam"];
-/// The crate whose tests are run.
-const CRATE: &str = "crates/bgp";
-const PACKAGE: &str = "fairway-bgp";
-/// What is run against each mistake: first what is quick and notices nearly all, the stories and tables; then
-/// the simulator.
-pub(crate) const ROUNDS: [&[&str]; 2] =
-    [&["session::", "rib::", "speaker::", "wire::header::"], &["sim::"]];
-/// Schedules of the simulator: a mistake that needs more of them is a hole.
-const SEEDS: &str = "300";
+/// The crates that the copy needs: those with mistakes, and what they depend on.
+const CRATES: &[&str] = &[
+    "crates/bgp",
+    "crates/ground",
+    "crates/layer2",
+    "crates/members",
+    "crates/netlink",
+    "crates/seam",
+];
 /// A test that runs forever does not keep the others from noticing.
 const TEST_THREADS: &str = "--test-threads=2";
 /// Of one build, on a busy machine.
@@ -41,7 +39,7 @@ pub(crate) enum Verdict {
     Endless,
 }
 
-/// A workspace of its own that holds `bgp` and what it depends on.
+/// A workspace of its own that holds the crates with mistakes and what they depend on.
 pub(crate) struct Copy {
     directory: PathBuf,
 }
@@ -76,17 +74,22 @@ impl Copy {
     }
 
     /// The file of a mistake as it is, and with the mistake.
-    pub(crate) fn replaced(&self, variant: &Variant) -> Result<(String, String)> {
-        let path = self.directory.join(variant.path());
+    pub(crate) fn replaced(&self, of: &Subject, variant: &Variant) -> Result<(String, String)> {
+        let path = self.directory.join(of.path(variant));
         let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
         let wrong = variant.plant(&text)?;
         Ok((text, wrong))
     }
 
     /// Acts while the mistake is there.
-    pub(crate) fn with<T>(&self, variant: &Variant, act: impl FnOnce() -> Result<T>) -> Result<T> {
-        let (right, wrong) = self.replaced(variant)?;
-        let path = self.directory.join(variant.path());
+    pub(crate) fn with<T>(
+        &self,
+        of: &Subject,
+        variant: &Variant,
+        act: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let (right, wrong) = self.replaced(of, variant)?;
+        let path = self.directory.join(of.path(variant));
         fs::write(&path, wrong).context("writing a mistake")?;
         let outcome = act();
         fs::write(&path, right).context("taking a mistake back")?;
@@ -94,14 +97,14 @@ impl Copy {
     }
 
     /// Builds the tests; the program that they are.
-    pub(crate) fn build(&self) -> Result<PathBuf> {
+    pub(crate) fn build(&self, subject: &Subject) -> Result<PathBuf> {
         // Offline: what is needed here was fetched for the workspace that this test belongs to.
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let output = Command::new("timeout")
             .arg(BUILD_LIMIT_SECONDS)
             .arg(cargo)
             .args(["test", "--offline", "--lib", "--no-run"])
-            .args(["--package", PACKAGE, "--message-format=json-render-diagnostics"])
+            .args(["--package", subject.package, "--message-format=json-render-diagnostics"])
             // The other cores have copies of their own.
             .args(["--jobs", "1"])
             .current_dir(&self.directory)
@@ -119,14 +122,20 @@ impl Copy {
     }
 
     /// Runs the tests with one of these words in their names, until the first fails.
-    pub(crate) fn test(&self, program: &Path, words: &[&str], limit: Duration) -> Result<Verdict> {
+    pub(crate) fn test(
+        &self,
+        subject: &Subject,
+        program: &Path,
+        words: &[&str],
+        limit: Duration,
+    ) -> Result<Verdict> {
         let mut child = Command::new("timeout")
             .arg(limit.as_secs().to_string())
             .arg(program)
             .args(words)
             .arg(TEST_THREADS)
-            .current_dir(self.directory.join(CRATE))
-            .env("FAIRWAY_SEEDS", SEEDS)
+            .current_dir(self.directory.join(subject.folder))
+            .env("FAIRWAY_SEEDS", subject.seeds)
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -6,7 +6,7 @@
 
 mod mistakes;
 mod modules;
-#[path = "../mutants/variants.rs"]
+#[path = "../mutants/variants/mod.rs"]
 mod variants;
 
 use std::collections::BTreeSet;

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::variants::{VARIANTS, Variant};
+use crate::variants::{BGP, SUBJECTS, Subject, Variant};
 use crate::{assert_none, root};
 
 /// Why a mistake cannot be planted in this checkout.
-fn fault_of(variant: &Variant) -> Option<String> {
-    let path = root().join(variant.path());
+fn fault_of(subject: &Subject, variant: &Variant) -> Option<String> {
+    let path = root().join(subject.path(variant));
     match fs::read_to_string(&path) {
         Ok(text) => variant.plant(&text).err().map(|error| error.to_string()),
         Err(error) => Some(format!("{}: {}: {error}", variant.name, path.display())),
@@ -18,14 +18,33 @@ fn fault_of(variant: &Variant) -> Option<String> {
 
 #[test]
 fn a_planted_mistake_names_a_text_that_is_there() {
-    assert!(VARIANTS.len() > 70, "the mistakes moved: only {} found", VARIANTS.len());
-    assert_none(&VARIANTS.iter().filter_map(fault_of).collect::<Vec<_>>());
+    let count: usize = SUBJECTS.iter().map(|it| it.variants.len()).sum();
+    assert!(count > 90, "the mistakes moved: only {count} found");
+    let faults = |subject: &&'static Subject| {
+        let subject = *subject;
+        subject.variants.iter().filter_map(|variant| fault_of(subject, variant))
+    };
+    assert_none(&SUBJECTS.iter().flat_map(faults).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_holds_planted_mistakes_is_a_crate_with_tests_to_run() {
+    let fault_of = |subject: &&Subject| {
+        let Subject { folder, package, rounds, seeds, .. } = *subject;
+        let path = root().join(folder).join("Cargo.toml");
+        let manifest = fs::read_to_string(&path).unwrap_or_default();
+        let is_package = manifest.contains(&format!("name = \"{package}\"\n"));
+        let has_rounds = !rounds.is_empty() && seeds.parse::<u32>().is_ok();
+        (!is_package || !has_rounds).then(|| format!("{folder} is not {package}, or has no rounds"))
+    };
+    assert_none(&SUBJECTS.iter().filter_map(fault_of).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_planted_mistake_has_a_name_of_its_own() {
     let mut names = BTreeSet::new();
-    let twice = VARIANTS.iter().filter(|variant| !names.insert(variant.name));
+    let all = SUBJECTS.iter().flat_map(|it| it.variants);
+    let twice = all.filter(|variant| !names.insert(variant.name));
     assert_none(&twice.map(|variant| variant.name.to_owned()).collect::<Vec<_>>());
 }
 
@@ -33,7 +52,7 @@ fn a_planted_mistake_has_a_name_of_its_own() {
 fn the_rule_about_planted_mistakes_would_notice() {
     let variant = |file, right, wrong| Variant { name: "a mistake", file, right, wrong };
     let is_faulty = |variant: &Variant, words: &str| {
-        let fault = fault_of(variant);
+        let fault = fault_of(&BGP, variant);
         assert!(fault.as_ref().is_some_and(|it| it.contains(words)), "{fault:?}");
     };
     is_faulty(&variant("no_such_file.rs", "right", "wrong"), "No such file");

@@ -109,6 +109,8 @@ pub struct SpeakerCore {
     planner: NodePlanner,
     /// Whether there is a Node object.
     has_node: bool,
+    /// It continues from what an earlier run knew.
+    has_snapshot: bool,
     to_announce: bool,
     to_persist: bool,
     /// Changes that the plan does not include yet: a burst of them is one plan.
@@ -136,6 +138,7 @@ impl SpeakerCore {
             outcomes: Outcomes::new(),
             planner: NodePlanner::new(node, options),
             has_node: false,
+            has_snapshot: snapshot.is_some(),
             to_announce: false,
             to_persist: false,
             pending: Changes::default(),
@@ -247,6 +250,11 @@ impl SpeakerCore {
     /// The plan in force; without a Node, nothing of it is announced.
     pub fn plan(&self) -> Option<&NodePlan> {
         self.has_node.then(|| self.planner.plan())
+    }
+
+    /// Whether the plan has all that there is for this node, or was when the earlier run ended.
+    pub fn has_whole_plan(&self) -> bool {
+        self.has_node && (self.has_snapshot || self.belief.complete().is_some())
     }
 
     /// Whether every kind was listed since the start.

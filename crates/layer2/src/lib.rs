@@ -21,6 +21,6 @@ pub mod responder;
 pub mod segment;
 
 #[cfg(feature = "io")]
-pub use io::{Edge, Fence};
+pub use io::{Edge, Fence, Reach};
 pub use responder::{Conflict, Interfaces, Responder};
 pub use segment::{EXCLUDED_BY_DEFAULT, Excluded, Segment, Unsuited};

@@ -337,6 +337,8 @@ mod tests {
             assert_eq!(answer[21], HOP_LIMIT);
             assert_eq!(&answer[22..38], &address("2001:db8::10").octets(), "the source");
             assert_eq!(answer[58], flags);
+            let of_host = Advertisement::answering(&read, OURS, false).encode();
+            assert_eq!(of_host[58], flags & !ROUTER, "a host that forwards nothing");
             let expected = Claim { target: address("2001:db8::10"), mac: OURS };
             assert_eq!(
                 NeighbourMessage::parse(&answer),

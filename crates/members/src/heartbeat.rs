@@ -65,10 +65,15 @@ pub struct Heard {
     pub member: MemberId,
     /// Its process.
     pub incarnation: u64,
+    /// Its last heartbeat.
+    pub sequence: u32,
     /// Milliseconds since it was heard.
     pub age_milliseconds: u16,
     /// What it said of itself.
     pub standing: Standing,
+    /// How often it became an owner to the sender, which was one already and may have announced what the other one
+    /// owns; counts on from 0 after the highest number.
+    pub revivals: u16,
 }
 
 /// A heartbeat.
@@ -79,7 +84,11 @@ pub struct Heartbeat {
     /// The process of the sender; a later one has a higher number.
     pub incarnation: u64,
     /// Counts the heartbeats of the process.
-    pub sequence: u64,
+    pub sequence: u32,
+    /// Random: another process with the same name has another one.
+    pub instance: u64,
+    /// Milliseconds until the next heartbeat.
+    pub interval_milliseconds: u16,
     /// What the sender does.
     pub standing: Standing,
     /// The hardware addresses with which it answers.
@@ -94,6 +103,8 @@ impl Heartbeat {
         let mut bytes = vec![VERSION, self.standing.code()];
         bytes.extend(self.incarnation.to_be_bytes());
         bytes.extend(self.sequence.to_be_bytes());
+        bytes.extend(self.instance.to_be_bytes());
+        bytes.extend(self.interval_milliseconds.to_be_bytes());
         let name = self.name.as_bytes();
         let name = name.get(..name.len().min(NAME_LENGTH_BYTES_MAX)).unwrap_or_default();
         bytes.push(u8::try_from(name.len()).unwrap_or(0));
@@ -106,8 +117,10 @@ impl Heartbeat {
         for it in heard {
             bytes.extend(it.member.0.to_be_bytes());
             bytes.extend(it.incarnation.to_be_bytes());
+            bytes.extend(it.sequence.to_be_bytes());
             bytes.extend(it.age_milliseconds.to_be_bytes());
             bytes.push(it.standing.code());
+            bytes.extend(it.revivals.to_be_bytes());
         }
         bytes
     }
@@ -121,7 +134,9 @@ impl Heartbeat {
             return None;
         }
         let incarnation = u64::from_be_bytes(take(&mut rest)?);
-        let sequence = u64::from_be_bytes(take(&mut rest)?);
+        let sequence = u32::from_be_bytes(take(&mut rest)?);
+        let instance = u64::from_be_bytes(take(&mut rest)?);
+        let interval_milliseconds = u16::from_be_bytes(take(&mut rest)?);
         let [name_length] = take(&mut rest)?;
         let (name, behind) = rest.split_at_checked(name_length.into())?;
         let name = std::str::from_utf8(name).ok().filter(|it| !it.is_empty())?;
@@ -136,13 +151,30 @@ impl Heartbeat {
         for _ in 0..heard_count {
             let member = MemberId(u64::from_be_bytes(take(&mut rest)?));
             let incarnation = u64::from_be_bytes(take(&mut rest)?);
+            let sequence = u32::from_be_bytes(take(&mut rest)?);
             let age_milliseconds = u16::from_be_bytes(take(&mut rest)?);
             let [standing] = take(&mut rest)?;
             let standing = Standing::from_code(standing);
-            heard.push(Heard { member, incarnation, age_milliseconds, standing });
+            let revivals = u16::from_be_bytes(take(&mut rest)?);
+            heard.push(Heard {
+                member,
+                incarnation,
+                sequence,
+                age_milliseconds,
+                standing,
+                revivals,
+            });
         }
-        let standing = Standing::from_code(standing);
-        Some(Self { name: name.to_owned(), incarnation, sequence, standing, macs, heard })
+        Some(Self {
+            name: name.to_owned(),
+            incarnation,
+            sequence,
+            instance,
+            interval_milliseconds,
+            standing: Standing::from_code(standing),
+            macs,
+            heard,
+        })
     }
 }
 
@@ -160,13 +192,17 @@ mod tests {
         let heard = |number: usize| Heard {
             member: MemberId::of(&format!("node-{number}")),
             incarnation: 7,
+            sequence: 70,
             age_milliseconds: 100,
             standing: Standing::Active,
+            revivals: 2,
         };
         Heartbeat {
             name: "n".repeat(NAME_LENGTH_BYTES_MAX),
             incarnation: 1_795_192_683_000,
             sequence: 12,
+            instance: 5,
+            interval_milliseconds: 100,
             standing: Standing::Leaving,
             macs: vec![MacAddress([2, 0, 0, 0, 0, 1]); MACS_MAX],
             heard: (0..members).map(heard).collect(),

@@ -3,10 +3,18 @@
 //! A pure machine: heartbeats and the time in, heartbeats and answers out. All members compute the same answer
 //! from what they hear, with a delay of one interval. Driven by the edge.
 
+mod peer;
+#[cfg(test)]
+mod tests;
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fairway_ground::{Instant, MacAddress};
+
+use peer::{Judged, Peer};
+pub use view::{MemberState, MemberView};
 
 use crate::heartbeat::{HEARD_MAX, Heard, Heartbeat, MemberId, Standing};
 
@@ -18,14 +26,22 @@ const MESH_MEMBERS: u32 = 50;
 const MEMBERS_MAX: usize = 5_000;
 /// How long a machine that has just started waits for others.
 const JOIN_LIMIT: Duration = Duration::from_secs(3);
+/// How long it waits beyond that until it has told all that it hears that it hears them, where they are so many
+/// that this takes several heartbeats.
+const TELL_LIMIT: Duration = Duration::from_secs(60);
 /// How long a machine that leaves waits until all others know.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 /// From the heartbeat in which the last one knows to the end of our answers: its announcement comes first.
 const LEAVE_OVERLAP: Duration = Duration::from_millis(30);
 /// How long a member is told which process of it is known here, after a heartbeat of an earlier one.
 const CONTESTED_FOR: Duration = Duration::from_secs(1);
-/// How long a member that is gone is shown.
-const FORGET_AFTER: Duration = Duration::from_secs(3_600);
+/// So many heartbeats behind the last one, a heartbeat is not late on its way: its process has gone back in time,
+/// as a virtual machine that was reverted.
+const SEQUENCE_BACK: u32 = 50;
+/// Between announcements because of members that were apart from this one.
+const HEAL_INTERVAL: Duration = Duration::from_millis(100);
+/// What is believed of the interval of another member.
+const INTERVAL_MAX: Duration = Duration::from_secs(20);
 
 /// Between heartbeats, where so many members are: longer for many, so that the datagrams of a second are bounded.
 pub fn interval(members: usize) -> Duration {
@@ -45,65 +61,12 @@ pub struct Settings {
     pub name: String,
     /// This process: higher than that of an earlier one. Milliseconds of Unix time are.
     pub incarnation: u64,
+    /// Random: tells it from another machine of the same name.
+    pub instance: u64,
     /// How many other members there should be; `None` while that is not known.
     pub expected: Option<usize>,
-}
-
-/// What is known of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberState {
-    /// It owns what is its own.
-    Alive,
-    /// It is heard, and owns nothing yet: it joins, or does not hear us.
-    Joining,
-    /// It leaves, and others own what was its own.
-    Left,
-    /// It was not heard for too long.
-    Dead,
-}
-
-impl MemberState {
-    /// As shown.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Alive => "alive",
-            Self::Joining => "suspect",
-            Self::Left => "left",
-            Self::Dead => "dead",
-        }
-    }
-}
-
-/// A member, for `show members`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberView {
-    /// The name of its node.
-    pub name: String,
-    /// What is known of it.
-    pub state: MemberState,
-    /// Since when.
-    pub since: Instant,
-}
-
-#[derive(Debug)]
-struct Peer {
-    name: String,
-    incarnation: u64,
-    sequence: u64,
-    standing: Standing,
-    /// It has said that it hears this process of ours: what it says is no replay, and the path works both ways.
-    is_confirmed: bool,
-    /// When we heard it ourselves.
-    heard_at: Instant,
-    /// The latest that we know it was heard by us, or by one that we hear.
-    alive_at: Instant,
-    /// When a heartbeat of an earlier process of it arrived: it may be its present one, whose clock went back.
-    contested_at: Option<Instant>,
-    /// What it said of us in its last heartbeat.
-    knows_us_as: Option<Standing>,
-    macs: Vec<MacAddress>,
-    state: MemberState,
-    since: Instant,
+    /// Whether it could answer at all; see [`Membership::set_able`].
+    pub is_able: bool,
 }
 
 /// Where this machine stands.
@@ -129,18 +92,32 @@ pub struct Membership {
     name: String,
     id: MemberId,
     incarnation: u64,
-    sequence: u64,
+    sequence: u32,
+    instance: u64,
     expected: Option<usize>,
+    is_able: bool,
     macs: Vec<MacAddress>,
     phase: Phase,
+    /// The heartbeat with which this machine has begun to join.
+    joins_from: u32,
     peers: BTreeMap<MemberId, Peer>,
+    /// The last heartbeats of members that were forgotten: their repetition is no heartbeat.
+    forgotten: BTreeMap<MemberId, (u64, u32)>,
+    /// When another machine of our name was heard last.
+    namesake_at: Option<Instant>,
     /// When the next heartbeat is due, and when the last one was.
     due: Instant,
     ticked: Instant,
+    /// What the last one said of the time to the next one.
+    ticked_interval: Duration,
     /// Where the next list of members begins, when there are more than fit into a heartbeat.
     told_from: usize,
-    /// A member that was dead is back: it may have owned what we own.
+    /// A member took us for dead, or did not know us, and may have announced what we own.
     has_healed: bool,
+    /// This process was an owner.
+    has_owned: bool,
+    /// When a heal was reported last.
+    healed_at: Instant,
     /// When the phase began.
     since: Instant,
 }
@@ -148,20 +125,28 @@ pub struct Membership {
 impl Membership {
     /// A machine that has just started.
     pub fn new(now: Instant, settings: Settings) -> Self {
-        let Settings { name, incarnation, expected } = settings;
+        let Settings { name, incarnation, instance, expected, is_able } = settings;
         Self {
             id: MemberId::of(&name),
             name,
             incarnation,
             sequence: 0,
+            instance,
             expected,
+            is_able,
             macs: Vec::new(),
             phase: Phase::Joining { until: now + JOIN_LIMIT },
+            joins_from: 0,
             peers: BTreeMap::new(),
+            forgotten: BTreeMap::new(),
+            namesake_at: None,
             due: now,
             ticked: now,
+            ticked_interval: INTERVAL,
             told_from: 0,
             has_healed: false,
+            has_owned: false,
+            healed_at: Instant::ZERO,
             since: now,
         }
     }
@@ -181,43 +166,52 @@ impl Membership {
     pub fn receive(&mut self, now: Instant, heartbeat: &Heartbeat) -> bool {
         self.notice_stall(now);
         let id = MemberId::of(&heartbeat.name);
-        if id == self.id || (!self.peers.contains_key(&id) && self.peers.len() >= MEMBERS_MAX) {
+        if id == self.id {
+            if heartbeat.instance != self.instance {
+                self.namesake_at = Some(now);
+            }
             return false;
         }
-        let peer = self.peers.entry(id).or_insert_with(|| Peer {
-            name: heartbeat.name.clone(),
-            incarnation: 0,
-            sequence: 0,
-            standing: Standing::Joining,
-            is_confirmed: false,
-            heard_at: Instant::ZERO,
-            alive_at: Instant::ZERO,
-            contested_at: None,
-            knows_us_as: None,
-            macs: Vec::new(),
-            state: MemberState::Dead,
-            since: now,
+        if !self.peers.contains_key(&id) && self.peers.len() >= MEMBERS_MAX {
+            return false;
+        }
+        let peer = self.peers.entry(id).or_insert_with(|| {
+            let last = self.forgotten.remove(&id).unwrap_or_default();
+            Peer::new(now, &heartbeat.name, last, self.has_owned)
         });
         let order = (heartbeat.incarnation, heartbeat.sequence);
         if order <= (peer.incarnation, peer.sequence) {
-            if heartbeat.incarnation < peer.incarnation {
+            let is_back = heartbeat.sequence.saturating_add(SEQUENCE_BACK) < peer.sequence;
+            if heartbeat.incarnation < peer.incarnation || is_back {
                 peer.contested_at = Some(now);
             }
             return false;
         }
         if heartbeat.incarnation != peer.incarnation {
-            (peer.is_confirmed, peer.knows_us_as) = (false, None);
+            peer.begun_at = now;
+            (peer.is_confirmed, peer.is_told) = (false, false);
+            (peer.knows_us_as, peer.revivals_of_us, peer.is_unknown) = (None, 0, true);
         }
         (peer.incarnation, peer.sequence) = order;
+        let interval = Duration::from_millis(heartbeat.interval_milliseconds.into());
+        peer.interval = interval.clamp(INTERVAL, INTERVAL_MAX);
         let of_us = heartbeat.heard.iter().find(|it| it.member == self.id);
-        if let Some(heard) = of_us.filter(|it| it.incarnation > self.incarnation) {
-            // Our clock was ahead before this process began: the others ignore what comes from the past.
+        let ours = (self.incarnation, self.sequence);
+        if let Some(heard) = of_us.filter(|it| (it.incarnation, it.sequence) > ours) {
+            // Our clock was ahead before this process began, or this process has gone back in time: the others
+            // ignore what comes from the past.
             self.incarnation = heard.incarnation.saturating_add(1);
+            (self.sequence, self.joins_from) = (0, 0);
             self.due = now;
         }
         let of_us = of_us.filter(|it| it.incarnation == self.incarnation);
         peer.is_confirmed |= of_us.is_some();
+        if let Some(of_us) = of_us {
+            self.has_healed |= peer.revivals_of_us != of_us.revivals;
+            peer.revivals_of_us = of_us.revivals;
+        }
         // A member of many tells of us only now and then.
+        let of_us = of_us.filter(|it| it.sequence >= self.joins_from);
         peer.knows_us_as = of_us.map(|it| it.standing).or(peer.knows_us_as);
         peer.standing = heartbeat.standing;
         peer.macs.clone_from(&heartbeat.macs);
@@ -249,12 +243,23 @@ impl Membership {
             return None;
         }
         self.ticked = now;
-        self.due = now + self.interval();
-        self.sequence = self.sequence.saturating_add(1);
+        self.ticked_interval = self.interval();
+        self.due = now + self.ticked_interval;
+        match self.sequence.checked_add(1) {
+            Some(next) => self.sequence = next,
+            // After thirteen years.
+            None => {
+                self.incarnation = self.incarnation.saturating_add(1);
+                (self.sequence, self.joins_from) = (1, 0);
+            }
+        }
         Some(Heartbeat {
             name: self.name.clone(),
             incarnation: self.incarnation,
             sequence: self.sequence,
+            instance: self.instance,
+            interval_milliseconds: u16::try_from(self.ticked_interval.as_millis())
+                .unwrap_or(u16::MAX),
             standing: self.standing(),
             macs: self.macs.clone(),
             heard: self.heard(now),
@@ -263,22 +268,29 @@ impl Membership {
 
     /// When [`Self::tick`] is to be called.
     pub fn next_deadline(&self) -> Instant {
-        let dead_after = dead_after(self.interval());
         let is_present = |it: &&Peer| matches!(it.state, MemberState::Alive | MemberState::Joining);
         let deaths = self.peers.values().filter(is_present);
-        let deaths = deaths.map(|it| it.alive_at + dead_after);
+        let deaths = deaths.map(|it| it.alive_at + dead_after(it.interval));
         let phase = match self.phase {
-            Phase::Joining { until } => Some(until),
+            // What it waits for beyond that comes with a heartbeat.
+            Phase::Joining { until } => Some(until).filter(|it| self.is_able && *it > self.ticked),
             Phase::Leaving { until, all_know_at } => {
                 Some(all_know_at.map_or(until, |at| at + LEAVE_OVERLAP))
             }
             Phase::Active | Phase::Left => None,
         };
-        deaths.chain(phase).chain([self.due]).min().unwrap_or(self.due)
+        let healed = self.has_healed.then(|| self.healed_at + HEAL_INTERVAL);
+        deaths.chain(phase).chain(healed).chain([self.due]).min().unwrap_or(self.due)
     }
 
+    /// Between our heartbeats, by the number of those that are heard or should be.
     fn interval(&self) -> Duration {
-        let present = self.peers.values().filter(|it| it.state != MemberState::Dead).count();
+        let is_heard = |it: &&Peer| match it.state {
+            MemberState::Alive | MemberState::Joining => true,
+            MemberState::Left => it.is_heard(self.ticked),
+            MemberState::Dead => false,
+        };
+        let present = self.peers.values().filter(is_heard).count();
         interval(present.max(self.expected.unwrap_or(0)).saturating_add(1))
     }
 
@@ -290,46 +302,52 @@ impl Membership {
         }
     }
 
-    /// Those that we have heard ourselves, and those that should know what we know of them; of many a part, and the
-    /// next part the next time.
+    /// Those that we have heard ourselves, and those that should know what we know of them. Of many a part, first
+    /// those that were not told yet, and the next part the next time.
     fn heard(&mut self, now: Instant) -> Vec<Heard> {
-        let all: Vec<Heard> = self
-            .peers
-            .iter()
-            .filter(|(_, it)| {
-                let is_contested = it.contested_at.is_some_and(|at| now.since(at) < CONTESTED_FOR);
-                is_contested || (it.state != MemberState::Dead && it.heard_at > Instant::ZERO)
-            })
-            .map(|(member, it)| Heard {
-                member: *member,
+        let is_to_be_told = |it: &Peer| {
+            let is_contested = it.contested_at.is_some_and(|at| now.since(at) < CONTESTED_FOR);
+            is_contested || (it.state != MemberState::Dead && it.heard_at > Instant::ZERO)
+        };
+        let told = self.peers.iter().filter(|(_, it)| is_to_be_told(it));
+        let mut all: Vec<MemberId> = told.map(|(member, _)| *member).collect();
+        if all.len() > HEARD_MAX {
+            let from = self.told_from.checked_rem(all.len()).unwrap_or(0);
+            self.told_from = from.saturating_add(HEARD_MAX);
+            all.rotate_left(from);
+            all.sort_by_key(|it| self.peers.get(it).is_some_and(|it| it.is_told));
+            all.truncate(HEARD_MAX);
+        }
+        let mut heard = Vec::new();
+        for member in all {
+            let Some(it) = self.peers.get_mut(&member) else { continue };
+            it.is_told = true;
+            heard.push(Heard {
+                member,
                 incarnation: it.incarnation,
+                sequence: it.sequence,
                 age_milliseconds: u16::try_from(now.since(it.heard_at).as_millis())
                     .unwrap_or(u16::MAX),
                 standing: it.standing,
-            })
-            .collect();
-        if all.len() <= HEARD_MAX {
-            return all;
+                revivals: it.revivals,
+            });
         }
-        let from = self.told_from.checked_rem(all.len()).unwrap_or(0);
-        self.told_from = from.saturating_add(HEARD_MAX);
-        all.iter().cycle().skip(from).take(HEARD_MAX).copied().collect()
+        heard
     }
 
     /// A process that did not run for as long as makes a member dead may have been replaced: it owns nothing
-    /// until it has heard the others again, and takes nobody for dead meanwhile.
+    /// until it has heard the others again.
     fn notice_stall(&mut self, now: Instant) {
         let stall = now.since(self.ticked);
-        if stall < dead_after(self.interval()) {
+        if stall < dead_after(self.ticked_interval) {
             return;
         }
         self.ticked = now;
         self.due = now;
-        for peer in self.peers.values_mut().filter(|it| it.state != MemberState::Dead) {
-            peer.alive_at = peer.alive_at.max(now);
-            // It has to say again what it knows of us.
-            peer.knows_us_as = None;
-        }
+        // What waits in the socket was said before.
+        self.joins_from = self.sequence.saturating_add(1);
+        // They have to say again what they know of us.
+        self.peers.values_mut().for_each(|it| it.knows_us_as = None);
         if self.phase == Phase::Active {
             let until = now + dead_after(self.interval());
             self.enter(now, Phase::Joining { until });
@@ -338,27 +356,17 @@ impl Membership {
 
     /// Who is what now.
     fn judge(&mut self, now: Instant) {
-        let dead_after = dead_after(self.interval());
+        let owns = matches!(self.phase, Phase::Active | Phase::Leaving { .. });
         for peer in self.peers.values_mut() {
-            let is_silent = now.since(peer.alive_at) >= dead_after;
-            let state = match (is_silent, peer.standing) {
-                (true, Standing::Leaving) => MemberState::Left,
-                (true, _) if peer.state == MemberState::Left => MemberState::Left,
-                (true, _) => MemberState::Dead,
-                (false, Standing::Leaving) => MemberState::Left,
-                (false, Standing::Active) if peer.is_confirmed => MemberState::Alive,
-                (false, _) => MemberState::Joining,
-            };
-            if state != peer.state {
-                self.has_healed |= peer.state == MemberState::Dead && state == MemberState::Alive;
-                (peer.state, peer.since) = (state, now);
+            let Judged { has_healed, was_replaced } = peer.judge(now, owns);
+            self.has_healed |= has_healed;
+            if was_replaced {
+                // It announces its addresses once it knows that they are no longer ours.
+                self.due = now;
             }
         }
-        self.peers.retain(|_, it| {
-            let is_gone = matches!(it.state, MemberState::Dead | MemberState::Left);
-            !is_gone || now.since(it.since.max(it.heard_at)) < FORGET_AFTER
-        });
-        let present = || self.peers.values().filter(|it| now.since(it.heard_at) < dead_after);
+        self.forget(now);
+        let present = || self.peers.values().filter(|it| it.is_heard(now));
         let all_know = |as_what: &[Standing]| {
             let known = |it: &Peer| it.knows_us_as.is_some_and(|it| as_what.contains(&it));
             present().all(known)
@@ -368,7 +376,9 @@ impl Membership {
             Phase::Joining { until } => {
                 let anything = [Standing::Joining, Standing::Active, Standing::Leaving];
                 let is_whole = self.expected.is_some_and(|it| count >= it) && all_know(&anything);
-                if is_whole || now >= until { Phase::Active } else { self.phase }
+                let has_told = now >= until + TELL_LIMIT || present().all(|it| it.is_told);
+                let is_over = has_told && (is_whole || now >= until);
+                if is_over && self.is_able { Phase::Active } else { self.phase }
             }
             Phase::Leaving { until, all_know_at } => {
                 let all_know_at = all_know_at.or(all_know(&[Standing::Leaving]).then_some(now));
@@ -384,11 +394,38 @@ impl Membership {
         self.enter(now, next);
     }
 
+    fn forget(&mut self, now: Instant) {
+        let gone: Vec<MemberId> =
+            self.peers.iter().filter(|(_, it)| it.is_gone(now)).map(|(id, _)| *id).collect();
+        for id in gone {
+            let Some(peer) = self.peers.remove(&id) else { continue };
+            if self.forgotten.len() >= MEMBERS_MAX {
+                self.forgotten.pop_first();
+            }
+            self.forgotten.insert(id, (peer.incarnation, peer.sequence));
+        }
+    }
+
     fn enter(&mut self, now: Instant, phase: Phase) {
         if std::mem::discriminant(&self.phase) != std::mem::discriminant(&phase) {
             self.since = now;
         }
         self.phase = phase;
+        self.has_owned |= phase == Phase::Active;
+    }
+
+    /// Whether this machine could answer for an address at all: it has an interface to answer on, and knows what it
+    /// would answer for. While it could not, it joins and the others own what would be its own.
+    pub fn set_able(&mut self, now: Instant, is_able: bool) {
+        if self.is_able == is_able {
+            return;
+        }
+        self.is_able = is_able;
+        if !is_able && self.phase == Phase::Active {
+            self.enter(now, Phase::Joining { until: now });
+        }
+        self.due = now;
+        self.judge(now);
     }
 
     /// This machine is about to end, or is drained. It owns what is its own until the others know.
@@ -410,7 +447,8 @@ impl Membership {
     /// This machine is in service again after [`Self::leave`].
     pub fn come_back(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Leaving { .. } | Phase::Left) {
-            self.enter(now, Phase::Active);
+            let until = Phase::Joining { until: now };
+            self.enter(now, if self.is_able { Phase::Active } else { until });
             self.due = now;
         }
     }
@@ -427,40 +465,22 @@ impl Membership {
         Some(alive.map(|it| it.name.as_str()).chain(owns).collect())
     }
 
-    /// Until when this machine may answer if it does not run again before: others take it for dead then.
+    /// Until when this machine may answer if it does not run again before: others take it for dead then. In the past
+    /// while it owns nothing because it does not know.
     pub fn answers_until(&self) -> Instant {
-        self.ticked + dead_after(self.interval())
+        match self.phase {
+            Phase::Joining { .. } => Instant::ZERO,
+            _ => self.ticked + dead_after(self.ticked_interval),
+        }
     }
 
-    /// Whether a member that was dead is alive since the last call: it may have announced what we own.
-    pub fn take_healed(&mut self) -> bool {
-        std::mem::take(&mut self.has_healed)
-    }
-
-    /// The hardware addresses of the other members.
-    pub fn macs(&self) -> BTreeSet<MacAddress> {
-        self.peers.values().flat_map(|it| &it.macs).copied().collect()
-    }
-
-    /// This machine, as it sees itself.
-    pub fn own_view(&self) -> MemberView {
-        let state = match self.phase {
-            Phase::Joining { .. } => MemberState::Joining,
-            Phase::Active => MemberState::Alive,
-            Phase::Leaving { .. } | Phase::Left => MemberState::Left,
-        };
-        MemberView { name: self.name.clone(), state, since: self.since }
-    }
-
-    /// All other members, by name.
-    pub fn view(&self) -> Vec<MemberView> {
-        let view =
-            |it: &Peer| MemberView { name: it.name.clone(), state: it.state, since: it.since };
-        let mut all: Vec<MemberView> = self.peers.values().map(view).collect();
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        all
+    /// Whether a member has come to know this machine as an owner since the last call: it may have announced what
+    /// this machine owns. Once for all members that do so within [`HEAL_INTERVAL`].
+    pub fn take_healed(&mut self, now: Instant) -> bool {
+        if !self.has_healed || now < self.healed_at + HEAL_INTERVAL {
+            return false;
+        }
+        (self.has_healed, self.healed_at) = (false, now);
+        true
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,7 @@
 //! a datagram is sealed with stands in front of it. Knows nothing of what is inside.
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 
 /// The first octets of each datagram.
@@ -89,18 +90,19 @@ fn cipher(key: &[u8; 32]) -> Option<LessSafeKey> {
 }
 
 /// Seals the heartbeats of a process.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Sealer {
     keys: Keys,
-    /// Differs from process to process, so that no two nonces are the same.
-    salt: u64,
-    count: u32,
+    /// Of nonces: a process that is copied with its memory, as with a virtual machine, must not use one twice. Of
+    /// the datagrams that a key seals in a year two have the same with a probability of 2^-25, where two hundred
+    /// members send.
+    random: SystemRandom,
 }
 
 impl Sealer {
-    /// Seals with the first of the keys. `salt` is random, and of this process alone.
-    pub fn new(keys: Keys, salt: u64) -> Self {
-        Self { keys, salt, count: 0 }
+    /// Seals with the first of the keys.
+    pub fn new(keys: Keys) -> Self {
+        Self { keys, random: SystemRandom::new() }
     }
 
     /// Seals with the first of these keys from now on.
@@ -108,16 +110,13 @@ impl Sealer {
         self.keys = keys;
     }
 
-    /// The datagram with this content.
-    pub fn seal(&mut self, content: &[u8]) -> Option<Vec<u8>> {
+    /// The datagram with this content; `None` where the kernel has no random number.
+    pub fn seal(&self, content: &[u8]) -> Option<Vec<u8>> {
         let (id, key) = self.keys.0.first()?;
-        self.count = self.count.wrapping_add(1);
-        if self.count == 0 {
-            self.salt = self.salt.wrapping_add(1);
-        }
-        let mut datagram =
-            [&MAGIC[..], id, &self.salt.to_be_bytes(), &self.count.to_be_bytes()].concat();
-        let nonce = Nonce::try_assume_unique_for_key(datagram.get(8..)?).ok()?;
+        let mut nonce = [0; NONCE_LEN];
+        self.random.fill(&mut nonce).ok()?;
+        let mut datagram = [&MAGIC[..], id, &nonce].concat();
+        let nonce = Nonce::assume_unique_for_key(nonce);
         let mut sealed = content.to_vec();
         let header = Aad::from(datagram.clone());
         cipher(key)?.seal_in_place_append_tag(nonce, header, &mut sealed).ok()?;
@@ -139,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_sealed_opens_with_the_same_key_alone() {
-        let datagram = Sealer::new(keys(ONE), 7).seal(b"content").unwrap();
+        let datagram = Sealer::new(keys(ONE)).seal(b"content").unwrap();
         assert_eq!(keys(ONE).open(&datagram), Some(b"content".to_vec()));
         assert_eq!(keys(TWO).open(&datagram), None);
         for place in 0..datagram.len() {
@@ -161,7 +160,7 @@ mod tests {
         ];
         for (before, after) in steps {
             for (from, to) in [(&before, &after), (&after, &before)] {
-                let datagram = Sealer::new(keys(from), 7).seal(b"content").unwrap();
+                let datagram = Sealer::new(keys(from)).seal(b"content").unwrap();
                 assert!(keys(to).open(&datagram).is_some(), "{from:?} to {to:?}");
             }
         }
@@ -177,9 +176,9 @@ mod tests {
 
     #[test]
     fn no_two_datagrams_have_the_same_nonce() {
-        let mut sealer = Sealer { keys: keys(ONE), salt: 7, count: u32::MAX - 1 };
-        let nonces: std::collections::BTreeSet<Vec<u8>> =
-            (0..4).map(|_| sealer.seal(b"").unwrap()[8..20].to_vec()).collect();
-        assert_eq!(nonces.len(), 4);
+        let sealer = Sealer::new(keys(ONE));
+        let nonce = |_| sealer.seal(b"").unwrap()[8..20].to_vec();
+        let nonces: std::collections::BTreeSet<Vec<u8>> = (0..100).map(nonce).collect();
+        assert_eq!(nonces.len(), 100);
     }
 }

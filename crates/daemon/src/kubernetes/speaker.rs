@@ -369,6 +369,10 @@ impl Source for Cluster {
         self.core.set_members(Some(owners));
     }
 
+    fn has_plan(&self, _: &Announcing) -> bool {
+        self.core.has_whole_plan()
+    }
+
     fn member_addresses(&self) -> Option<&BTreeSet<IpAddr>> {
         Some(&self.member_addresses)
     }

@@ -2,14 +2,14 @@
 //! own: a disk or a name server that hangs must not delay a heartbeat.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fairway_members::Keys;
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 use tracing::warn;
 
 use super::MemberTarget;
@@ -57,19 +57,30 @@ impl Look {
 }
 
 async fn run(key_file: PathBuf, named: Vec<MemberTarget>, tell: mpsc::Sender<Found>) {
+    let mut known: BTreeMap<MemberTarget, Vec<SocketAddr>> = BTreeMap::new();
+    // An address needs no name server.
+    for target in &named {
+        if let Ok(address) = target.host.parse::<IpAddr>() {
+            known.insert(target.clone(), vec![SocketAddr::new(address, target.port)]);
+        }
+    }
+    let names: Vec<MemberTarget> = named.into_iter().filter(|it| !known.contains_key(it)).collect();
+    if tell.send(addresses(&known)).await.is_err() {
+        return;
+    }
+    tokio::join!(read_keys(&key_file, &tell), look_up_again(names, known, &tell));
+}
+
+fn addresses(known: &BTreeMap<MemberTarget, Vec<SocketAddr>>) -> Found {
+    Found::Addresses(known.values().flatten().copied().collect())
+}
+
+async fn read_keys(key_file: &Path, tell: &mpsc::Sender<Found>) {
     let mut interval = tokio::time::interval(INTERVAL);
     let mut said = String::new();
-    let mut known = BTreeMap::new();
     loop {
         interval.tick().await;
-        if !named.is_empty() {
-            look_up(&named, &mut known).await;
-            let addresses = known.values().flatten().copied().collect();
-            if tell.send(Found::Addresses(addresses)).await.is_err() {
-                return;
-            }
-        }
-        let text = tokio::fs::read_to_string(&key_file).await;
+        let text = tokio::fs::read_to_string(key_file).await;
         let keys = text.map_err(|error| error.to_string());
         match keys.and_then(|text| Keys::parse(&text).map_err(|error| error.to_string())) {
             Ok(keys) => {
@@ -88,17 +99,57 @@ async fn run(key_file: PathBuf, named: Vec<MemberTarget>, tell: mpsc::Sender<Fou
     }
 }
 
-/// Looks all of them up; one that is not found now keeps the addresses that it had.
-async fn look_up<'a>(named: &'a [MemberTarget], known: &mut BTreeMap<&'a str, Vec<SocketAddr>>) {
-    for MemberTarget { host, port } in named {
-        let found = tokio::time::timeout(LOOKUP_LIMIT, lookup_host((host.as_str(), *port))).await;
-        match found {
-            // A host with several addresses is reached at each; it is one member.
-            Ok(Ok(found)) => {
-                known.insert(host, found.collect());
-            }
-            Ok(Err(error)) => warn!(member = host, %error, "cannot find the address of a member"),
-            Err(_) => warn!(member = host, "the name server does not answer"),
+/// Looks all names up at once, and tells of each as soon as it is found; one that is not found now keeps the
+/// addresses that it had.
+async fn look_up_again(
+    names: Vec<MemberTarget>,
+    mut known: BTreeMap<MemberTarget, Vec<SocketAddr>>,
+    tell: &mpsc::Sender<Found>,
+) {
+    if names.is_empty() {
+        return;
+    }
+    let mut interval = tokio::time::interval(INTERVAL);
+    let mut said: BTreeMap<MemberTarget, String> = BTreeMap::new();
+    loop {
+        interval.tick().await;
+        let mut lookups = JoinSet::new();
+        for target in names.iter().cloned() {
+            lookups.spawn(async move {
+                let found = look_up(&target).await;
+                (target, found)
+            });
         }
+        while let Some(outcome) = lookups.join_next().await {
+            match outcome {
+                Ok((target, Ok(found))) => {
+                    said.remove(&target);
+                    if known.insert(target, found.clone()).as_ref() != Some(&found)
+                        && tell.send(addresses(&known)).await.is_err()
+                    {
+                        return;
+                    }
+                }
+                Ok((target, Err(error))) => {
+                    if said.get(&target) != Some(&error) {
+                        let member = &target.host;
+                        warn!(member, error, "cannot find the address of a member; trying again");
+                        said.insert(target, error);
+                    }
+                }
+                // A lookup that panicked is made again the next time.
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// A host with several addresses is reached at each; it is one member.
+async fn look_up(target: &MemberTarget) -> Result<Vec<SocketAddr>, String> {
+    let found = lookup_host((target.host.as_str(), target.port));
+    match tokio::time::timeout(LOOKUP_LIMIT, found).await {
+        Ok(Ok(found)) => Ok(found.collect::<BTreeSet<_>>().into_iter().collect()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the name server does not answer".to_owned()),
     }
 }

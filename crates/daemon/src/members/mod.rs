@@ -16,10 +16,11 @@ use fairway_ground::{Instant, MacAddress};
 use fairway_layer2::Fence;
 use fairway_members::{Heartbeat, Keys, MemberView, Membership, Sealer, Settings};
 use fairway_seam::MemberStatus;
+use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use look::{Found, Look};
 pub(crate) use options::{KeyFileError, MemberOptions, MemberTarget};
@@ -32,8 +33,12 @@ const BURST_MAX: usize = 64;
 const OPEN_INTERVAL: Duration = Duration::from_secs(2);
 /// Between clean-ups of what is kept of members that are gone.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
-/// Orders that wait for the task.
-const ORDERS_MAX: usize = 16;
+/// Readers that wait for a view.
+const QUESTIONS_MAX: usize = 16;
+/// Between looks for what an operator has to mend.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Datagrams that may wait: some thousands, so that strangers who flood the port do not displace heartbeats soon.
+const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
 /// What the members are at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,19 +54,25 @@ pub(crate) struct MembersState {
     has_left: bool,
 }
 
-enum Order {
-    Leave,
-    ComeBack,
-    Targets(BTreeSet<SocketAddr>),
-    Macs(Vec<MacAddress>),
-    View(oneshot::Sender<Vec<MemberStatus>>),
+/// What the task is told of this machine and of the others.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct NodeFacts {
+    /// The others, where they are not named by options.
+    targets: Option<BTreeSet<SocketAddr>>,
+    /// The hardware addresses with which this machine answers.
+    macs: BTreeSet<MacAddress>,
+    /// It could answer for an address.
+    can_answer: bool,
+    /// Others are to take over what it owns.
+    is_leaving: bool,
 }
 
 /// The members, and this machine among them. Ends with its last owner.
 #[derive(Debug)]
 pub(crate) struct Members {
     state: watch::Receiver<MembersState>,
-    orders: mpsc::Sender<Order>,
+    told: watch::Sender<NodeFacts>,
+    questions: mpsc::Sender<oneshot::Sender<Vec<MemberStatus>>>,
     task: AbortHandle,
 }
 
@@ -73,7 +84,7 @@ impl Drop for Members {
 
 impl Members {
     /// Joins the members that `options` name, as `node`. `incarnation` is higher than that of an earlier process
-    /// (milliseconds of Unix time), `salt` differs from those of all others. `fence` is closed whenever the others
+    /// (milliseconds of Unix time), `instance` differs from those of all others. `fence` is closed whenever the others
     /// may take this machine for dead.
     ///
     /// # Errors
@@ -82,20 +93,22 @@ impl Members {
         node: &str,
         options: MemberOptions,
         incarnation: u64,
-        salt: u64,
+        instance: u64,
         fence: Fence,
     ) -> Result<Self, KeyFileError> {
         let keys = options.keys()?;
         let (publish, state) = watch::channel(MembersState::default());
-        let (orders, ordered) = mpsc::channel(ORDERS_MAX);
+        let (told, tells) = watch::channel(NodeFacts::default());
+        let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
         // The nodes of a cluster are not known yet.
         let expected = Some(options.targets.len()).filter(|count| *count > 0);
-        let settings = Settings { name: node.to_owned(), incarnation, expected };
+        let name = node.to_owned();
+        let settings = Settings { name, incarnation, instance, expected, is_able: false };
         let start = tokio::time::Instant::now();
         let task = Task {
             start,
             membership: Membership::new(Instant::ZERO, settings),
-            sealer: Sealer::new(keys.clone(), salt),
+            sealer: Sealer::new(keys.clone()),
             keys,
             key_file: options.key_file,
             listen: options.listen,
@@ -107,9 +120,12 @@ impl Members {
             publish,
             heals: 0,
             sources: BTreeMap::new(),
+            obeyed: NodeFacts::default(),
+            deaf: BTreeSet::new(),
+            has_namesake: false,
         };
-        let task = tokio::spawn(task.run(ordered)).abort_handle();
-        Ok(Self { state, orders, task })
+        let task = tokio::spawn(task.run(tells, asked)).abort_handle();
+        Ok(Self { state, told, questions, task })
     }
 
     /// The state, and its changes.
@@ -119,22 +135,30 @@ impl Members {
 
     /// The addresses of the others, where they are not named by options.
     pub(crate) fn reach(&self, targets: BTreeSet<SocketAddr>) {
-        self.order(Order::Targets(targets));
+        self.tell(|told| told.targets = Some(targets));
     }
 
-    /// The hardware addresses with which this machine answers.
-    pub(crate) fn answer_with(&self, macs: Vec<MacAddress>) {
-        self.order(Order::Macs(macs));
+    /// The hardware addresses with which this machine answers, and whether it could answer for an address.
+    pub(crate) fn answer_with(&self, macs: BTreeSet<MacAddress>, can_answer: bool) {
+        self.tell(|told| (told.macs, told.can_answer) = (macs, can_answer));
     }
 
     /// Others are to take over what this machine owns; it answers until they do.
     pub(crate) fn leave(&self) {
-        self.order(Order::Leave);
+        self.tell(|told| told.is_leaving = true);
     }
 
     /// This machine is in service again.
     pub(crate) fn come_back(&self) {
-        self.order(Order::ComeBack);
+        self.tell(|told| told.is_leaving = false);
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut NodeFacts)) {
+        self.told.send_if_modified(|told| {
+            let before = told.clone();
+            change(told);
+            *told != before
+        });
     }
 
     /// Waits until others own what was our own.
@@ -147,15 +171,10 @@ impl Members {
     /// This machine, and the others by name.
     pub(crate) async fn view(&self) -> Vec<MemberStatus> {
         let (answer, view) = oneshot::channel();
-        if self.orders.send(Order::View(answer)).await.is_err() {
+        if self.questions.send(answer).await.is_err() {
             return Vec::new();
         }
         view.await.unwrap_or_default()
-    }
-
-    fn order(&self, order: Order) {
-        // The task takes them at once; more than fit are of a loop that is out of control.
-        drop(self.orders.try_send(order));
     }
 }
 
@@ -176,14 +195,23 @@ struct Task {
     heals: u64,
     /// Where heartbeats of the members came from, by name: as many as there are members.
     sources: BTreeMap<String, SocketAddr>,
+    obeyed: NodeFacts,
+    /// Members of which the log says that they do not hear this machine.
+    deaf: BTreeSet<String>,
+    has_namesake: bool,
 }
 
 impl Task {
-    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+    async fn run(
+        mut self,
+        mut tells: watch::Receiver<NodeFacts>,
+        mut questions: mpsc::Receiver<oneshot::Sender<Vec<MemberStatus>>>,
+    ) {
         let mut buffer = vec![0; DATAGRAM_LENGTH_BYTES_MAX];
         let mut forget = tokio::time::interval(FORGET_INTERVAL);
         let mut look = Look::start(self.key_file.clone(), self.named.clone());
         let mut open = tokio::time::interval(OPEN_INTERVAL);
+        let mut check = tokio::time::interval(CHECK_INTERVAL);
         loop {
             if let Some(heartbeat) = self.membership.tick(self.now()) {
                 self.send(&heartbeat);
@@ -194,10 +222,16 @@ impl Task {
             tokio::select! {
                 () = readable(self.socket.as_ref()) => self.receive(&mut buffer),
                 () = tokio::time::sleep_until(deadline) => {}
-                order = orders.recv() => match order {
-                    Some(order) => self.obey(order),
-                    None => return,
-                },
+                changed = tells.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let told = tells.borrow_and_update().clone();
+                    self.obey(told);
+                }
+                // The reader may be gone.
+                Some(answer) = questions.recv() => drop(answer.send(self.view())),
+                _ = check.tick() => self.check(),
                 _ = open.tick(), if self.socket.is_none() => self.open(),
                 found = look.found() => match found {
                     Found::Keys(keys) => self.replace_keys(keys),
@@ -215,19 +249,53 @@ impl Task {
         Instant::ZERO + self.start.elapsed()
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, told: NodeFacts) {
         let now = self.now();
-        match order {
-            Order::Leave => self.membership.leave(now),
-            Order::ComeBack => self.membership.come_back(now),
-            Order::Targets(addresses) => {
-                self.membership.expect(addresses.len());
-                self.addresses = addresses;
-            }
-            Order::Macs(macs) => self.membership.set_macs(macs),
-            // The reader may be gone.
-            Order::View(answer) => drop(answer.send(self.view())),
+        self.membership.set_macs(told.macs.iter().copied().collect());
+        if let Some(targets) =
+            told.targets.as_ref().filter(|it| Some(*it) != self.obeyed.targets.as_ref())
+        {
+            self.membership.expect(targets.len());
+            self.addresses.clone_from(targets);
         }
+        self.membership.set_able(now, told.can_answer);
+        match (self.obeyed.is_leaving, told.is_leaving) {
+            (false, true) => self.membership.leave(now),
+            (true, false) => self.membership.come_back(now),
+            _ => {}
+        }
+        self.obeyed = told;
+    }
+
+    /// Logs what an operator has to mend: two machines with one name, and a path that works one way.
+    fn check(&mut self) {
+        let now = self.now();
+        let has_namesake = self.membership.has_namesake(now);
+        if has_namesake && !self.has_namesake {
+            let name = self.membership.own_view().name;
+            error!(
+                name,
+                option = "--node",
+                "another machine has the same name: both answer for the same addresses; give each its own name"
+            );
+        }
+        self.has_namesake = has_namesake;
+        let deaf: BTreeSet<String> =
+            self.membership.deaf(now).into_iter().map(str::to_owned).collect();
+        for member in deaf.difference(&self.deaf) {
+            let address = self.sources.get(member);
+            warn!(
+                member,
+                ?address,
+                listen = %self.listen,
+                "a member does not hear the heartbeats of this machine: both may answer for the same addresses; \
+                 check its firewall and its list of members"
+            );
+        }
+        for member in self.deaf.difference(&deaf) {
+            info!(member, "the member hears this machine, or is gone");
+        }
+        self.deaf = deaf;
     }
 
     fn open(&mut self) {
@@ -240,6 +308,8 @@ impl Task {
         });
         let opened = opened.and_then(|socket| {
             socket.set_nonblocking(true)?;
+            // The kernel gives what `net.core.rmem_max` allows.
+            setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
             UdpSocket::from_std(socket)
         });
         match opened {
@@ -284,7 +354,10 @@ impl Task {
     fn send(&mut self, heartbeat: &Heartbeat) {
         let Some(datagram) = self.sealer.seal(&heartbeat.encode()) else { return };
         let Some(socket) = &self.socket else { return };
-        for address in &self.addresses {
+        // A member has another address than the one that was looked up for it, while names are slow or out of date.
+        let heard = self.membership.present().filter_map(|name| self.sources.get(name));
+        let all: BTreeSet<&SocketAddr> = self.addresses.iter().chain(heard).collect();
+        for address in all {
             // A full buffer loses it, and the next one follows.
             drop(socket.try_send_to(&datagram, *address));
         }
@@ -313,7 +386,7 @@ impl Task {
 
     /// Publishes what changed, and moves the fence.
     fn tell(&mut self) {
-        if self.membership.take_healed() {
+        if self.membership.take_healed(self.now()) {
             self.heals = self.heals.wrapping_add(1);
         }
         let until = self.membership.answers_until();

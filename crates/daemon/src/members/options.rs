@@ -42,7 +42,7 @@ impl MemberOptions {
 }
 
 /// A member, by name or address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberTarget {
     /// A host name, or an address.
     pub host: String,

@@ -132,6 +132,8 @@ impl Announcing {
     ) -> Result<Arc<Members>, KeyFileError> {
         let (incarnation, fence) = (epoch_milliseconds(), self.answering.fence());
         let members = Arc::new(Members::start(node, options, incarnation, seed(), fence)?);
+        // The others are told its hardware addresses before it owns anything.
+        self.answering.start();
         self.members = Some(Arc::clone(&members));
         Ok(members)
     }

@@ -1,7 +1,7 @@
 //! What this node answers for on the local segment: the addresses of the plan, unless the node is drained.
 //!
-//! Starts the responder when there is the first address, so that a daemon without L2Advertisements needs no
-//! right for it. Decides nothing. Owned by [`super::Announcing`].
+//! Starts the responder when there is the first address or the first member, so that a daemon without
+//! L2Advertisements needs no right for it. Decides nothing. Owned by [`super::Announcing`].
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -61,16 +61,23 @@ impl Answering {
 
     fn apply(&mut self) {
         let owned = if self.is_drained { BTreeMap::new() } else { self.planned.clone() };
-        if self.edge.is_none() && !owned.is_empty() {
+        if !owned.is_empty() {
+            self.start();
+        }
+        if let Some(edge) = &self.edge {
+            edge.own(owned);
+        }
+    }
+
+    /// Starts the responder, if it does not run.
+    pub(super) fn start(&mut self) {
+        if self.edge.is_none() {
             match Edge::start(self.excluded.clone(), seed(), self.refresh, self.fence.clone()) {
                 Ok(edge) => self.edge = Some(Arc::new(edge)),
                 Err(error) => {
                     error!(%error, "cannot read the interfaces of this machine: no address is answered for")
                 }
             }
-        }
-        if let Some(edge) = &self.edge {
-            edge.own(owned);
         }
     }
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_ground::MacAddress;
+use fairway_layer2::Reach;
 use fairway_node::drain::Moment;
 use fairway_seam::DrainState;
 use tokio::sync::watch;
@@ -29,9 +29,12 @@ struct Member {
     /// The port of the others is ours.
     port: u16,
     heals: u64,
+    /// All that this node owns is to be announced again, once it is planned what that is.
+    is_healed: bool,
     is_leaving: bool,
     told_addresses: BTreeSet<IpAddr>,
-    told_macs: Vec<MacAddress>,
+    /// With what the responder can answer; `None` where it could not be started.
+    reach: Option<watch::Receiver<Reach>>,
 }
 
 impl Member {
@@ -57,21 +60,29 @@ impl Joined {
             members,
             port,
             heals: 0,
+            is_healed: false,
             is_leaving: false,
             told_addresses: BTreeSet::new(),
-            told_macs: Vec::new(),
+            reach: node.layer2().map(|edge| edge.reach()),
         })))
     }
 
-    /// Waits until others are alive; for ever where there are no members. Cancel-safe.
+    /// Waits until others are alive, or this machine can answer with other interfaces; for ever where there are no
+    /// members. Cancel-safe.
     pub(super) async fn changed(&mut self) {
-        if let Some(member) = &mut self.0
-            && member.states.changed().await.is_ok()
-        {
-            return;
+        let Some(member) = &mut self.0 else { return std::future::pending().await };
+        let reach = async {
+            match &mut member.reach {
+                Some(reach) => reach.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        // The tasks end with the process.
+        tokio::select! {
+            Ok(()) = member.states.changed() => {}
+            Ok(()) = reach => {}
+            else => std::future::pending().await,
         }
-        // The task of the members ends with the process.
-        std::future::pending().await
     }
 
     /// Hands on who is alive now.
@@ -80,11 +91,9 @@ impl Joined {
         let state = member.states.borrow_and_update().clone();
         source.follow_members(now, &state.owners.unwrap_or_default(), node);
         if let Some(edge) = node.layer2() {
-            edge.know_members(state.macs);
-            if state.heals != member.heals {
-                edge.announce_again();
-            }
+            edge.know_members(&state.macs);
         }
+        member.is_healed |= state.heals != member.heals;
         member.heals = state.heals;
     }
 
@@ -103,10 +112,11 @@ impl Joined {
             let reached = addresses.iter().map(|it| SocketAddr::new(*it, member.port));
             member.members.reach(reached.collect());
         }
-        let macs = node.layer2().map(|edge| edge.macs()).unwrap_or_default();
-        if macs != member.told_macs {
-            member.told_macs.clone_from(&macs);
-            member.members.answer_with(macs);
+        let reach = member.reach.as_mut().map(|it| it.borrow_and_update().clone());
+        let Reach { macs, can_answer } = reach.unwrap_or_default();
+        member.members.answer_with(macs, can_answer && source.has_plan(node));
+        if std::mem::take(&mut member.is_healed) {
+            node.layer2().iter().for_each(|edge| edge.announce_again());
         }
     }
 

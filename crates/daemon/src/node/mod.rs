@@ -80,6 +80,9 @@ pub(crate) trait Source {
     /// The members that own layer 2 addresses now. Called only where there are members.
     fn follow_members(&mut self, now: Moment, owners: &BTreeSet<String>, node: &mut Announcing);
 
+    /// Whether it is known what this node is to answer for.
+    fn has_plan(&self, node: &Announcing) -> bool;
+
     /// The addresses of the other members, where the source knows them.
     fn member_addresses(&self) -> Option<&BTreeSet<IpAddr>>;
 

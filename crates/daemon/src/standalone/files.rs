@@ -204,6 +204,10 @@ impl Source for Files {
         }
     }
 
+    fn has_plan(&self, node: &Announcing) -> bool {
+        node.has_announced()
+    }
+
     fn member_addresses(&self) -> Option<&BTreeSet<IpAddr>> {
         None
     }

@@ -17,15 +17,13 @@ use tracing::{info, warn};
 use super::fence::Fence;
 use super::groups::{Group, Groups};
 use super::interface::Interface;
-use super::socket::FRAME_LENGTH_BYTES_MAX;
+use super::socket::{FRAME_LENGTH_BYTES_MAX, FrameSocket};
 use crate::ndp::solicited_node;
 use crate::responder::{Conflict, Interfaces, Responder};
 use crate::segment::{Excluded, Segment, Unsuited, segment};
 
 /// Readers that wait for a view.
 const QUESTIONS_MAX: usize = 16;
-/// Orders that wait for the task.
-const ORDERS_MAX: usize = 16;
 /// Between lines of the log about foreign claims: a hostile host can claim all addresses at once. The lines name
 /// how many were left out, and `show l2` has each.
 const CLAIMS_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,11 +33,21 @@ const FENCED_INTERVAL: Duration = Duration::from_millis(20);
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What the task is told beside addresses.
-#[derive(Debug)]
-enum Order {
-    Members(BTreeSet<MacAddress>),
-    AnnounceAgain,
-    HandOver(bool),
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Orders {
+    members: BTreeSet<MacAddress>,
+    /// Counts the times that all is to be announced again.
+    announcements: u64,
+    is_handing_over: bool,
+}
+
+/// With what this machine can answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reach {
+    /// The hardware addresses of the interfaces that can be answered on, each once.
+    pub macs: BTreeSet<MacAddress>,
+    /// There is such an interface, and the right to open packet sockets.
+    pub can_answer: bool,
 }
 
 /// The responder of this machine. Ends with its last owner.
@@ -47,9 +55,9 @@ enum Order {
 pub struct Edge {
     addresses: watch::Sender<BTreeMap<IpAddr, Interfaces>>,
     questions: mpsc::Sender<oneshot::Sender<Layer2View>>,
-    orders: mpsc::Sender<Order>,
+    orders: watch::Sender<Orders>,
     changes: watch::Receiver<u64>,
-    macs: watch::Receiver<Vec<MacAddress>>,
+    reach: watch::Receiver<Reach>,
     task: AbortHandle,
 }
 
@@ -77,8 +85,8 @@ impl Edge {
         let (addresses, wanted) = watch::channel(BTreeMap::new());
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
         let (changed, changes) = watch::channel(0);
-        let (orders, ordered) = mpsc::channel(ORDERS_MAX);
-        let (tell_macs, macs) = watch::channel(Vec::new());
+        let (orders, ordered) = watch::channel(Orders::default());
+        let (tell_reach, reach) = watch::channel(Reach::default());
         let task = Task {
             start: tokio::time::Instant::now(),
             responder: Responder::new(seed, refresh),
@@ -91,13 +99,15 @@ impl Edge {
             troubles: BTreeMap::new(),
             retry: None,
             changed,
-            tell_macs,
+            tell_reach,
             fence,
+            obeyed: Orders::default(),
+            lacks_right: false,
             claims_said_at: None,
             claims_unsaid: 0,
         };
         let task = tokio::spawn(task.run(watch, wanted, asked, ordered)).abort_handle();
-        Ok(Self { addresses, questions, orders, changes, macs, task })
+        Ok(Self { addresses, questions, orders, changes, reach, task })
     }
 
     /// The addresses that this machine owns from now on, each with its interfaces.
@@ -110,25 +120,30 @@ impl Edge {
     }
 
     /// The hardware addresses of the other members: what they say is no conflict.
-    pub fn know_members(&self, macs: BTreeSet<MacAddress>) {
-        // The task takes orders at once; more than fit are of a loop that is out of control.
-        drop(self.orders.try_send(Order::Members(macs)));
+    pub fn know_members(&self, macs: &BTreeSet<MacAddress>) {
+        self.orders.send_if_modified(|orders| {
+            let is_other = orders.members != *macs;
+            orders.members.clone_from(macs);
+            is_other
+        });
     }
 
     /// Announces all addresses again, as after a take-over: a machine is back that may have owned them.
     pub fn announce_again(&self) {
-        drop(self.orders.try_send(Order::AnnounceAgain));
+        self.orders.send_modify(|orders| {
+            orders.announcements = orders.announcements.wrapping_add(1);
+        });
     }
 
     /// Others take over what this machine owns, or no longer do: it announces nothing more, and answers for an
     /// address until its next owner announces it.
     pub fn hand_over(&self, is_handing_over: bool) {
-        drop(self.orders.try_send(Order::HandOver(is_handing_over)));
+        self.orders.send_modify(|orders| orders.is_handing_over = is_handing_over);
     }
 
-    /// The hardware addresses with which this machine answers.
-    pub fn macs(&self) -> Vec<MacAddress> {
-        self.macs.borrow().clone()
+    /// With what this machine can answer, and its changes.
+    pub fn reach(&self) -> watch::Receiver<Reach> {
+        self.reach.clone()
     }
 
     /// Waits until something other than a counter differs from what it was at the change of number `seen`;
@@ -165,8 +180,11 @@ struct Task {
     retry: Option<Instant>,
     /// Counts changes.
     changed: watch::Sender<u64>,
-    tell_macs: watch::Sender<Vec<MacAddress>>,
+    tell_reach: watch::Sender<Reach>,
     fence: Fence,
+    obeyed: Orders,
+    /// There is no right to open packet sockets.
+    lacks_right: bool,
     claims_said_at: Option<Instant>,
     claims_unsaid: u64,
 }
@@ -177,7 +195,7 @@ impl Task {
         mut watch: Watch,
         mut wanted: watch::Receiver<BTreeMap<IpAddr, Interfaces>>,
         mut questions: mpsc::Receiver<oneshot::Sender<Layer2View>>,
-        mut orders: mpsc::Receiver<Order>,
+        mut orders: watch::Receiver<Orders>,
     ) {
         let mut buffer = vec![0; FRAME_LENGTH_BYTES_MAX];
         self.look_at_links();
@@ -206,11 +224,14 @@ impl Task {
                     self.look_at_links();
                     self.update_sockets();
                 }
-                Some(order) = orders.recv() => match order {
-                    Order::Members(macs) => self.responder.set_members(macs),
-                    Order::AnnounceAgain => self.responder.announce_all_again(),
-                    Order::HandOver(is_so) => self.responder.hand_over(is_so),
-                },
+                Ok(()) = orders.changed() => {
+                    // What is no longer owned is not announced again.
+                    if wanted.has_changed().unwrap_or(false) {
+                        self.follow_addresses(&mut wanted);
+                    }
+                    let orders = orders.borrow_and_update().clone();
+                    self.obey(orders);
+                }
                 Some(answer) = questions.recv() => {
                     // Who has just handed addresses over reads what came of them.
                     if wanted.has_changed().unwrap_or(false) {
@@ -230,6 +251,17 @@ impl Task {
 
     fn now(&self) -> Instant {
         Instant::ZERO + self.start.elapsed()
+    }
+
+    fn obey(&mut self, orders: Orders) {
+        if orders.members != self.obeyed.members {
+            self.responder.set_members(orders.members.clone());
+        }
+        self.responder.hand_over(orders.is_handing_over);
+        if orders.announcements != self.obeyed.announcements {
+            self.responder.announce_all_again();
+        }
+        self.obeyed = orders;
     }
 
     fn follow_addresses(&mut self, wanted: &mut watch::Receiver<BTreeMap<IpAddr, Interfaces>>) {
@@ -257,10 +289,19 @@ impl Task {
             let interfaces: Vec<&str> = names.values().map(String::as_str).collect();
             info!(?interfaces, "interfaces that can be answered on");
         }
-        let macs: Vec<MacAddress> = segments.iter().map(|it| it.mac).collect();
-        self.tell_macs.send_if_modified(|before| {
-            let is_other = *before != macs;
-            *before = macs;
+        let lacks_right =
+            FrameSocket::open().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        if lacks_right && !self.lacks_right {
+            warn!("cannot open packet sockets: the capability NET_RAW is missing");
+        }
+        self.lacks_right = lacks_right;
+        let reach = Reach {
+            macs: segments.iter().map(|it| it.mac).collect(),
+            can_answer: !segments.is_empty() && !lacks_right,
+        };
+        self.tell_reach.send_if_modified(|before| {
+            let is_other = *before != reach;
+            *before = reach;
             is_other
         });
         self.names = names;

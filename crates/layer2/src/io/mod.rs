@@ -6,5 +6,5 @@ mod groups;
 mod interface;
 mod socket;
 
-pub use edge::Edge;
+pub use edge::{Edge, Reach};
 pub use fence::Fence;

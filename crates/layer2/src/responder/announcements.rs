@@ -17,6 +17,8 @@ const INTERVALS: [Duration; 4] = [
     Duration::from_millis(1_800),
     Duration::from_millis(4_000),
 ];
+/// What is announced again is announced at once and after the intervals from here on: three times.
+const REPEATED_FROM: usize = 2;
 /// So that the addresses of several nodes are not announced at the same moment again and again.
 const SPREAD: Duration = Duration::from_millis(200);
 /// Between announcements of different addresses: a thousand addresses take a second.
@@ -49,9 +51,19 @@ pub(super) struct PacedAnnouncements {
 impl PacedAnnouncements {
     /// `address` is to be announced from now on, by a take-over that comes after all of smaller numbers.
     pub(super) fn begin(&mut self, address: IpAddr, sequence: u64) {
+        self.begin_with(address, sequence, 0);
+    }
+
+    /// The same, for an address that hosts know already: some of them may have heard otherwise since.
+    pub(super) fn repeat(&mut self, address: IpAddr, sequence: u64) {
+        let round = self.places.get(&address).map_or(REPEATED_FROM, |it| it.round);
+        self.begin_with(address, sequence, round.min(REPEATED_FROM));
+    }
+
+    fn begin_with(&mut self, address: IpAddr, sequence: u64, round: usize) {
         self.end(address);
-        self.places.insert(address, Place { round: 0, sequence, due: None });
-        self.ready.insert((0, Reverse(sequence), address));
+        self.places.insert(address, Place { round, sequence, due: None });
+        self.ready.insert((round, Reverse(sequence), address));
     }
 
     /// `address` is no longer announced.
@@ -182,6 +194,17 @@ mod tests {
             let time = window[99].0 - window[0].0;
             assert!(time >= Duration::from_millis(60), "100 announcements in {time:?}");
         }
+    }
+
+    #[test]
+    fn what_is_repeated_is_announced_three_times() {
+        let mut announcements = PacedAnnouncements::default();
+        announcements.repeat(address(1), 1);
+        assert_eq!(run(&mut announcements, Duration::from_secs(600), None).len(), 3);
+        // One that was just taken over has more to come.
+        announcements.begin(address(1), 2);
+        announcements.repeat(address(1), 3);
+        assert_eq!(run(&mut announcements, Duration::from_secs(600), None).len(), 5);
     }
 
     #[test]

@@ -207,12 +207,12 @@ impl Responder {
         }
     }
 
-    /// Announces all addresses again, as after a take-over: another machine may have owned them meanwhile.
+    /// Announces all addresses again: another machine may have announced them meanwhile.
     pub fn announce_all_again(&mut self) {
         for (address, owned) in &self.owned {
             for on in self.segments.values_mut().filter(|it| owned.is_answered_on(&it.segment)) {
                 self.sequence = self.sequence.saturating_add(1);
-                on.announcements.begin(*address, self.sequence);
+                on.announcements.repeat(*address, self.sequence);
             }
         }
     }
@@ -303,10 +303,14 @@ impl Responder {
         if self.is_own(mac) {
             return None;
         }
-        if self.members.contains(&mac) {
+        if self.is_handing_over {
+            // The next owner may be one whose hardware address is not known here yet.
             if let Some(owned) = self.owned.get_mut(&address) {
-                owned.is_handed_over |= self.is_handing_over;
+                owned.is_handed_over = true;
             }
+            return None;
+        }
+        if self.members.contains(&mac) {
             return None;
         }
         let on = self.segments.get(&index)?;

@@ -169,6 +169,16 @@ fn a_take_over_is_announced_on_each_of_its_interfaces() {
 }
 
 #[test]
+fn what_is_given_up_is_not_announced_again() {
+    let mut responder = Responder::new(1, None);
+    responder.set_segments(vec![segment(1, "eth0", ETH0)]);
+    responder.set_addresses(seconds(1), BTreeMap::from([(ip("192.0.2.10"), None)]));
+    assert!(responder.poll_transmit(seconds(1)).is_some());
+    responder.set_addresses(seconds(1), BTreeMap::new());
+    assert_eq!(sent(&mut responder, seconds(100)), []);
+}
+
+#[test]
 fn an_interface_that_comes_or_changes_its_address_announces() {
     let mut responder = responder();
     responder.set_segments(vec![segment(1, "eth0", ETH0), segment(2, "eth1", ETH1)]);
@@ -244,7 +254,6 @@ fn no_frame_makes_it_fail() {
 #[test]
 fn who_hands_over_answers_until_the_next_owner_announces() {
     let mut responder = responder();
-    responder.set_members(BTreeSet::from([FOREIGN]));
     responder.announce_all_again();
     responder.hand_over(true);
     assert_eq!(responder.next_deadline(), None, "clients would come back");

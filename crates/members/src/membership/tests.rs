@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use fairway_ground::{Instant, Rng};
 
-use super::{Membership, Settings, interval};
+use super::view::NAMESAKE_FOR;
+use super::{MemberState, Membership, Settings, interval};
 use crate::heartbeat::Heartbeat;
 
 const STEP: Duration = Duration::from_millis(10);
@@ -32,6 +33,9 @@ struct Machine {
     /// Those of the same number hear each other.
     group: u64,
     inbox: Vec<Heartbeat>,
+    /// The owners to it, and the addresses that it owns, as its responder knows them.
+    owners: Vec<String>,
+    owned: BTreeSet<usize>,
 }
 
 struct World {
@@ -41,7 +45,12 @@ struct World {
     under_way: BTreeMap<(Instant, u64), (usize, Heartbeat)>,
     sent: u64,
     loss_percent: u64,
-    silent_for: Vec<Duration>,
+    /// By address and group.
+    silent_for: BTreeMap<(usize, u64), Duration>,
+    /// Pairs of which the first is not heard by the second.
+    broken: BTreeSet<(usize, usize)>,
+    /// Who announced an address last, as a client knows it that hears everybody.
+    cached: BTreeMap<usize, usize>,
     overlap: BTreeMap<(usize, usize, usize), Duration>,
     /// Not where there are so many members that it takes too long.
     is_checked: bool,
@@ -81,6 +90,8 @@ impl World {
             drift_millionths: i64::try_from(rng.next_u64() % 2_000).unwrap() - 1_000,
             group: 0,
             inbox: Vec::new(),
+            owners: Vec::new(),
+            owned: BTreeSet::new(),
         };
         let mut world = Self {
             now: Instant::from_micros(1_000_000),
@@ -89,7 +100,9 @@ impl World {
             under_way: BTreeMap::new(),
             sent: 0,
             loss_percent,
-            silent_for: vec![Duration::ZERO; ADDRESSES],
+            silent_for: BTreeMap::new(),
+            broken: BTreeSet::new(),
+            cached: BTreeMap::new(),
             overlap: BTreeMap::new(),
             is_checked: true,
         };
@@ -103,7 +116,11 @@ impl World {
         machine.starts += 1;
         machine.started = now;
         machine.stopped_until = now;
-        let settings = Settings { name: name(number), incarnation: machine.starts, expected };
+        machine.owned.clear();
+        machine.owners.clear();
+        let (incarnation, instance) = (machine.starts, machine.starts);
+        let name = name(number);
+        let settings = Settings { name, incarnation, instance, expected, is_able: true };
         let now = local(now, machine.drift_millionths);
         machine.membership = Some(Membership::new(now, settings));
     }
@@ -130,8 +147,16 @@ impl World {
         let Some(membership) = machine.membership.as_ref().filter(|_| self.runs(number)) else {
             return false;
         };
+        // The responder is silent as soon as it hears the next owner.
+        let leaves = membership.own_view().state == MemberState::Left;
+        let is_handed_over = leaves && self.cached.get(&address) != Some(&number);
         local(self.now, machine.drift_millionths) < membership.answers_until()
-            && membership.owners().and_then(|it| elected(&it, address)) == Some(name(number))
+            && machine.owned.contains(&address)
+            && !is_handed_over
+    }
+
+    fn hears(&self, to: usize, from: usize) -> bool {
+        self.machines[to].group == self.machines[from].group && !self.broken.contains(&(from, to))
     }
 
     fn step(&mut self) {
@@ -160,17 +185,37 @@ impl World {
             if let Some(heartbeat) = membership.tick(now) {
                 self.send(number, &heartbeat);
             }
+            self.announce(number);
         }
         if self.is_checked {
             self.check();
         }
     }
 
+    /// The client learns of what a machine owns now and did not before, and of all that it owns after a heal.
+    fn announce(&mut self, number: usize) {
+        let machine = &mut self.machines[number];
+        let now = local(self.now, machine.drift_millionths);
+        let membership = machine.membership.as_mut().unwrap();
+        let has_healed = membership.take_healed(now);
+        let owners = membership.owners().unwrap_or_default();
+        if !has_healed && owners.iter().copied().eq(machine.owners.iter().map(String::as_str)) {
+            return;
+        }
+        machine.owners = owners.iter().map(|it| (*it).to_owned()).collect();
+        let ours = Some(name(number));
+        let owned: BTreeSet<usize> =
+            (0..ADDRESSES).filter(|it| elected(&owners, *it) == ours).collect();
+        let before = std::mem::replace(&mut machine.owned, owned.clone());
+        let announced: Vec<usize> =
+            owned.into_iter().filter(|it| has_healed || !before.contains(it)).collect();
+        self.cached.extend(announced.into_iter().map(|it| (it, number)));
+    }
+
     fn send(&mut self, from: usize, heartbeat: &Heartbeat) {
         let heartbeat = Heartbeat::decode(&heartbeat.encode()).unwrap();
         for to in (0..self.machines.len()).filter(|to| *to != from) {
-            let hears = self.machines[to].group == self.machines[from].group;
-            if !hears || self.rng.next_u64() % 100 < self.loss_percent {
+            if !self.hears(to, from) || self.rng.next_u64() % 100 < self.loss_percent {
                 continue;
             }
             let delay = Duration::from_micros(self.rng.next_u64() % 5_000);
@@ -184,15 +229,21 @@ impl World {
         for address in 0..ADDRESSES {
             let answering: Vec<usize> =
                 (0..count).filter(|it| self.answers(*it, address)).collect();
-            let somebody_could = (0..count).any(|it| self.is_healthy(it));
-            let silent_for = &mut self.silent_for[address];
-            let is_silent = answering.is_empty() && somebody_could;
-            *silent_for = if is_silent { *silent_for + STEP } else { Duration::ZERO };
-            assert!(*silent_for <= SILENCE_MAX, "nobody answers for {address}");
+            let groups: BTreeSet<u64> = self.machines.iter().map(|it| it.group).collect();
+            for group in groups {
+                let is_in = |it: &usize| self.machines[*it].group == group;
+                let somebody_could = (0..count).any(|it| is_in(&it) && self.is_healthy(it));
+                // One behind a broken link may be taken for alive by those that cannot hear it.
+                let is_whole = self.broken.is_empty();
+                let is_silent = !answering.iter().any(is_in) && somebody_could && is_whole;
+                let silent_for = self.silent_for.entry((address, group)).or_default();
+                *silent_for = if is_silent { *silent_for + STEP } else { Duration::ZERO };
+                assert!(*silent_for <= SILENCE_MAX, "nobody answers for {address} in {group}");
+            }
             for (place, one) in answering.iter().enumerate() {
                 for other in &answering[place + 1..] {
                     let both = (*one, *other, address);
-                    if self.machines[*one].group == self.machines[*other].group {
+                    if self.hears(*one, *other) && self.hears(*other, *one) {
                         let overlap = self.overlap.entry(both).or_default();
                         *overlap += STEP;
                         assert!(*overlap <= OVERLAP_MAX, "{one} and {other} answer for {address}");
@@ -216,7 +267,7 @@ impl World {
     fn happen(&mut self) {
         let count = u64::try_from(self.machines.len()).unwrap();
         let number = usize::try_from(self.rng.next_u64() % count).unwrap();
-        match self.rng.next_u64() % 7 {
+        match self.rng.next_u64() % 9 {
             0 => self.crash(number),
             1 if self.machines[number].membership.is_none() => self.start(number),
             // A crash and a start at once.
@@ -229,9 +280,20 @@ impl World {
                 for number in 0..self.machines.len() {
                     self.machines[number].group = self.rng.next_u64() % 2;
                 }
+                // Each part has to find its owners first.
+                self.silent_for.clear();
             }
             4 => self.machines.iter_mut().for_each(|it| it.group = 0),
-            5 if self.runs(number) => {
+            // One way alone, or both.
+            5 => {
+                let other = usize::try_from(self.rng.next_u64() % count).unwrap();
+                self.broken.insert((number, other));
+                if self.rng.next_u64().is_multiple_of(2) {
+                    self.broken.insert((other, number));
+                }
+            }
+            6 => self.broken.clear(),
+            7 if self.runs(number) => {
                 let drift = self.machines[number].drift_millionths;
                 let now = local(self.now, drift);
                 self.machines[number].membership.as_mut().unwrap().leave(now);
@@ -247,6 +309,7 @@ impl World {
 
     /// Everything works; after a while all agree, and each address has one owner.
     fn calm_down(&mut self) {
+        self.broken.clear();
         for number in 0..self.machines.len() {
             self.machines[number].group = 0;
             self.machines[number].stopped_until = self.now;
@@ -267,11 +330,17 @@ impl World {
             assert!(owners.iter().copied().eq(all.iter().map(String::as_str)), "{owners:?}");
         }
         for address in 0..ADDRESSES {
-            let answering =
-                (0..self.machines.len()).filter(|it| self.answers(*it, address)).count();
-            assert_eq!(answering, 1, "of address {address}");
+            let answering: Vec<usize> =
+                (0..self.machines.len()).filter(|it| self.answers(*it, address)).collect();
+            assert_eq!(answering.len(), 1, "of address {address}");
+            let cached = self.cached.get(&address);
+            assert_eq!(cached, answering.first(), "where clients send to address {address}");
         }
     }
+}
+
+fn settings_of(name: &str, incarnation: u64, expected: Option<usize>) -> Settings {
+    Settings { name: name.to_owned(), incarnation, instance: 1, expected, is_able: true }
 }
 
 /// How many schedules: FAIRWAY_SEEDS, or enough to notice a mistake.
@@ -325,6 +394,13 @@ fn who_leaves_answers_until_another_one_does() {
         let owner = (0..3).find(|it| world.answers(*it, 0)).unwrap();
         let now = local(world.now, world.machines[owner].drift_millionths);
         world.machines[owner].membership.as_mut().unwrap().leave(now);
+        // What it says first is lost.
+        world.broken.extend((0..3).map(|it| (owner, it)));
+        for _ in 0..seed % 20 {
+            world.step();
+            assert!(world.answers(owner, 0), "seed {seed}: nobody knows that it leaves");
+        }
+        world.broken.clear();
         while !world.machines[owner].membership.as_ref().unwrap().has_left() {
             world.step();
             assert!((0..3).any(|it| world.answers(it, 0)), "seed {seed}: nobody answers");
@@ -347,14 +423,172 @@ fn a_process_that_was_stopped_is_silent_when_it_goes_on() {
         // Its sockets have frames that wait; the fence is past before it knows anything.
         world.machines[owner].stopped_until = world.now;
         assert!(!world.answers(owner, 0), "seed {seed}: it answers for what is another's now");
+        // Nor after what waited in its socket, which was said before: the others are not heard now.
+        world.machines[owner].group = 1;
+        for _ in 0..25 {
+            world.step();
+            assert!(
+                !world.answers(owner, 0),
+                "seed {seed}: it answers without having heard the others"
+            );
+        }
     }
+}
+
+#[test]
+fn lost_heartbeats_move_no_address() {
+    for seed in 0..10 {
+        let mut world = World::new(seed, 4);
+        world.run(JOINED_AFTER);
+        world.loss_percent = 10;
+        let before = world.cached.clone();
+        let owned: Vec<_> = world.machines.iter().map(|it| it.owned.clone()).collect();
+        for _ in 0..3_000 {
+            world.step();
+            let now = world.machines.iter().map(|it| &it.owned);
+            assert!(now.eq(&owned), "seed {seed}: an address moved");
+        }
+        assert_eq!(world.cached, before);
+    }
+}
+
+#[test]
+fn a_member_is_alive_as_long_as_another_one_hears_it() {
+    let mut world = World::new(1, 3);
+    world.run(JOINED_AFTER);
+    let owned: Vec<_> = world.machines.iter().map(|it| it.owned.clone()).collect();
+    world.broken.extend([(0, 1), (1, 0)]);
+    for _ in 0..300 {
+        world.step();
+        let now = world.machines.iter().map(|it| &it.owned);
+        assert!(now.eq(&owned), "an address moved");
+    }
+    // It is no reason to take one for alive that nobody hears.
+    world.crash(1);
+    world.run(Duration::from_secs(1));
+    for number in [0, 2] {
+        let owners = world.machines[number].membership.as_ref().unwrap().owners().unwrap();
+        assert_eq!(owners, BTreeSet::from(["node-0", "node-2"]), "to {number}");
+    }
+}
+
+#[test]
+fn a_machine_that_cannot_answer_owns_nothing() {
+    let mut world = World::new(1, 3);
+    world.run(JOINED_AFTER);
+    let set_able = |world: &mut World, is_able| {
+        let now = local(world.now, world.machines[0].drift_millionths);
+        world.machines[0].membership.as_mut().unwrap().set_able(now, is_able);
+    };
+    set_able(&mut world, false);
+    world.run(Duration::from_secs(5));
+    for machine in &world.machines[1..] {
+        assert_eq!(machine.owners, ["node-1", "node-2"]);
+    }
+    assert!(world.machines[0].owned.is_empty());
+    set_able(&mut world, true);
+    world.calm_down();
+}
+
+#[test]
+fn one_that_joins_among_many_is_known_before_it_owns() {
+    let count = 120;
+    let mut world = World::new(1, count);
+    world.loss_percent = 0;
+    world.is_checked = false;
+    world.run(JOINED_AFTER);
+    world.crash(7);
+    world.run(Duration::from_secs(2));
+    world.start(7);
+    while world.machines[7].owners.is_empty() {
+        world.step();
+    }
+    world.run(2 * interval(count));
+    let knows = |machine: &&Machine| machine.owners.iter().any(|it| it == "node-7");
+    let knowing = world.machines.iter().filter(knows).count();
+    assert_eq!(knowing, count, "the others own its addresses as well");
+}
+
+#[test]
+fn a_reverted_machine_is_heard_again_and_a_forgotten_one_is_not_replayed() {
+    let now = Instant::from_micros(1_000_000);
+    let mut ours = Membership::new(now, settings_of("a", 1, Some(1)));
+    let mut other = Membership::new(now, settings_of("b", 1, Some(1)));
+    let mut kept = Vec::new();
+    let mut talk = |ours: &mut Membership, other: &mut Membership, from: u64, to: u64| {
+        for tick in from..to {
+            let now = now + Duration::from_millis(100 * tick);
+            let (from_us, from_other) = (ours.tick(now), other.tick(now));
+            from_us.iter().for_each(|it| {
+                other.receive(now, it);
+            });
+            from_other.iter().for_each(|it| {
+                ours.receive(now, it);
+            });
+            kept.extend(from_other);
+        }
+    };
+    talk(&mut ours, &mut other, 0, 1_000);
+    // Its memory is that of an earlier moment, and its clock goes on.
+    let mut reverted = Membership::new(now, settings_of("b", 1, Some(1)));
+    talk(&mut ours, &mut reverted, 1_000, 1_030);
+    assert_eq!(ours.owners().map(|it| it.len()), Some(2));
+    assert_eq!(reverted.owners().map(|it| it.len()), Some(2));
+    // Gone for good; what was recorded of it makes nobody alive, however long ago that was.
+    let later = now + Duration::from_secs(4_000);
+    for (tick, heartbeat) in (0_u64..).zip(&kept[kept.len() - 20..]) {
+        let now = later + Duration::from_millis(100 * tick);
+        ours.tick(now);
+        ours.receive(now, heartbeat);
+        assert!(!ours.owners().unwrap_or_default().contains("b"), "tick {tick}");
+    }
+}
+
+#[test]
+fn a_member_that_began_again_counts_once_it_hears_us() {
+    let now = Instant::from_micros(1_000_000);
+    let mut ours = Membership::new(now, settings_of("a", 1, Some(1)));
+    let mut other = Membership::new(now, settings_of("b", 1, Some(1)));
+    for tick in 0..20_u64 {
+        let now = now + Duration::from_millis(100 * tick);
+        ours.tick(now).iter().for_each(|it| {
+            other.receive(now, it);
+        });
+        other.tick(now).iter().for_each(|it| {
+            ours.receive(now, it);
+        });
+    }
+    assert_eq!(ours.owners().map(|it| it.len()), Some(2));
+    let again = now + Duration::from_secs(2);
+    let mut other = Membership::new(again, settings_of("b", 2, Some(1)));
+    for tick in 0..50_u64 {
+        let now = again + Duration::from_millis(100 * tick);
+        ours.tick(now);
+        other.tick(now).iter().for_each(|it| {
+            ours.receive(now, it);
+        });
+        assert!(!ours.owners().unwrap_or_default().contains("b"), "it hears nothing, tick {tick}");
+    }
+    assert_eq!(ours.deaf(again + Duration::from_secs(5)), BTreeSet::from(["b"]));
+}
+
+#[test]
+fn two_machines_of_one_name_are_told_apart() {
+    let now = Instant::from_micros(1_000_000);
+    let mut ours = Membership::new(now, settings_of("a", 1, None));
+    let own = ours.tick(now).unwrap();
+    ours.receive(now, &own);
+    assert!(!ours.has_namesake(now), "it hears itself");
+    let clone = Settings { instance: 2, ..settings_of("a", 1, None) };
+    ours.receive(now, &Membership::new(now, clone).tick(now).unwrap());
+    assert!(ours.has_namesake(now));
+    assert!(!ours.has_namesake(now + NAMESAKE_FOR));
 }
 
 #[test]
 fn a_replay_of_heartbeats_makes_nobody_alive() {
     let now = Instant::from_micros(1_000_000);
-    let settings =
-        |name: &str| Settings { name: name.to_owned(), incarnation: 5, expected: Some(1) };
+    let settings = |name: &str| settings_of(name, 5, Some(1));
     let mut ours = Membership::new(now, settings("a"));
     let mut other = Membership::new(now, settings("b"));
     let mut kept = Vec::new();
@@ -370,6 +604,15 @@ fn a_replay_of_heartbeats_makes_nobody_alive() {
         kept.extend(from_other);
     }
     assert_eq!(ours.owners().map(|it| it.len()), Some(2));
+    // The other one has ended.
+    for tick in 40..50_u64 {
+        let now = now + Duration::from_millis(100 * tick);
+        ours.tick(now);
+        kept.iter().for_each(|it| {
+            ours.receive(now, it);
+        });
+    }
+    assert_eq!(ours.owners().map(|it| it.len()), Some(1), "repeated within the same process");
     // Our process is another one now, and the other machine is gone; somebody sends what he has recorded.
     let later = now + Duration::from_secs(60);
     let mut restarted = Membership::new(later, Settings { incarnation: 6, ..settings("a") });
@@ -403,7 +646,7 @@ fn many_members_send_a_bounded_number_of_datagrams() {
 #[test]
 fn a_machine_that_does_not_know_the_others_yet_waits_for_them() {
     let now = Instant::from_micros(1_000_000);
-    let settings = Settings { name: "a".to_owned(), incarnation: 1, expected: None };
+    let settings = settings_of("a", 1, None);
     let mut ours = Membership::new(now, settings.clone());
     ours.tick(now);
     assert_eq!(ours.owners(), None, "the nodes of its cluster are not listed yet");
@@ -418,11 +661,7 @@ fn a_machine_that_does_not_know_the_others_yet_waits_for_them() {
 #[test]
 fn a_machine_whose_clock_went_back_is_heard_again() {
     let now = Instant::from_micros(1_000_000);
-    let settings = |name: &str, incarnation| Settings {
-        name: name.to_owned(),
-        incarnation,
-        expected: Some(1),
-    };
+    let settings = |name: &str, incarnation| settings_of(name, incarnation, Some(1));
     let mut ours = Membership::new(now, settings("a", 1_000));
     let mut other = Membership::new(now, settings("b", 1_000));
     let talk = |ours: &mut Membership, other: &mut Membership, from: u64, to: u64| {

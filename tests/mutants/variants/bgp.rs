@@ -1,50 +1,14 @@
-//! Which mistakes could the state machine hold? One text of its source that stands there exactly
-//! once, and what a tired engineer might have written instead. Used by main, and by `tests/tidy`, which
-//! looks at every run whether the texts are still there.
+//! Mistakes in the session, the RIB and the speaker, held against their tables, stories and the simulator.
 
-use std::path::{Path, PathBuf};
+use super::{Subject, Variant, variant};
 
-use anyhow::{Result, ensure};
-
-/// The sources that hold the mistakes, from the folder of the checkout on.
-const SOURCES: &str = "crates/bgp/src";
-
-/// One mistake.
-pub(crate) struct Variant {
-    pub(crate) name: &'static str,
-    /// From `SOURCES` on.
-    pub(crate) file: &'static str,
-    pub(crate) right: &'static str,
-    pub(crate) wrong: &'static str,
-}
-
-impl Variant {
-    /// Its file, from the folder of a checkout on.
-    pub(crate) fn path(&self) -> PathBuf {
-        Path::new(SOURCES).join(self.file)
-    }
-
-    /// The text of its file with the mistake in place of the right text, which must be there exactly once.
-    pub(crate) fn plant(&self, text: &str) -> Result<String> {
-        let Self { name, file, right, wrong } = self;
-        let count = text.matches(right).count();
-        ensure!(
-            count == 1,
-            "{name}: its text occurs {count} times in {file}, and must once: the source has changed"
-        );
-        ensure!(right != wrong, "{name}: the text is replaced by itself");
-        Ok(text.replace(right, wrong))
-    }
-}
-
-const fn variant(
-    name: &'static str,
-    file: &'static str,
-    right: &'static str,
-    wrong: &'static str,
-) -> Variant {
-    Variant { name, file, right, wrong }
-}
+pub(crate) const BGP: Subject = Subject {
+    folder: "crates/bgp",
+    package: "fairway-bgp",
+    rounds: &[&["session::", "rib::", "speaker::", "wire::header::"], &["sim::"]],
+    seeds: "300",
+    variants: VARIANTS,
+};
 
 const PEER: &str = "session/peer.rs";
 const COLLISION: &str = "session/collision.rs";
@@ -67,7 +31,7 @@ const SPEAKER_TOLD: &str = "speaker/told.rs";
 const SPEAKER_DESIRED: &str = "speaker/desired.rs";
 const SPEAKER_STARTUP: &str = "speaker/startup.rs";
 
-pub(crate) const VARIANTS: &[Variant] = &[
+const VARIANTS: &[Variant] = &[
     variant(
         "the loser of a collision is kept, and promoted when the winner ends",
         COLLISION,

@@ -1,0 +1,95 @@
+//! What can be seen of the members: for `show members`, the log, and those that send and answer.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fairway_ground::{Instant, MacAddress};
+
+use super::peer::Peer;
+use super::{Membership, Phase};
+
+/// How long two machines have one name after the last heartbeat of the other one.
+pub(super) const NAMESAKE_FOR: Duration = Duration::from_secs(5);
+/// A member that is heard and does not hear us for so long, is a case for the operator.
+const DEAF_AFTER: Duration = Duration::from_secs(2);
+
+/// What is known of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberState {
+    /// It owns what is its own.
+    Alive,
+    /// It is heard, and owns nothing yet: it joins, or does not hear us.
+    Joining,
+    /// It leaves, and others own what was its own.
+    Left,
+    /// It was not heard for too long.
+    Dead,
+}
+
+impl MemberState {
+    /// As shown.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Joining => "suspect",
+            Self::Left => "left",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// A member, for `show members`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberView {
+    /// The name of its node.
+    pub name: String,
+    /// What is known of it.
+    pub state: MemberState,
+    /// Since when.
+    pub since: Instant,
+}
+
+impl Membership {
+    /// The members that this machine hears.
+    pub fn present(&self) -> impl Iterator<Item = &str> {
+        let is_present = |it: &&Peer| it.state != MemberState::Dead;
+        self.peers.values().filter(is_present).map(|it| it.name.as_str())
+    }
+
+    /// Whether another machine has the name of this one.
+    pub fn has_namesake(&self, now: Instant) -> bool {
+        self.namesake_at.is_some_and(|at| now.since(at) < NAMESAKE_FOR)
+    }
+
+    /// Members that this machine hears, and that do not hear it.
+    pub fn deaf(&self, now: Instant) -> BTreeSet<&str> {
+        let is_deaf = |it: &&Peer| {
+            it.is_heard(now) && !it.is_confirmed && now.since(it.begun_at) >= DEAF_AFTER
+        };
+        self.peers.values().filter(is_deaf).map(|it| it.name.as_str()).collect()
+    }
+
+    /// The hardware addresses of the other members.
+    pub fn macs(&self) -> BTreeSet<MacAddress> {
+        self.peers.values().flat_map(|it| &it.macs).copied().collect()
+    }
+
+    /// This machine, as it sees itself.
+    pub fn own_view(&self) -> MemberView {
+        let state = match self.phase {
+            Phase::Joining { .. } => MemberState::Joining,
+            Phase::Active => MemberState::Alive,
+            Phase::Leaving { .. } | Phase::Left => MemberState::Left,
+        };
+        MemberView { name: self.name.clone(), state, since: self.since }
+    }
+
+    /// All other members, by name.
+    pub fn view(&self) -> Vec<MemberView> {
+        let view =
+            |it: &Peer| MemberView { name: it.name.clone(), state: it.state, since: it.since };
+        let mut all: Vec<MemberView> = self.peers.values().map(view).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+}

@@ -1,0 +1,70 @@
+//! Which mistakes could the state machines hold? One text of their source that stands there exactly once, and
+//! what a tired engineer might have written instead. Used by main, and by `tests/tidy`, which looks at every
+//! run whether the texts are still there.
+
+mod bgp;
+mod layer2;
+mod members;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+
+pub(crate) use bgp::BGP;
+use layer2::LAYER2;
+use members::MEMBERS;
+
+/// A crate whose own tests must notice mistakes in it.
+pub(crate) struct Subject {
+    /// From the folder of the checkout on.
+    pub(crate) folder: &'static str,
+    pub(crate) package: &'static str,
+    /// What is run against each mistake, by words in the names of tests: first what is quick and notices nearly
+    /// all, then the simulator.
+    pub(crate) rounds: &'static [&'static [&'static str]],
+    /// Schedules of the simulator: a mistake that needs more of them is a hole.
+    pub(crate) seeds: &'static str,
+    pub(crate) variants: &'static [Variant],
+}
+
+/// All that hold mistakes.
+pub(crate) const SUBJECTS: [&Subject; 3] = [&BGP, &MEMBERS, &LAYER2];
+
+/// One mistake.
+pub(crate) struct Variant {
+    pub(crate) name: &'static str,
+    /// From `src` of its crate on.
+    pub(crate) file: &'static str,
+    pub(crate) right: &'static str,
+    pub(crate) wrong: &'static str,
+}
+
+impl Subject {
+    /// The file of a mistake, from the folder of a checkout on.
+    pub(crate) fn path(&self, variant: &Variant) -> PathBuf {
+        Path::new(self.folder).join("src").join(variant.file)
+    }
+}
+
+impl Variant {
+    /// The text of its file with the mistake in place of the right text, which must be there exactly once.
+    pub(crate) fn plant(&self, text: &str) -> Result<String> {
+        let Self { name, file, right, wrong } = self;
+        let count = text.matches(right).count();
+        ensure!(
+            count == 1,
+            "{name}: its text occurs {count} times in {file}, and must once: the source has changed"
+        );
+        ensure!(right != wrong, "{name}: the text is replaced by itself");
+        Ok(text.replace(right, wrong))
+    }
+}
+
+const fn variant(
+    name: &'static str,
+    file: &'static str,
+    right: &'static str,
+    wrong: &'static str,
+) -> Variant {
+    Variant { name, file, right, wrong }
+}
