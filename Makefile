@@ -27,7 +27,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help image-frr run build static daemon daemon-of-suites test test-all test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-layer2 test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
+	test-vtysh test-layer2 test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
@@ -197,6 +197,10 @@ manifests: ## What is made from the Helm chart: deploy/base, deploy/components, 
 compose: ## Bring the compose lab up and leave it running
 	scripts/compose.sh up
 
+bench-layer2: build ## How long an address is not answered for when its owner goes, beside keepalived (root or sudo; CASE=)
+	@scripts/setup.sh network rivals
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test layer2 -- --bench $(CASE)
+
 bench: build ## Latency from a file's rename to the router, by FRR too; 500 peers; allocation and plan; size and memory (root or sudo)
 	@scripts/setup.sh routers trixie network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
@@ -214,7 +218,7 @@ sim: ## A million random schedules, a hundred thousand worlds in transit, every 
 	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib transit -- --nocapture
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
 
-mutants: ## Breaks the state machine on purpose: each mistake must be noticed
+mutants: ## Breaks the state machines on purpose: each mistake must be noticed
 	$(CARGO) test --locked --test mutants
 
 lint: ## Format and clippy, warnings are errors

@@ -12,6 +12,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   trixie    Debian 13 in a separate root directory (scripts/trixie.sh): FRR 10 and BIRD 3
   network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
+  rivals    keepalived, beside which `make bench-layer2` measures failover; installed, not started
   kubernetes  etcd, openssl and curl, for the API server that scripts/kube-apiserver.sh builds
   deploy    jq, and what `make test-deploy` needs to fetch promtool
   vm        QEMU and the tools for the initrd of scripts/vm.sh: for tests that need another kernel
@@ -42,6 +43,7 @@ packages_of() {
         # Docker's own packages conflict with Debian's; any engine will do.
         command -v dockerd >/dev/null || timeout 10 docker info >/dev/null 2>&1 || echo docker.io
         ;;
+    rivals) echo keepalived ;;
     kubernetes) command -v etcd >/dev/null || echo etcd-server; echo openssl; echo curl ;;
     deploy) echo jq dpkg ;;
     vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ;;

@@ -233,6 +233,10 @@ EOT
     may speaker no get secrets/tor-3 -n metallb-system
     kubectl apply -k deploy >/dev/null
     kubectl kustomize deploy/components/prometheus >/dev/null
+    sed -i 's|components/net-raw|components/layer2|' "$folder/overlay/kustomization.yaml"
+    kubectl apply --dry-run=server -k "$folder/overlay" >/dev/null
+    kubectl kustomize "$folder/overlay" | grep -A1 'name: FAIRWAY_MEMBER_KEY_FILE' | grep -qx ' *value: /etc/fairway/members/key' ||
+        fail "the speaker has no key of members"
     kubectl apply --dry-run=server -k deploy/migration >/dev/null
     ok "components, and the page's patch for Secrets"
 

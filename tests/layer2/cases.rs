@@ -31,6 +31,7 @@ pub(crate) fn all() -> Vec<(&'static str, Act)> {
         ("a_drained_node_is_silent", a_drained_node_is_silent),
         ("two_thousand_addresses_are_answered", two_thousand_addresses_are_answered),
         ("a_missing_right_is_named", a_missing_right_is_named),
+        ("a_kernel_that_answers_as_well_is_named", a_kernel_that_answers_as_well_is_named),
         ("a_crashed_owner_is_replaced", members::a_crashed_owner_is_replaced),
         ("a_planned_end_hands_over", members::a_planned_end_hands_over),
         ("a_stopped_process_is_replaced", members::a_stopped_process_is_replaced),
@@ -317,4 +318,28 @@ fn a_missing_right_is_named(cell: &Cell) -> Result<()> {
         ensure!(reason.contains("NET_RAW"), "{item}");
         Ok(())
     })
+}
+
+/// The address is on another interface, as kube-proxy's IPVS mode has it, and the kernel answers for it, too.
+fn a_kernel_that_answers_as_well_is_named(cell: &Cell) -> Result<()> {
+    let segment = started(cell, "")?;
+    segment.node.add_address("lo", &format!("{IPV4}/32"))?;
+    let reason = || -> Result<String> {
+        Ok(segment.shown(IPV4)?["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    wait_until("the reason is shown", PATIENCE, || {
+        let reason = reason()?;
+        ensure!(reason.contains("arp_ignore=1") && reason.contains("on lo"), "{reason:?}");
+        Ok(())
+    })?;
+    segment.node.run("sysctl", &["-q", "-w", "net.ipv4.conf.all.arp_ignore=1"])?;
+    wait_until("it is mended", PATIENCE, || {
+        let reason = reason()?;
+        ensure!(reason.is_empty(), "{reason}");
+        Ok(())
+    })?;
+    let ours = mac(&segment.node, "eth0")?;
+    let answers = who_has(&segment.client, "eth0", IPV4)?;
+    ensure!(answers == [ours], "{answers:?}");
+    Ok(())
 }

@@ -19,20 +19,8 @@ const ADDRESS: &str = "192.0.2.100";
 const CLIENT: usize = 9;
 pub(crate) const NAMES: [&str; 3] = ["node-a", "node-b", "node-c"];
 const KEY: &str = "a key of members of the lab\n";
-const RESOURCES: &str = "apiVersion: metallb.io/v1beta1
-kind: IPAddressPool
-metadata: {name: pool}
-spec: {addresses: [192.0.2.100-192.0.2.109]}
----
-apiVersion: metallb.io/v1beta1
-kind: L2Advertisement
-metadata: {name: segment}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {type: LoadBalancer, ports: [{port: 80}]}
-";
+/// What docs/from-keepalived.md has on each host.
+const RESOURCES: &str = include_str!("../../examples/segment/address.yaml");
 
 /// A machine with its daemon.
 pub(crate) struct Machine {

@@ -348,9 +348,11 @@ impl Membership {
         self.joins_from = self.sequence.saturating_add(1);
         // They have to say again what they know of us.
         self.peers.values_mut().for_each(|it| it.knows_us_as = None);
-        if self.phase == Phase::Active {
-            let until = now + dead_after(self.interval());
-            self.enter(now, Phase::Joining { until });
+        let heard_by = now + dead_after(self.interval());
+        match self.phase {
+            Phase::Active => self.enter(now, Phase::Joining { until: heard_by }),
+            Phase::Joining { until } => self.phase = Phase::Joining { until: until.max(heard_by) },
+            Phase::Leaving { .. } | Phase::Left => {}
         }
     }
 

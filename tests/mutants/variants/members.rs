@@ -96,8 +96,14 @@ const VARIANTS: &[Variant] = &[
     variant(
         "a process that was stopped goes on as an owner",
         MEMBERSHIP,
-        "            self.enter(now, Phase::Joining { until });\n",
-        "            let _ = until;\n",
+        "            Phase::Active => self.enter(now, Phase::Joining { until: heard_by }),\n",
+        "            Phase::Active => {}\n",
+    ),
+    variant(
+        "a process that was stopped while it joined owns when it goes on",
+        MEMBERSHIP,
+        "self.phase = Phase::Joining { until: until.max(heard_by) },",
+        "self.phase = Phase::Joining { until },",
     ),
     variant(
         "a machine that did not run answers on",

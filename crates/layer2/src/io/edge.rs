@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use super::fence::Fence;
 use super::groups::{Group, Groups};
 use super::interface::Interface;
+use super::kernel::answers_as_well;
 use super::socket::{FRAME_LENGTH_BYTES_MAX, FrameSocket};
 use crate::ndp::solicited_node;
 use crate::responder::{Conflict, Interfaces, Responder};
@@ -318,6 +319,9 @@ impl Task {
         let mut groups: BTreeSet<Group> = BTreeSet::new();
         for (index, wanted) in wanted {
             groups.extend(wanted.ipv6.iter().map(|it| (index, solicited_node(*it))));
+            let name = self.name(index);
+            let as_well = answers_as_well(&self.machine, &name, index, &wanted.ipv4);
+            troubles.extend(as_well.map(|it| (name, it)));
             let interface = self.interfaces.entry(index).or_insert_with(|| Interface::new(index));
             if let Err(error) = interface.receive_only(wanted) {
                 let right = match error.kind() {
@@ -333,7 +337,7 @@ impl Task {
         }
         for (interface, trouble) in &troubles {
             if self.troubles.get(interface) != Some(trouble) {
-                warn!(interface, trouble, "addresses cannot be answered for");
+                warn!(interface, trouble, "layer 2 does not work as it should");
             }
         }
         let now = self.now();

@@ -4,6 +4,7 @@ mod edge;
 mod fence;
 mod groups;
 mod interface;
+mod kernel;
 mod socket;
 
 pub use edge::{Edge, Reach};
