@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
+use crate::frames::send_from;
 use crate::members;
 use crate::segment::{Segment, mac, neighbour, talk_to, who_has};
 use lab::process::output_of;
@@ -25,6 +26,7 @@ pub(crate) fn all() -> Vec<(&'static str, Act)> {
             "bridges_and_macvlans_answer_and_ports_do_not",
             bridges_and_macvlans_answer_and_ports_do_not,
         ),
+        ("a_question_of_another_vlan_is_not_ours", a_question_of_another_vlan_is_not_ours),
         ("a_new_hardware_address_is_announced", a_new_hardware_address_is_announced),
         ("an_interface_without_carrier_says_so", an_interface_without_carrier_says_so),
         ("a_foreign_claim_is_found_and_defended", a_foreign_claim_is_found_and_defended),
@@ -341,5 +343,30 @@ fn a_kernel_that_answers_as_well_is_named(cell: &Cell) -> Result<()> {
     let ours = mac(&segment.node, "eth0")?;
     let answers = who_has(&segment.client, "eth0", IPV4)?;
     ensure!(answers == [ours], "{answers:?}");
+    Ok(())
+}
+
+/// A frame of a VLAN that this machine has no interface for, and one without a tag.
+fn a_question_of_another_vlan_is_not_ours(cell: &Cell) -> Result<()> {
+    let segment = started(cell, "")?;
+    let requests =
+        || -> Result<u64> { segment.shown(IPV4)?["requests"].as_u64().context("requests") };
+    let sender = [2, 0, 0, 0, 0, 9];
+    let mut question = [&[0xFF; 6][..], &sender, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &sender].concat();
+    question.extend([192, 0, 2, 77, 0, 0, 0, 0, 0, 0, 192, 0, 2, 100]);
+    let mut tagged = question.clone();
+    tagged.splice(12..12, [0x81, 0x00, 0x00, 77]);
+    let before = requests()?;
+    for _ in 0..3 {
+        send_from(&segment.client, &tagged)?;
+    }
+    send_from(&segment.client, &question)?;
+    wait_until("the one without a tag has arrived", PATIENCE, || {
+        ensure!(requests()? > before, "none has arrived");
+        Ok(())
+    })?;
+    // They arrive in order.
+    let counted = requests()? - before;
+    ensure!(counted == 1, "{counted} questions were answered in place of one");
     Ok(())
 }

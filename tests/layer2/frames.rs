@@ -1,6 +1,8 @@
-//! Whole frames on `eth0` of this network namespace: a packet socket. Used by the clients of the benchmark.
+//! Whole frames on `eth0` of this network namespace: a packet socket. Used by the clients of the benchmark, and for
+//! frames that no tool sends.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use nix::errno::Errno;
@@ -10,9 +12,39 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 
+use lab::namespace::Namespace;
+
+/// First word of the command line of this binary in its other role.
+const ROLE: &str = "@send";
 const INTERFACE: &str = "eth0";
 /// Of frames that wait.
 const BUFFER_BYTES: usize = 1 << 22;
+
+/// Sends a frame from a machine.
+pub(crate) fn send_from(machine: &Namespace, frame: &[u8]) -> Result<()> {
+    let binary = std::env::current_exe().context("the path of this binary")?;
+    let binary = binary.to_str().context("a path")?;
+    let bytes: String = frame.iter().map(|it| format!("{it:02x}")).collect();
+    machine.run(binary, &[ROLE, &bytes]).map(drop)
+}
+
+/// Plays the other role when the command line asks for it.
+pub(crate) fn other_role() -> Option<ExitCode> {
+    let mut words = std::env::args().skip(1);
+    if words.next()? != ROLE {
+        return None;
+    }
+    let digits = words.next().unwrap_or_default();
+    let byte = |it: usize| u8::from_str_radix(digits.get(it..it + 2)?, 16).ok();
+    let frame: Vec<u8> = (0..digits.len()).step_by(2).map_while(byte).collect();
+    Some(match Frames::open().and_then(|it| it.send(&frame)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{ROLE}: {error:#}");
+            ExitCode::FAILURE
+        }
+    })
+}
 
 /// The hardware address of an interface.
 pub(crate) type Mac = [u8; 6];

@@ -33,7 +33,8 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    asker::other_role().or_else(flood::other_role).unwrap_or_else(|| suite::main("layer2", run))
+    let other = asker::other_role().or_else(flood::other_role).or_else(frames::other_role);
+    other.unwrap_or_else(|| suite::main("layer2", run))
 }
 
 /// Whether all cases passed. With `--bench` no case runs: it measures how long addresses are not answered for.

@@ -1,6 +1,6 @@
 //! The header of an Ethernet frame (IEEE 802.3), and the bytes behind it.
 //!
-//! Frames come without a VLAN tag: the kernel takes it off and hands the frame to the interface of that VLAN.
+//! Frames come without a VLAN tag: the kernel takes it off. The filter drops those of other interfaces.
 //! Used by [`crate::arp`] and [`crate::ndp`].
 
 use fairway_ground::MacAddress;

@@ -26,6 +26,12 @@ const ICMPV6_TYPE: u32 = 54;
 const NDP_TARGET: u32 = 62;
 const NDP_TARGET_END: u32 = 74;
 
+/// Facts that the kernel has of a frame, in place of bytes (`SKF_AD_OFF` with `SKF_AD_PKTTYPE`, `SKF_AD_IFINDEX`).
+const PACKET_TYPE: u32 = 0xFFFF_F004;
+const INTERFACE: u32 = 0xFFFF_F008;
+/// `PACKET_OTHERHOST`: of a VLAN that this machine has no interface for, or for another machine.
+const FOR_OTHERS: u32 = 3;
+
 /// An instruction, as the kernel's `struct sock_filter`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
@@ -55,6 +61,22 @@ const fn plain(code: u16, value: u32) -> Instruction {
 const ACCEPT: Instruction = plain(RETURN, SNAP_LENGTH_BYTES);
 /// Drops it for this socket.
 const DROP: Instruction = plain(RETURN, 0);
+
+/// What `program` accepts, of the frames that the interface of this number itself receives. The socket of an
+/// interface also gets those of VLANs on it, whose tag is gone by then, with the number of the VLAN's interface; and
+/// those of VLANs that nobody receives.
+pub fn on_interface(index: u32, program: Vec<Instruction>) -> Vec<Instruction> {
+    let mut whole = vec![
+        plain(LOAD_WORD, INTERFACE),
+        Instruction { code: JUMP_IF_EQUAL, if_true: 1, if_false: 0, value: index },
+        DROP,
+        plain(LOAD_WORD, PACKET_TYPE),
+        Instruction { code: JUMP_IF_EQUAL, if_true: 0, if_false: 1, value: FOR_OTHERS },
+        DROP,
+    ];
+    whole.extend(program);
+    whole
+}
 
 /// For a socket of ARP: packets about these addresses (sorted), or from a sender that has one of them. No more
 /// than `ranges_max` ranges are told apart.
@@ -213,12 +235,19 @@ mod tests {
 
     /// What the kernel would do.
     fn accepts(program: &[Instruction], frame: &[u8]) -> bool {
+        accepts_on(program, frame, 1, 0)
+    }
+
+    /// The same, with a frame of this type that interface `index` received.
+    fn accepts_on(program: &[Instruction], frame: &[u8], index: u32, packet_type: u32) -> bool {
         let (mut at, mut value) = (0, 0_u32);
         loop {
             let Instruction { code, if_true, if_false, value: operand } = program[at];
             let place = usize::try_from(operand).unwrap();
             at += 1;
             match code {
+                LOAD_WORD if operand == INTERFACE => value = index,
+                LOAD_WORD if operand == PACKET_TYPE => value = packet_type,
                 LOAD_WORD => {
                     value = u32::from_be_bytes(frame[place..place + 4].try_into().unwrap())
                 }
@@ -277,6 +306,17 @@ mod tests {
             );
             assert!(!accepts(&program, &question(1, 1)));
         }
+    }
+
+    #[test]
+    fn frames_of_vlans_on_the_interface_are_not_its_own() {
+        let addresses = [Ipv4Addr::from_bits(7)];
+        let program = on_interface(4, arp(&addresses, RANGES_MAX));
+        let question = question(7, 1);
+        // PACKET_HOST, PACKET_BROADCAST.
+        assert!(accepts_on(&program, &question, 4, 0) && accepts_on(&program, &question, 4, 1));
+        assert!(!accepts_on(&program, &question, 5, 1), "eth0.10 has received it");
+        assert!(!accepts_on(&program, &question, 4, FOR_OTHERS), "nobody has the VLAN");
     }
 
     #[test]

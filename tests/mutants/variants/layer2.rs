@@ -14,6 +14,7 @@ const RESPONDER: &str = "responder/mod.rs";
 const ANNOUNCEMENTS: &str = "responder/announcements.rs";
 const ARP: &str = "arp.rs";
 const NDP: &str = "ndp.rs";
+const FILTER: &str = "filter.rs";
 const SEGMENT: &str = "segment.rs";
 
 const VARIANTS: &[Variant] = &[
@@ -172,6 +173,18 @@ const VARIANTS: &[Variant] = &[
         NDP,
         "let router = if self.is_router { ROUTER } else { 0 };",
         "let router = ROUTER;",
+    ),
+    variant(
+        "questions of a VLAN are answered on the interface below it",
+        FILTER,
+        "        Instruction { code: JUMP_IF_EQUAL, if_true: 1, if_false: 0, value: index },\n",
+        "        Instruction { code: JUMP_IF_EQUAL, if_true: 1, if_false: 1, value: index },\n",
+    ),
+    variant(
+        "questions of a VLAN of nobody are answered",
+        FILTER,
+        "if_true: 0, if_false: 1, value: FOR_OTHERS",
+        "if_true: 1, if_false: 1, value: FOR_OTHERS",
     ),
     variant(
         "ports of a bridge are answered on",

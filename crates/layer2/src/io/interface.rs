@@ -38,11 +38,13 @@ impl Interface {
     /// There is no socket (the capability `NET_RAW` is missing), or no filter.
     pub(super) fn receive_only(&mut self, wanted: Wanted) -> io::Result<()> {
         if self.wanted.ipv4 != wanted.ipv4 || self.arp.is_none() {
-            let program = |ranges_max| filter::arp(&wanted.ipv4, ranges_max);
+            let arp = |ranges_max| filter::arp(&wanted.ipv4, ranges_max);
+            let program = |ranges_max| filter::on_interface(self.index, arp(ranges_max));
             update(&mut self.arp, self.index, ARP, wanted.ipv4.is_empty(), program)?;
         }
         if self.wanted.ipv6 != wanted.ipv6 || self.ipv6.is_none() {
-            let program = |ranges_max| filter::ndp(&wanted.ipv6, ranges_max);
+            let ndp = |ranges_max| filter::ndp(&wanted.ipv6, ranges_max);
+            let program = |ranges_max| filter::on_interface(self.index, ndp(ranges_max));
             update(&mut self.ipv6, self.index, IPV6, wanted.ipv6.is_empty(), program)?;
         }
         self.wanted = wanted;
