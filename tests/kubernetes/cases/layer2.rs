@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::shown::prints;
 use crate::api::word;
 use crate::objects::{SYSTEM, ours, pool, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
@@ -65,7 +66,8 @@ fn one_answers(stage: &mut Stage, without: Option<&str>) -> Result<&'static str>
     Ok(node)
 }
 
-/// The owner is excluded, and another one answers; the advertisement is deleted, and nobody does.
+/// The owner is excluded, and another one answers; the advertisement is edited, and the node that it selects does; it
+/// is deleted, and nobody does.
 pub(super) fn one_node_answers_on_the_segment(stage: &mut Stage) -> Result<()> {
     stage.api.apply_all(&[
         pool("main", &["10.90.0.200-10.90.0.210"]),
@@ -84,6 +86,23 @@ pub(super) fn one_node_answers_on_the_segment(stage: &mut Stage) -> Result<()> {
         ensure!(node == first, "it is {node}");
         Ok(())
     })?;
+    let last = NODES.into_iter().rev().find(|it| *it != first).context("another node")?;
+    let selected = json!([{ "matchLabels": { "kubernetes.io/hostname": last } }]);
+    let spec = json!({ "ipAddressPools": ["main"], "nodeSelectors": selected });
+    stage.api.apply(&ours("L2Advertisement", "segment", spec))?;
+    let edited = one_answers(stage, Some(first))?;
+    ensure!(edited == last, "the advertisement selects {last}, and {edited} answers");
+    if stage.cluster().is_ok() {
+        prints(
+            stage,
+            "servicel2statuses",
+            &[&["ALLOCATED", "NODE", "SERVICE", "NAME"], &[last, "web", SHOP]],
+        )?;
+        prints(stage, "l2advertisements", &[&["segment", "main"]])?;
+        let events = stage.kubectl(&["get", "events", "-n", SHOP])?;
+        let line = format!("announcing from node \"{last}\" with protocol \"layer2\"");
+        ensure!(events.contains(&line), "kubectl get events prints:\n{events}");
+    }
     stage.api.delete("L2Advertisement", SYSTEM, "segment")?;
     wait_until("nobody answers, and no status is left", PATIENCE, || {
         let left = stage.api.list("ServiceL2Status", SYSTEM)?;

@@ -22,7 +22,7 @@ fn web(stage: &mut Stage) -> Result<()> {
 
 /// Waits until `kubectl get` of our kinds prints lines that begin with these words, and one that
 /// has the words of each of them, in this order.
-fn prints(stage: &Stage, kind: &str, lines: &[&[&str]]) -> Result<()> {
+pub(super) fn prints(stage: &Stage, kind: &str, lines: &[&[&str]]) -> Result<()> {
     wait_until(&format!("kubectl get {kind} prints {lines:?}"), PATIENCE, || {
         let text = stage.kubectl(&["get", kind, "-n", SYSTEM])?;
         for words in lines {

@@ -1,5 +1,6 @@
 //! The cases: each is a function that is given a number of its own and a directory.
 
+mod layer2;
 mod tcp_ao;
 mod vrf;
 
@@ -19,6 +20,7 @@ const fn case(name: &'static str, run: fn(usize, &Path) -> Result<()>) -> Case {
 
 /// All cases, in the order in which they run.
 pub(crate) const CASES: &[Case] = &[
+    case("layer 2: on a VLAN, a bond and in a VRF", layer2::answers_stay_on_their_segments),
     case("vrf: two with the same addresses", vrf::two_with_the_same_addresses),
     case("vrf: the main table takes no session of another", vrf::the_main_table_is_another),
     case("tcp-ao: two of ours, and keys that change", tcp_ao::keys_change_between_two_of_ours),
