@@ -125,4 +125,9 @@ impl Software for Keepalived {
         ensure!(has_all, "{} has not both addresses", NAMES[0]);
         Ok(())
     }
+
+    /// The address stays on the interface, and the kernel goes on.
+    fn is_silent_when_killed(&self) -> bool {
+        false
+    }
 }
