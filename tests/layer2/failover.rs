@@ -330,7 +330,7 @@ fn series(software: &mut impl Software, count: u8, fault: Fault, runs: usize) ->
         times.taken.push(worst(moved(), |it| it.taken_milliseconds.unwrap_or(f64::NAN)));
         asker.begin()?;
         software.mend(node, fault)?;
-        // Where two machines answer, whoever was heard last is no owner.
+        // Where two machines answer, the one that was heard last is no owner.
         if fault != Fault::Kill || software.is_silent_when_killed() {
             wait_until("its own machine has each address again", LIMIT, || {
                 let seen = asker.report()?;
