@@ -46,6 +46,7 @@ struct Stage {
     place: TempDir,
     router_port: u16,
     metrics: SocketAddr,
+    router_metrics: SocketAddr,
     daemons: Vec<Child>,
 }
 
@@ -66,9 +67,10 @@ impl Stage {
         let is_free = |it: &u16| TcpListener::bind((ROUTER, *it)).is_ok();
         let free =
             std::iter::repeat_with(|| NEXT_PORT.fetch_add(1, Ordering::Relaxed)).find(is_free);
-        let metrics = TcpListener::bind((ANNOUNCER, 0)).unwrap().local_addr().unwrap();
-        let daemons = Vec::new();
-        let mut stage = Self { place, router_port: free.unwrap(), metrics, daemons };
+        let [metrics, router_metrics] =
+            [ANNOUNCER, ROUTER].map(|it| TcpListener::bind((it, 0)).unwrap().local_addr().unwrap());
+        let (router_port, daemons) = (free.unwrap(), Vec::new());
+        let mut stage = Self { place, router_port, metrics, router_metrics, daemons };
         stage.write("router/peer.yaml", &stage.peer(ROUTER, ANNOUNCER, "  passive: true\n"));
         stage.write("announcer/peer.yaml", &stage.peer(ANNOUNCER, ROUTER, "  bfdProfile: fast\n"));
         stage.write("announcer/profile.yaml", PROFILE);
@@ -76,7 +78,13 @@ impl Stage {
         stage.write("announcer/all.yaml", ADVERTISEMENT);
         stage.write("announcer/web.yaml", &service("web", "RequireDualStack"));
         let listen = format!("{ROUTER}:{}", stage.router_port);
-        stage.start("router", &listen, "none");
+        stage.start("router", &listen, &router_metrics.to_string());
+        // A router that does not know its neighbour yet ends the first connection.
+        let begun = Instant::now();
+        while !stage.page_of(router_metrics).0.contains_key("metallb_bgp_session_up") {
+            assert!(begun.elapsed() < PATIENCE, "the router has no neighbour");
+            std::thread::sleep(PAUSE);
+        }
         stage.start("announcer", "none", &metrics.to_string());
         stage.wait_for("the routes", |page| {
             page.find("metallb_bgp_announced_prefixes_total", &[]) == Some(2.0)
@@ -111,8 +119,8 @@ impl Stage {
         command.args(["run", "--node", name, "--bgp-listen", listen, "--config"]);
         // The interfaces of this machine are not the test's.
         command.env("FAIRWAY_LAYER2_EXCLUDE", ".");
-        if name == "announcer" {
-            // A member that nobody answers: it is alone after three seconds.
+        if name == "router" {
+            // The announcer has addresses to answer for, and no interface: as a member it would own none.
             let key = below(".key");
             fs::write(&key, "a key of sixteen bytes").unwrap();
             command.env("FAIRWAY_MEMBERS", "127.0.0.99").env("FAIRWAY_MEMBER_KEY_FILE", key);
@@ -126,10 +134,14 @@ impl Stage {
 
     /// The page, once it is served.
     fn page(&self) -> Page {
+        self.page_of(self.metrics)
+    }
+
+    fn page_of(&self, daemon: SocketAddr) -> Page {
         let start = Instant::now();
         loop {
             assert!(start.elapsed() < PATIENCE, "no page");
-            let Some(answer) = get(self.metrics, "/metrics") else {
+            let Some(answer) = get(daemon, "/metrics") else {
                 std::thread::sleep(PAUSE);
                 continue;
             };
@@ -185,9 +197,12 @@ fn measured(page: &Page) -> f64 {
 fn a_daemon_shows_what_the_page_of_the_documentation_lists() {
     let stage = Stage::set();
     stage.write("announcer/segment.yaml", SEGMENT);
-    let page = stage.wait_for("addresses on layer 2", |page| {
+    let mut page = stage.wait_for("addresses on layer 2", |page| {
         page.0.contains_key("metallb_layer2_requests_received")
     });
+    // The other daemon is a member.
+    let of_member = stage.page_of(stage.router_metrics).0.remove_entry("fairway_layer2_members");
+    page.0.extend(of_member);
     let of_run = [Shown::Everywhere, Shown::Node, Shown::Allocator, Shown::Services];
     let listed = FAMILIES.iter().filter(|it| of_run.contains(&it.shown));
     let names: BTreeSet<&str> = listed.clone().map(|it| it.name).collect();
