@@ -269,7 +269,7 @@ struct Client {
     mac: Mac,
 }
 
-/// Somebody says that an address is his.
+/// A claim to an address.
 struct Heard {
     address: IpAddr,
     mac: Mac,

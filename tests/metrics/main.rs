@@ -80,11 +80,9 @@ impl Stage {
         let listen = format!("{ROUTER}:{}", stage.router_port);
         stage.start("router", &listen, &router_metrics.to_string());
         // A router that does not know its neighbour yet ends the first connection.
-        let begun = Instant::now();
-        while !stage.page_of(router_metrics).0.contains_key("metallb_bgp_session_up") {
-            assert!(begun.elapsed() < PATIENCE, "the router has no neighbour");
-            std::thread::sleep(PAUSE);
-        }
+        stage.wait_for_of(router_metrics, "the neighbour of the router", |page| {
+            page.0.contains_key("metallb_bgp_session_up")
+        });
         stage.start("announcer", "none", &metrics.to_string());
         stage.wait_for("the routes", |page| {
             page.find("metallb_bgp_announced_prefixes_total", &[]) == Some(2.0)
@@ -153,9 +151,13 @@ impl Stage {
 
     /// The first page of which that is true.
     fn wait_for(&self, what: &str, is_so: impl Fn(&Page) -> bool) -> Page {
+        self.wait_for_of(self.metrics, what, is_so)
+    }
+
+    fn wait_for_of(&self, daemon: SocketAddr, what: &str, is_so: impl Fn(&Page) -> bool) -> Page {
         let start = Instant::now();
         loop {
-            let page = self.page();
+            let page = self.page_of(daemon);
             if is_so(&page) {
                 return page;
             }

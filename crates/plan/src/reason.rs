@@ -53,8 +53,8 @@ pub enum Reason {
     },
     /// No candidate is a member that owns addresses.
     #[error(
-        "notOwner: no candidate is an active member; {0} has just started, is drained, or cannot receive \
-         heartbeats (fairway show members)"
+        "notOwner: no candidate is an active member; {0} has just started, is drained, cannot receive \
+         heartbeats, or has no interface to answer on (fairway show members)"
     )]
     NotMember(String),
     /// L2Advertisements exist, but none for this node.

@@ -37,6 +37,9 @@ const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 const QUESTIONS_MAX: usize = 16;
 /// Between looks for what an operator has to mend.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long this machine may have nothing to answer with before the log says so: it has just started, or an interface
+/// is about to come back.
+const IDLE_AFTER: Duration = Duration::from_secs(5);
 /// Datagrams that may wait: some thousands, so that strangers who flood the port do not displace heartbeats soon.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
@@ -123,6 +126,7 @@ impl Members {
             obeyed: NodeFacts::default(),
             deaf: BTreeSet::new(),
             has_namesake: false,
+            is_idle: false,
         };
         let task = tokio::spawn(task.run(tells, asked)).abort_handle();
         Ok(Self { state, told, questions, task })
@@ -199,6 +203,8 @@ struct Task {
     /// Members of which the log says that they do not hear this machine.
     deaf: BTreeSet<String>,
     has_namesake: bool,
+    /// The log says that this machine has nothing to answer with.
+    is_idle: bool,
 }
 
 impl Task {
@@ -267,9 +273,21 @@ impl Task {
         self.obeyed = told;
     }
 
-    /// Logs what an operator has to mend: two machines with one name, and a path that works one way.
+    /// Logs what an operator has to mend: nothing to answer with, two machines with one name, and a path that works
+    /// one way.
     fn check(&mut self) {
         let now = self.now();
+        let since = self.membership.own_view().since;
+        let is_idle = !self.obeyed.can_answer && now.since(since) >= IDLE_AFTER;
+        if is_idle && !self.is_idle {
+            warn!(
+                "this machine owns no layer 2 address: it has no interface to answer on or no right to \
+                 (`fairway show l2`), or does not know its Services yet; other members own all addresses"
+            );
+        } else if self.is_idle && !is_idle {
+            info!("this machine can own layer 2 addresses");
+        }
+        self.is_idle = is_idle;
         let has_namesake = self.membership.has_namesake(now);
         if has_namesake && !self.has_namesake {
             let name = self.membership.own_view().name;
@@ -308,8 +326,8 @@ impl Task {
         });
         let opened = opened.and_then(|socket| {
             socket.set_nonblocking(true)?;
-            // The kernel gives what `net.core.rmem_max` allows.
-            setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
+            // The kernel gives what `net.core.rmem_max` allows; with less, heartbeats arrive all the same.
+            let _ = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES);
             UdpSocket::from_std(socket)
         });
         match opened {

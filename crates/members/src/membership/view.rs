@@ -7,10 +7,11 @@ use fairway_ground::{Instant, MacAddress};
 
 use super::peer::Peer;
 use super::{Membership, Phase};
+use crate::heartbeat::Standing;
 
 /// How long two machines have one name after the last heartbeat of the other one.
 pub(super) const NAMESAKE_FOR: Duration = Duration::from_secs(5);
-/// A member that is heard and does not hear us for so long, is a case for the operator.
+/// A member that is heard and does not hear this machine for so long is reported.
 const DEAF_AFTER: Duration = Duration::from_secs(2);
 
 /// What is known of a member.
@@ -61,10 +62,11 @@ impl Membership {
         self.namesake_at.is_some_and(|at| now.since(at) < NAMESAKE_FOR)
     }
 
-    /// Members that this machine hears, and that do not hear it.
+    /// Owners that this machine hears, and that do not hear it. One that joins among many takes its time to tell all.
     pub fn deaf(&self, now: Instant) -> BTreeSet<&str> {
         let is_deaf = |it: &&Peer| {
-            it.is_heard(now) && !it.is_confirmed && now.since(it.begun_at) >= DEAF_AFTER
+            let is_owner = it.standing == Standing::Active && !it.is_confirmed;
+            is_owner && it.is_heard(now) && now.since(it.begun_at) >= DEAF_AFTER
         };
         self.peers.values().filter(is_deaf).map(|it| it.name.as_str()).collect()
     }

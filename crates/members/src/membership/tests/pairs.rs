@@ -1,67 +1,76 @@
 //! Stories of one or two members, heartbeat by heartbeat.
 
+use std::ops::Range;
+
 use super::*;
 use crate::membership::view::NAMESAKE_FOR;
 use crate::membership::{HEAL_INTERVAL, JOIN_LIMIT};
 
-#[test]
-fn a_reverted_machine_is_heard_again_and_a_forgotten_one_is_not_replayed() {
-    let now = Instant::from_micros(1_000_000);
-    let mut ours = Membership::new(now, settings_of("a", 1, Some(1)));
-    let mut other = Membership::new(now, settings_of("b", 1, Some(1)));
-    let mut kept = Vec::new();
-    let mut talk = |ours: &mut Membership, other: &mut Membership, from: u64, to: u64| {
-        for tick in from..to {
-            let now = now + Duration::from_millis(100 * tick);
-            let (from_us, from_other) = (ours.tick(now), other.tick(now));
-            from_us.iter().for_each(|it| {
-                other.receive(now, it);
-            });
-            from_other.iter().for_each(|it| {
-                ours.receive(now, it);
-            });
-            kept.extend(from_other);
-        }
-    };
-    talk(&mut ours, &mut other, 0, 1_000);
-    // Its memory is that of an earlier moment, and its clock goes on.
-    let mut reverted = Membership::new(now, settings_of("b", 1, Some(1)));
-    talk(&mut ours, &mut reverted, 1_000, 1_030);
-    assert_eq!(ours.owners().map(|it| it.len()), Some(2));
-    assert_eq!(reverted.owners().map(|it| it.len()), Some(2));
-    // Gone for good; what was recorded of it makes nobody alive, however long ago that was.
-    ours.tick(now + Duration::from_secs(200));
-    let later = now + Duration::from_secs(4_000);
-    for (tick, heartbeat) in (0_u64..).zip(&kept[kept.len() - 20..]) {
-        let now = later + Duration::from_millis(100 * tick);
-        ours.tick(now);
-        assert!(tick > 0 || ours.view().is_empty(), "it was forgotten");
-        ours.receive(now, heartbeat);
-        assert!(!ours.owners().unwrap_or_default().contains("b"), "tick {tick}");
+/// The moment of a heartbeat.
+fn at(tick: u64) -> Instant {
+    Instant::from_micros(1_000_000) + Duration::from_millis(100 * tick)
+}
+
+/// Two members hear each other at each of these heartbeats; those of the second.
+fn talk(ours: &mut Membership, other: &mut Membership, ticks: Range<u64>) -> Vec<Heartbeat> {
+    let mut sent = Vec::new();
+    for now in ticks.map(at) {
+        let (from_us, from_other) = (ours.tick(now), other.tick(now));
+        from_us.iter().for_each(|it| {
+            other.receive(now, it);
+        });
+        from_other.iter().for_each(|it| {
+            ours.receive(now, it);
+        });
+        sent.extend(from_other);
+    }
+    sent
+}
+
+/// This member hears these heartbeats, one at each moment from `from` on.
+fn hears(
+    ours: &mut Membership,
+    from: u64,
+    heartbeats: &[Heartbeat],
+    check: impl Fn(&Membership, u64),
+) {
+    for (tick, heartbeat) in (from..).zip(heartbeats) {
+        ours.tick(at(tick));
+        ours.receive(at(tick), heartbeat);
+        check(ours, tick);
     }
 }
 
 #[test]
+fn a_reverted_machine_is_heard_again_and_a_forgotten_one_is_not_replayed() {
+    let mut ours = Membership::new(at(0), settings_of("a", 1, Some(1)));
+    let mut other = Membership::new(at(0), settings_of("b", 1, Some(1)));
+    talk(&mut ours, &mut other, 0..1_000);
+    // Its memory is that of an earlier moment, and its clock goes on.
+    let mut reverted = Membership::new(at(0), settings_of("b", 1, Some(1)));
+    let kept = talk(&mut ours, &mut reverted, 1_000..1_030);
+    assert_eq!(ours.owners().map(|it| it.len()), Some(2));
+    assert_eq!(reverted.owners().map(|it| it.len()), Some(2));
+    // Gone for good; what was recorded of it makes nobody alive, however long ago that was.
+    ours.tick(at(2_000));
+    ours.tick(at(40_000));
+    assert!(ours.view().is_empty(), "it was forgotten");
+    hears(&mut ours, 40_001, &kept, |ours, tick| {
+        assert!(!ours.owners().unwrap_or_default().contains("b"), "tick {tick}");
+    });
+}
+
+#[test]
 fn a_new_process_of_a_member_may_have_announced_before() {
-    let now = Instant::from_micros(1_000_000);
-    let mut ours = Membership::new(now, settings_of("a", 1, Some(1)));
-    let mut other = Membership::new(now, settings_of("b", 1, Some(1)));
-    for tick in 0..40_u64 {
-        let now = now + Duration::from_millis(100 * tick);
-        if tick == 20 {
-            // At once, so that nobody takes it for dead.
-            ours.take_healed(now);
-            assert!(!ours.take_healed(now + HEAL_INTERVAL));
-            other = Membership::new(now, settings_of("b", 2, Some(1)));
-        }
-        ours.tick(now).iter().for_each(|it| {
-            other.receive(now, it);
-        });
-        other.tick(now).iter().for_each(|it| {
-            ours.receive(now, it);
-        });
-    }
-    assert!(ours.take_healed(now + Duration::from_secs(10)), "nobody else can tell of it");
+    let mut ours = Membership::new(at(0), settings_of("a", 1, Some(1)));
+    let mut other = Membership::new(at(0), settings_of("b", 1, Some(1)));
+    talk(&mut ours, &mut other, 0..20);
+    ours.take_healed(at(20));
+    assert!(!ours.take_healed(at(20) + HEAL_INTERVAL));
+    // At once, so that nobody takes it for dead.
+    let mut other = Membership::new(at(20), settings_of("b", 2, Some(1)));
+    talk(&mut ours, &mut other, 20..40);
+    assert!(ours.take_healed(at(100)), "nobody else can tell of it");
 }
 
 #[test]
@@ -83,30 +92,17 @@ fn a_machine_that_owns_nothing_may_not_answer() {
 
 #[test]
 fn a_member_that_began_again_counts_once_it_hears_us() {
-    let now = Instant::from_micros(1_000_000);
-    let mut ours = Membership::new(now, settings_of("a", 1, Some(1)));
-    let mut other = Membership::new(now, settings_of("b", 1, Some(1)));
-    for tick in 0..20_u64 {
-        let now = now + Duration::from_millis(100 * tick);
-        ours.tick(now).iter().for_each(|it| {
-            other.receive(now, it);
-        });
-        other.tick(now).iter().for_each(|it| {
-            ours.receive(now, it);
-        });
-    }
+    let mut ours = Membership::new(at(0), settings_of("a", 1, Some(1)));
+    let mut other = Membership::new(at(0), settings_of("b", 1, Some(1)));
+    talk(&mut ours, &mut other, 0..20);
     assert_eq!(ours.owners().map(|it| it.len()), Some(2));
-    let again = now + Duration::from_secs(2);
-    let mut other = Membership::new(again, settings_of("b", 2, Some(1)));
-    for tick in 0..50_u64 {
-        let now = again + Duration::from_millis(100 * tick);
-        ours.tick(now);
-        other.tick(now).iter().for_each(|it| {
-            ours.receive(now, it);
-        });
+    let mut other = Membership::new(at(20), settings_of("b", 2, Some(1)));
+    let alone: Vec<Heartbeat> = (20..70).filter_map(|tick| other.tick(at(tick))).collect();
+    hears(&mut ours, 20, &alone, |ours, tick| {
         assert!(!ours.owners().unwrap_or_default().contains("b"), "it hears nothing, tick {tick}");
-    }
-    assert_eq!(ours.deaf(again + Duration::from_secs(5)), BTreeSet::from(["b"]));
+    });
+    assert_eq!(ours.deaf(at(70)), BTreeSet::from(["b"]));
+    assert_eq!(ours.deaf(at(35)), BTreeSet::new(), "it may take a while");
 }
 
 #[test]
@@ -124,42 +120,20 @@ fn two_machines_of_one_name_are_told_apart() {
 
 #[test]
 fn a_replay_of_heartbeats_makes_nobody_alive() {
-    let now = Instant::from_micros(1_000_000);
-    let settings = |name: &str| settings_of(name, 5, Some(1));
-    let mut ours = Membership::new(now, settings("a"));
-    let mut other = Membership::new(now, settings("b"));
-    let mut kept = Vec::new();
-    for tick in 0..40_u64 {
-        let now = now + Duration::from_millis(100 * tick);
-        let (from_us, from_other) = (ours.tick(now), other.tick(now));
-        from_us.iter().for_each(|it| {
-            other.receive(now, it);
-        });
-        from_other.iter().for_each(|it| {
-            ours.receive(now, it);
-        });
-        kept.extend(from_other);
-    }
+    let mut ours = Membership::new(at(0), settings_of("a", 5, Some(1)));
+    let mut other = Membership::new(at(0), settings_of("b", 5, Some(1)));
+    let kept = talk(&mut ours, &mut other, 0..40);
     assert_eq!(ours.owners().map(|it| it.len()), Some(2));
     // The other one has ended.
-    for tick in 40..50_u64 {
-        let now = now + Duration::from_millis(100 * tick);
-        ours.tick(now);
-        kept.iter().for_each(|it| {
-            ours.receive(now, it);
-        });
-    }
-    assert_eq!(ours.owners().map(|it| it.len()), Some(1), "repeated within the same process");
-    // Our process is another one now, and the other machine is gone; somebody sends what he has recorded.
-    let later = now + Duration::from_secs(60);
-    let mut restarted = Membership::new(later, Settings { incarnation: 6, ..settings("a") });
-    for (tick, heartbeat) in (0_u64..).zip(&kept) {
-        let now = later + Duration::from_millis(100 * tick);
-        restarted.tick(now);
-        restarted.receive(now, heartbeat);
-        let owners = restarted.owners().unwrap_or_default();
-        assert!(!owners.contains("b"), "tick {tick}");
-    }
+    hears(&mut ours, 40, &kept, |ours, tick| {
+        let owners = ours.owners().unwrap_or_default();
+        assert!(tick < 45 || !owners.contains("b"), "repeated within the same process");
+    });
+    // Our process is another one now, and what was recorded of the other one is sent again.
+    let mut restarted = Membership::new(at(600), settings_of("a", 6, Some(1)));
+    hears(&mut restarted, 600, &kept, |restarted, tick| {
+        assert!(!restarted.owners().unwrap_or_default().contains("b"), "tick {tick}");
+    });
     assert_eq!(restarted.owners().map(|it| it.len()), Some(1), "it has waited, and is alone");
 }
 
@@ -180,27 +154,12 @@ fn a_machine_that_does_not_know_the_others_yet_waits_for_them() {
 
 #[test]
 fn a_machine_whose_clock_went_back_is_heard_again() {
-    let now = Instant::from_micros(1_000_000);
-    let settings = |name: &str, incarnation| settings_of(name, incarnation, Some(1));
-    let mut ours = Membership::new(now, settings("a", 1_000));
-    let mut other = Membership::new(now, settings("b", 1_000));
-    let talk = |ours: &mut Membership, other: &mut Membership, from: u64, to: u64| {
-        for tick in from..to {
-            let now = now + Duration::from_millis(100 * tick);
-            let (from_us, from_other) = (ours.tick(now), other.tick(now));
-            from_us.iter().for_each(|it| {
-                other.receive(now, it);
-            });
-            from_other.iter().for_each(|it| {
-                ours.receive(now, it);
-            });
-        }
-    };
-    talk(&mut ours, &mut other, 0, 20);
+    let mut ours = Membership::new(at(0), settings_of("a", 1_000, Some(1)));
+    let mut other = Membership::new(at(0), settings_of("b", 1_000, Some(1)));
+    talk(&mut ours, &mut other, 0..20);
     assert_eq!(ours.owners().map(|it| it.len()), Some(2));
-    let later = now + Duration::from_millis(100 * 40);
-    let mut restarted = Membership::new(later, settings("b", 7));
-    talk(&mut ours, &mut restarted, 40, 60);
+    let mut restarted = Membership::new(at(40), settings_of("b", 7, Some(1)));
+    talk(&mut ours, &mut restarted, 40..60);
     assert_eq!(ours.owners().map(|it| it.len()), Some(2));
     assert_eq!(restarted.owners().map(|it| it.len()), Some(2));
 }
