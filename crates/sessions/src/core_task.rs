@@ -22,6 +22,7 @@ use self::bfd::Coupling;
 use super::addresses::AddressWatch;
 use super::bfd::BfdOptions;
 use super::clock::Clock;
+use super::dial_pace::DialPace;
 use super::guard::CatchUnwind;
 use super::listeners::Listeners;
 use super::neighbour::{Neighbour, Surroundings};
@@ -84,7 +85,7 @@ impl CoreTask {
         Self {
             clock,
             speaker: Speaker::guarded(CatchUnwind, clock.now(), seed, earlier),
-            surroundings: Surroundings { events, tasks, seed },
+            surroundings: Surroundings { events, tasks, seed, dial_pace: DialPace::default() },
             neighbours: BTreeMap::new(),
             withdrawn: watch::Sender::default(),
             changed: watch::Sender::default(),
@@ -238,10 +239,10 @@ impl CoreTask {
         &mut self,
         now: Instant,
         key: PeerKey,
-        work: impl FnOnce(&mut Neighbour, &Surroundings) -> T,
+        work: impl FnOnce(&mut Neighbour, &mut Surroundings) -> T,
     ) -> Option<T> {
         let neighbour = self.neighbours.get_mut(&key)?;
-        let surroundings = &self.surroundings;
+        let surroundings = &mut self.surroundings;
         let worked = CatchUnwind.run(|| work(neighbour, surroundings));
         if worked.is_none() {
             self.speaker.start_over(now, key);

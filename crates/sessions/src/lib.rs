@@ -17,6 +17,7 @@ mod connection;
 mod connection_keys;
 mod core_task;
 mod dial;
+mod dial_pace;
 #[cfg(test)]
 mod example;
 mod guard;

@@ -19,6 +19,7 @@ use super::addresses::LocalEnd;
 use super::connection::Link;
 use super::connection_keys::ConnectionKeys;
 use super::dial::{DialError, dial};
+use super::dial_pace::DialPace;
 use super::link::LinkWatch;
 use super::link_state::LinkState;
 use super::news::{NetworkEvent, News};
@@ -37,6 +38,8 @@ pub(super) struct Surroundings {
     pub(super) tasks: TaskTracker,
     /// Decides the jitter of timers.
     pub(super) seed: u64,
+    /// When dials may start.
+    pub(super) dial_pace: DialPace,
 }
 
 /// What runs for a neighbour.
@@ -97,9 +100,14 @@ impl Neighbour {
     }
 
     /// Carries out one action of the speaker.
-    pub(super) fn act(&mut self, now: Instant, action: PeerAction, surroundings: &Surroundings) {
+    pub(super) fn act(
+        &mut self,
+        now: Instant,
+        action: PeerAction,
+        surroundings: &mut Surroundings,
+    ) {
         match action {
-            PeerAction::Connect(id) => self.connect(id, &surroundings.events),
+            PeerAction::Connect(id) => self.connect(id, surroundings),
             PeerAction::Close(id, last_words) => {
                 if let Some(dial) = self.dials.remove(&id) {
                     dial.abort();
@@ -133,13 +141,15 @@ impl Neighbour {
         }
     }
 
-    fn connect(&mut self, id: ConnectionId, events: &mpsc::Sender<NetworkEvent>) {
+    fn connect(&mut self, id: ConnectionId, surroundings: &mut Surroundings) {
         let config = self.config.clone();
         let remote = self.remote();
-        let events = events.clone();
+        let events = surroundings.events.clone();
         let attempt = self.dials_failed;
+        let start = surroundings.dial_pace.slot(tokio::time::Instant::now());
         let task = tokio::spawn(async move {
             let key = config.key;
+            tokio::time::sleep_until(start).await;
             let dialled = match remote {
                 Ok(remote) => dial(&config, remote, attempt).await,
                 Err(error) => Err(error),
