@@ -24,8 +24,8 @@ const SERVICE_SPEC: &[&str] = &[
 ];
 /// The label of a slice that names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// The only condition of a Node that affects a decision.
-const NODE_CONDITION: &str = "NetworkUnavailable";
+/// The conditions of a Node that affect a decision.
+const NODE_CONDITIONS: [&str; 2] = ["NetworkUnavailable", "Ready"];
 
 /// The object without the fields that are not read.
 pub fn trimmed(kind: Kind, mut object: Value) -> Value {
@@ -109,7 +109,13 @@ fn trim_node(fields: &mut Map<String, Value>) {
     let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) else { return };
     keep(status, &["addresses", "conditions"]);
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        conditions.retain(|it| it.get("type").and_then(Value::as_str) == Some(NODE_CONDITION));
+        conditions.retain(|it| {
+            it.get("type").and_then(Value::as_str).is_some_and(|it| NODE_CONDITIONS.contains(&it))
+        });
+        // The kubelet writes the time of each of its reports into them.
+        for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
+            keep(condition, &["type", "status"]);
+        }
     }
 }
 
@@ -171,7 +177,8 @@ mod tests {
                         "images": [{"names": ["x"]}],
                         "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
                         "conditions": [
-                            {"type": "Ready", "status": "True"},
+                            {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"},
+                            {"type": "DiskPressure", "status": "True"},
                             {"type": "NetworkUnavailable", "status": "True"},
                         ],
                     },
@@ -182,8 +189,16 @@ mod tests {
             let trimmed = trimmed(kind, object.clone());
             assert_eq!(parse_value(&trimmed), parse_value(&object), "{kind}");
             let text = trimmed.to_string();
-            for gone in ["kubectl", "10.0.0.2", "zone", "targetRef", "images", "podCIDR", "Ready\""]
-            {
+            for gone in [
+                "kubectl",
+                "10.0.0.2",
+                "zone",
+                "targetRef",
+                "images",
+                "podCIDR",
+                "DiskPressure",
+                "reason",
+            ] {
                 assert!(!text.contains(gone), "{kind} has {gone}: {text}");
             }
             assert!(text.contains("resourceVersion"), "{text}");

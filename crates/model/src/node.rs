@@ -19,6 +19,10 @@ pub struct Node {
     pub addresses: Vec<IpAddr>,
     /// Condition NetworkUnavailable is True: it announces nothing.
     pub network_unavailable: bool,
+    /// Condition Ready is False or Unknown: its kubelet reports a failure, or nothing at all.
+    pub is_unready: bool,
+    /// It has the taint [`Node::OUT_OF_SERVICE_TAINT`]: an operator says that it is shut down.
+    pub is_out_of_service: bool,
     /// It is marked to be drained ([`Node::DRAIN_MARK`]): how long routers have to find other
     /// paths.
     pub drain: Option<Duration>,
@@ -27,6 +31,8 @@ pub struct Node {
 impl Node {
     /// The label that excludes a node from announcing.
     pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+    /// The taint of a node that is shut down for certain, after which its volumes are used elsewhere.
+    pub const OUT_OF_SERVICE_TAINT: &str = "node.kubernetes.io/out-of-service";
     /// The key of a label, an annotation or a taint that drains a node.
     pub const DRAIN_MARK: &str = "metallb.io/drain";
     /// The wait if the mark has no value.
@@ -39,7 +45,15 @@ impl Node {
     /// The node that is assumed if no Node object exists: it has only its host name.
     pub fn assumed(name: &str, addresses: Vec<IpAddr>) -> Self {
         let labels = Labels::from([(Self::HOSTNAME_LABEL.to_owned(), name.to_owned())]);
-        Self { name: name.to_owned(), labels, addresses, network_unavailable: false, drain: None }
+        Self {
+            name: name.to_owned(),
+            labels,
+            addresses,
+            network_unavailable: false,
+            is_unready: false,
+            is_out_of_service: false,
+            drain: None,
+        }
     }
 
     /// Whether [`Node::EXCLUDE_LABEL`] is set.

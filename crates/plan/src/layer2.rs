@@ -16,6 +16,7 @@ use fairway_model::{
 };
 use sha2::{Digest, Sha256};
 
+use super::reason::Because;
 use super::{PlanOptions, Reason};
 
 /// What this node does for the addresses that a Service has from one pool. The same node answers for
@@ -45,7 +46,10 @@ pub(super) struct Layer2<'a> {
 }
 
 /// The nodes that may answer: those of `index`, with `node` in place of the entry of the same name. Of these only
-/// `members`, where it is known which are alive; a member without an object is one that is assumed.
+/// `members`, where it is known which are alive; a member without an object is one that is assumed. Where it is not
+/// known, only nodes that are ready, unless none is: then it is the control plane that does not hear them.
+///
+/// A node that is out of service is none of them: an operator says that it is shut down.
 pub(super) fn candidates<'a>(
     index: &'a ClusterIndex,
     node: &'a Node,
@@ -53,13 +57,15 @@ pub(super) fn candidates<'a>(
 ) -> Vec<&'a Node> {
     let Some(members) = members else {
         let others = index.nodes.values().filter(|it| it.name != node.name);
-        return others.chain([node]).collect();
+        let all: Vec<&Node> = others.chain([node]).filter(|it| !it.is_out_of_service).collect();
+        let ready: Vec<&Node> = all.iter().filter(|it| !it.is_unready).copied().collect();
+        return if ready.is_empty() { all } else { ready };
     };
     let of = |(name, assumed): (&'a String, &'a Node)| match *name == node.name {
         true => node,
         false => index.nodes.get(name).unwrap_or(assumed),
     };
-    members.iter().map(of).collect()
+    members.iter().map(of).filter(|it| !it.is_out_of_service).collect()
 }
 
 impl<'a> Layer2<'a> {
@@ -181,9 +187,14 @@ impl<'a> Layer2<'a> {
         match owner {
             Some((owner, score)) if owner.name != self.node.name => {
                 let ours = scored.iter().find(|(node, _)| node.name == self.node.name);
-                let ours = ours.map_or(0, |(_, score)| *score);
-                let preference = (*score != ours).then_some((*score, ours));
-                Err(Reason::NotOwner { owner: owner.name.clone(), address: first, preference })
+                let because = match ours {
+                    Some((_, ours)) if ours == score => Because::Hash,
+                    Some((_, ours)) => Because::Preference { owner: *score, ours: *ours },
+                    None if self.node.is_out_of_service => Because::OutOfService,
+                    None if self.node.is_unready => Because::Unready,
+                    None => Because::NotMember,
+                };
+                Err(Reason::NotOwner { owner: owner.name.clone(), address: first, because })
             }
             Some(_) => Ok(()),
             None => Err(Reason::NotMember(self.node.name.clone())),

@@ -41,7 +41,7 @@ pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
 pub use layer2::Layer2Verdict;
 pub use peers::router_id;
 pub use planner::NodePlanner;
-pub use reason::{Fault, Reason};
+pub use reason::{Because, Fault, Reason};
 pub use status_change::StatusChange;
 
 /// Everything that one node should do in BGP, and the reasons for what it does not do.

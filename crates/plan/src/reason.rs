@@ -69,14 +69,14 @@ pub enum Reason {
         node: String,
     },
     /// Another node answers for it on the local segment.
-    #[error("notOwner: node {owner} answers for {address}, {}", because(*preference))]
+    #[error("notOwner: node {owner} answers for {address}, since {because}")]
     NotOwner {
         /// That node.
         owner: NodeName,
         /// The address that decides.
         address: IpAddr,
-        /// The preference of that node and of this one, where they differ.
-        preference: Option<(u32, u32)>,
+        /// Why it is that node.
+        because: Because,
     },
     /// Labels might assign one address to two nodes.
     #[error(
@@ -182,16 +182,29 @@ pub enum Fault {
     },
 }
 
-/// Why one node comes before another.
-fn because(preference: Option<(u32, u32)>) -> String {
-    match preference {
-        Some((owner, ours)) => {
-            format!("since its preference weight is {owner}, and that of this node {ours}")
-        }
-        None => "since its hash with that address is the lowest among the eligible \
-                 nodes"
-            .to_owned(),
-    }
+/// Why another node comes before this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Because {
+    /// It has the lowest hash.
+    #[error("its hash with that address is the lowest among the eligible nodes")]
+    Hash,
+    /// It is preferred.
+    #[error("its preference weight is {owner}, and that of this node {ours}")]
+    Preference {
+        /// The sum of its weights.
+        owner: u32,
+        /// The sum of those of this node.
+        ours: u32,
+    },
+    /// This node has [`fairway_model::Node::OUT_OF_SERVICE_TAINT`].
+    #[error("this node has the taint node.kubernetes.io/out-of-service")]
+    OutOfService,
+    /// Kubernetes does not take this node for ready.
+    #[error("condition Ready of this node is not True")]
+    Unready,
+    /// This node is none of the members that own addresses.
+    #[error("this node is no active member (fairway show members)")]
+    NotMember,
 }
 
 /// The term for the identity of a neighbour.

@@ -41,15 +41,16 @@ struct RawTaint {
 
 /// How long routers have to find other paths before the node is drained; `None` if the node is not
 /// marked, or its mark says `false`. Of several marks, the one with the longest wait counts.
-fn drain_wait(metadata: &Metadata, report: &mut Report<'_>) -> Option<Duration> {
+fn drain_wait(
+    metadata: &Metadata,
+    taints: &[(FieldPath, RawTaint)],
+    report: &mut Report<'_>,
+) -> Option<Duration> {
     let key = Node::DRAIN_MARK;
     let field = |name| FieldPath::of("metadata").key(name).key(key);
-    let list = FieldPath::of("spec.taints");
-    let taints: Option<List<RawTaint>> = report.read(&list);
-    let taints = elements(taints).filter(|(_, taint)| taint.key.as_deref() == Some(key));
-    let taints = taints.map(|(position, taint)| {
-        (list.index(position).key("value"), taint.value.unwrap_or_default())
-    });
+    let taints = taints.iter().filter(|(_, taint)| taint.key.as_deref() == Some(key));
+    let taints =
+        taints.map(|(path, taint)| (path.key("value"), taint.value.clone().unwrap_or_default()));
     let label = metadata.labels.get(key).map(|it| (field("labels"), it.clone()));
     let annotation = metadata.annotations.get(key).map(|it| (field("annotations"), it.clone()));
     let marks: Vec<(FieldPath, String)> =
@@ -97,16 +98,28 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
             Err(error) => report.fault(&list.index(position).key("address"), error),
         }
     }
-    let network_unavailable = elements(conditions).any(|(_, condition)| {
-        condition.condition_type.as_deref() == Some("NetworkUnavailable")
-            && condition.status.as_deref() == Some("True")
-    });
-    let drain = drain_wait(&metadata, report);
+    let (mut network_unavailable, mut is_unready) = (false, false);
+    for (_, RawCondition { condition_type, status }) in elements(conditions) {
+        match (condition_type.as_deref(), status.as_deref()) {
+            (Some("NetworkUnavailable"), Some("True")) => network_unavailable = true,
+            (Some("Ready"), Some("False" | "Unknown")) => is_unready = true,
+            _ => {}
+        }
+    }
+    let list = FieldPath::of("spec.taints");
+    let taints: Option<List<RawTaint>> = report.read(&list);
+    let taints: Vec<(FieldPath, RawTaint)> =
+        elements(taints).map(|(position, taint)| (list.index(position), taint)).collect();
+    let is_out_of_service =
+        taints.iter().any(|(_, taint)| taint.key.as_deref() == Some(Node::OUT_OF_SERVICE_TAINT));
+    let drain = drain_wait(&metadata, &taints, report);
     Some(Object::Node(Node {
         name: metadata.name.name,
         labels: metadata.labels,
         addresses: internal,
         network_unavailable,
+        is_unready,
+        is_out_of_service,
         drain,
     }))
 }

@@ -296,6 +296,34 @@ fn who_answers_instead_and_why_is_said() {
     assert_eq!(text(&cluster), by_weight);
 }
 
+/// What Kubernetes says of a node counts where the nodes themselves do not tell each other who is alive.
+#[test]
+fn nodes_that_kubernetes_takes_for_dead_own_nothing() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let set = |cluster: &mut Cluster, called: &str, change: fn(&mut Node)| {
+        let mut changed = cluster.index.nodes[called].clone();
+        change(&mut changed);
+        cluster.add(Object::Node(changed));
+    };
+    let owner = |cluster: &Cluster, members: Option<&[&str]>| -> Vec<String> {
+        let assumed = |name: &&str| ((*name).to_owned(), node(name));
+        let members = members.map(|it| it.iter().map(assumed).collect::<BTreeMap<_, _>>());
+        let n1 = &cluster.index.nodes["n1"];
+        let all = candidates(&cluster.index, n1, members.as_ref());
+        all.into_iter().map(|it| it.name.clone()).collect()
+    };
+    set(&mut cluster, "n3", |it| it.is_unready = true);
+    assert_eq!(owner(&cluster, None), ["n2", "n4", "n1"]);
+    assert_eq!(owner(&cluster, Some(&["n1", "n3"])), ["n1", "n3"], "its heartbeats say more");
+    set(&mut cluster, "n3", |it| it.is_out_of_service = true);
+    assert_eq!(owner(&cluster, Some(&["n1", "n3"])), ["n1"]);
+    for called in ["n1", "n2", "n4"] {
+        set(&mut cluster, called, |it| it.is_unready = true);
+    }
+    assert_eq!(owner(&cluster, None), ["n2", "n4", "n1"], "the control plane hears no node");
+}
+
 /// The members that are alive decide, whatever nodes there are; a member without a Node object is assumed.
 #[test]
 fn only_members_that_are_alive_own_addresses() {
