@@ -101,7 +101,8 @@ impl Excluded {
         Self(Arc::new(RegexSet::empty()))
     }
 
-    fn has(&self, name: &str) -> bool {
+    /// Whether an interface of this name is left out.
+    pub fn has(&self, name: &str) -> bool {
         self.0.is_match(name)
     }
 }
