@@ -38,11 +38,12 @@ pub(crate) fn all() -> Vec<(&'static str, Act)> {
         ("a_planned_end_hands_over", members::a_planned_end_hands_over),
         ("a_stopped_process_is_replaced", members::a_stopped_process_is_replaced),
         ("a_partition_heals_to_one_owner", members::a_partition_heals_to_one_owner),
+        ("the_next_owner_asks_who_answers", members::the_next_owner_asks_who_answers),
     ]
 }
 
 /// A pool, an L2Advertisement with these lines in its spec, and a Service with both addresses.
-fn resources(spec: &str) -> String {
+pub(crate) fn resources(spec: &str) -> String {
     format!(
         "{}---
 apiVersion: v1

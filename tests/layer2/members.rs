@@ -261,3 +261,33 @@ pub(crate) fn a_partition_heals_to_one_owner(cell: &Cell) -> Result<()> {
     println!("  claims of members that were taken for foreign: {conflicts:?}");
     Ok(())
 }
+
+/// A host that has the address as well is found by the machine that would own it next, which says so.
+pub(crate) fn the_next_owner_asks_who_answers(cell: &Cell) -> Result<()> {
+    let three = Three::build(cell.number, &cell.directory, &crate::cases::resources(""), "debug")?;
+    let owner = three.owner()?;
+    let answers = |item: usize, expected: &str| -> Result<()> {
+        wait_until("one of the others knows who answers", 3 * PATIENCE, || {
+            let mut checks = Vec::new();
+            for number in three.others(owner) {
+                let all = three.machines[number].fairway.show(&["l2"])?;
+                checks.push(all["items"][item]["check"]["answer"].clone());
+            }
+            let (asked, not): (Vec<_>, Vec<_>) = checks.iter().partition(|it| it.is_string());
+            ensure!(asked.len() == 1 && not.len() == 1, "both or none asks: {checks:?}");
+            ensure!(asked[0] == expected, "{checks:?}");
+            Ok(())
+        })
+    };
+    answers(0, "owner")?;
+    answers(1, "owner")?;
+    three.client.add_address("eth0", &format!("{ADDRESS}/24"))?;
+    answers(0, "several")?;
+    answers(1, "owner")?;
+    let ours = mac(&three.client, "eth0")?;
+    let text = |number: usize| three.machines[number].fairway.show_text(&["l2"]);
+    let texts = three.others(owner).into_iter().map(text).collect::<Result<Vec<_>>>()?;
+    let is_named = |it: &String| it.contains(&format!("the owner and {ours} answer"));
+    ensure!(texts.iter().filter(|it| is_named(it)).count() == 1, "{texts:?}");
+    Ok(())
+}

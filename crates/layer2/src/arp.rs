@@ -96,6 +96,19 @@ impl ArpFrame {
         }
     }
 
+    /// Asks who has `address`, without an address of its own: no host learns anything from it (RFC 5227 §1.1).
+    pub fn probe(mac: MacAddress, address: Ipv4Addr) -> Self {
+        Self {
+            destination: MacAddress::BROADCAST,
+            source: mac,
+            operation: Operation::Request,
+            sender_mac: mac,
+            sender: Ipv4Addr::UNSPECIFIED,
+            target_mac: MacAddress::ZERO,
+            target: address,
+        }
+    }
+
     /// Tells the whole segment that `mac` has `address`, which nobody asked: an announcement (RFC 5227 §3) if
     /// it is a request. Some hosts learn from requests alone, others from replies alone.
     pub fn gratuitous(mac: MacAddress, address: Ipv4Addr, operation: Operation) -> Self {

@@ -78,11 +78,14 @@ pub fn on_interface(index: u32, program: Vec<Instruction>) -> Vec<Instruction> {
     whole
 }
 
-/// For a socket of ARP: packets about these addresses (sorted), or from a sender that has one of them. No more
-/// than `ranges_max` ranges are told apart.
-pub fn arp(addresses: &[Ipv4Addr], ranges_max: usize) -> Vec<Instruction> {
+/// For a socket of ARP: packets about these addresses (sorted), or from a sender that has one of them or one of
+/// `checked` (sorted). No more than `ranges_max` ranges are told apart.
+pub fn arp(addresses: &[Ipv4Addr], checked: &[Ipv4Addr], ranges_max: usize) -> Vec<Instruction> {
     let values: Vec<u32> = addresses.iter().map(|it| it.to_bits()).collect();
-    let senders = search(ARP_SENDER, &cover(&values, SENDER_RANGES_MAX.min(ranges_max)), &[DROP]);
+    let mut senders: Vec<u32> = checked.iter().map(|it| it.to_bits()).collect();
+    senders.extend(&values);
+    senders.sort_unstable();
+    let senders = search(ARP_SENDER, &cover(&senders, SENDER_RANGES_MAX.min(ranges_max)), &[DROP]);
     search(ARP_TARGET, &cover(&values, ranges_max), &senders)
 }
 
@@ -284,7 +287,7 @@ mod tests {
             let addresses: Vec<Ipv4Addr> =
                 owned.iter().map(|it| Ipv4Addr::from_bits(*it)).collect();
             let ranges_max = [4, RANGES_MAX, 2_000][usize::try_from(seed % 3).unwrap()];
-            let program = arp(&addresses, ranges_max);
+            let program = arp(&addresses, &[], ranges_max);
             let is_exact =
                 cover(&owned.iter().copied().collect::<Vec<_>>(), usize::MAX).len() <= ranges_max;
             for _ in 0..300 {
@@ -311,7 +314,7 @@ mod tests {
     #[test]
     fn frames_of_vlans_on_the_interface_are_not_its_own() {
         let addresses = [Ipv4Addr::from_bits(7)];
-        let program = on_interface(4, arp(&addresses, RANGES_MAX));
+        let program = on_interface(4, arp(&addresses, &[], RANGES_MAX));
         let question = question(7, 1);
         // PACKET_HOST, PACKET_BROADCAST.
         assert!(accepts_on(&program, &question, 4, 0) && accepts_on(&program, &question, 4, 1));
@@ -322,7 +325,7 @@ mod tests {
     #[test]
     fn the_ends_of_the_number_range_are_addresses_like_others() {
         let addresses = [Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST];
-        let program = arp(&addresses, RANGES_MAX);
+        let program = arp(&addresses, &[], RANGES_MAX);
         for (target, is_ours) in [(0, true), (1, false), (u32::MAX, true), (u32::MAX - 1, false)] {
             assert_eq!(accepts(&program, &question(target, 7)), is_ours, "{target:#x}");
         }
@@ -355,7 +358,7 @@ mod tests {
 
     #[test]
     fn no_address_hands_over_no_frame() {
-        assert_eq!(arp(&[], RANGES_MAX), [DROP]);
+        assert_eq!(arp(&[], &[], RANGES_MAX), [DROP]);
         let frame = Advertisement {
             address: Ipv6Addr::LOCALHOST,
             mac: MacAddress::BROADCAST,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The pure half answers what each frame means and what is to be sent ([`Responder`]), on which interfaces
-//! ([`segment`]), and which frames the kernel hands over ([`filter`]). The edge ([`Edge`]) has the sockets, the
+//! ([`segment`]), whether the owner of another address answers for it (`witness`), and which frames the kernel hands over ([`filter`]). The edge ([`Edge`]) has the sockets, the
 //! clock and the task. Refuses to know Services, nodes, and who owns an address.
 
 pub mod arp;
@@ -19,8 +19,10 @@ mod io;
 pub mod ndp;
 pub mod responder;
 pub mod segment;
+mod witness;
 
 #[cfg(feature = "io")]
-pub use io::{Edge, Fence, Reach};
+pub use io::{Edge, Fence, Member, Reach};
 pub use responder::{Conflict, Interfaces, Responder};
 pub use segment::{EXCLUDED_BY_DEFAULT, Excluded, Segment, Unsuited};
+pub use witness::Standby;

@@ -26,8 +26,8 @@ const OVERRIDE: u8 = 0x20;
 
 /// Octets of the header of IPv6.
 const IPV6_HEADER_LENGTH_BYTES: usize = 40;
-/// Octets of an advertisement with one option.
-const ADVERTISEMENT_LENGTH_BYTES: u16 = 32;
+/// Octets of a message with one option.
+const MESSAGE_LENGTH_BYTES: u16 = 32;
 
 /// All nodes on the link.
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1);
@@ -177,26 +177,47 @@ impl Advertisement {
     pub fn encode(&self) -> Vec<u8> {
         let (destination, destination_mac) =
             self.asker.unwrap_or((ALL_NODES, group_mac(ALL_NODES)));
+        let header = Header { destination: destination_mac, source: self.mac, ethertype: IPV6 };
         let solicited = if self.asker.is_some() { SOLICITED } else { 0 };
         let router = if self.is_router { ROUTER } else { 0 };
         let mut message = vec![ADVERTISEMENT, 0, 0, 0, router | solicited | OVERRIDE, 0, 0, 0];
         message.extend(self.address.octets());
         message.extend([TARGET_LINK_LAYER_ADDRESS, 1]);
         message.extend(self.mac.0);
-        let sum = checksum(self.address, destination, &message).to_be_bytes();
-        if let Some(field) = message.get_mut(2..4) {
-            field.copy_from_slice(&sum);
-        }
-        let header = Header { destination: destination_mac, source: self.mac, ethertype: IPV6 };
-        let mut frame = header.begin(IPV6_HEADER_LENGTH_BYTES.saturating_add(message.len()));
-        frame.extend([0x60, 0, 0, 0]);
-        frame.extend(ADVERTISEMENT_LENGTH_BYTES.to_be_bytes());
-        frame.extend([ICMPV6, HOP_LIMIT]);
-        frame.extend(self.address.octets());
-        frame.extend(destination.octets());
-        frame.extend(message);
-        frame
+        framed(header, self.address, destination, message)
     }
+}
+
+/// The frame in which `source` asks who has `target`, and names its hardware address.
+pub fn solicitation(mac: MacAddress, source: Ipv6Addr, target: Ipv6Addr) -> Vec<u8> {
+    let group = solicited_node(target);
+    let header = Header { destination: group_mac(group), source: mac, ethertype: IPV6 };
+    let mut message = vec![SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
+    message.extend(target.octets());
+    message.extend([SOURCE_LINK_LAYER_ADDRESS, 1]);
+    message.extend(mac.0);
+    framed(header, source, group, message)
+}
+
+/// A message with one option in its packet and frame. The checksum is put in.
+fn framed(
+    header: Header,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    mut message: Vec<u8>,
+) -> Vec<u8> {
+    let sum = checksum(source, destination, &message).to_be_bytes();
+    if let Some(field) = message.get_mut(2..4) {
+        field.copy_from_slice(&sum);
+    }
+    let mut frame = header.begin(IPV6_HEADER_LENGTH_BYTES.saturating_add(message.len()));
+    frame.extend([0x60, 0, 0, 0]);
+    frame.extend(MESSAGE_LENGTH_BYTES.to_be_bytes());
+    frame.extend([ICMPV6, HOP_LIMIT]);
+    frame.extend(source.octets());
+    frame.extend(destination.octets());
+    frame.extend(message);
+    frame
 }
 
 /// The checksum of ICMPv6 over the pseudo-header and the message (RFC 4443 §2.3): 0 where the message has the
@@ -256,6 +277,19 @@ mod tests {
     }
 
     const SLLA: [u8; 8] = [1, 1, 2, 0, 0, 0, 0, 3];
+
+    #[test]
+    fn a_solicitation_is_read_as_it_was_written() {
+        let (source, target) = (address("fe80::1"), address("2001:db8::10"));
+        let frame = solicitation(OURS, source, target);
+        let expected = Solicitation {
+            destination_mac: group_mac(solicited_node(target)),
+            source,
+            source_mac: OURS,
+            target,
+        };
+        assert_eq!(NeighbourMessage::parse(&frame), Some(NeighbourMessage::Solicitation(expected)));
+    }
 
     #[test]
     fn solicitations_are_read_with_and_without_the_option() {

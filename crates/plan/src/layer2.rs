@@ -16,7 +16,7 @@ use fairway_model::{
 };
 use sha2::{Digest, Sha256};
 
-use super::reason::Because;
+use super::reason::{Because, NextOwner};
 use super::{PlanOptions, Reason};
 
 /// What this node does for the addresses that a Service has from one pool. The same node answers for
@@ -148,18 +148,18 @@ impl<'a> Layer2<'a> {
             let pool = pool.name.name.clone();
             return Err(Reason::NoMatchingLayer2Advertisement { pool, node: name() });
         }
-        self.elect(service, first, speaking, &served)?;
-        if here.iter().any(|it| it.interfaces.is_empty()) {
-            return Ok(None);
-        }
-        Ok(Some(here.iter().flat_map(|it| it.interfaces.iter().cloned()).collect()))
+        let interfaces = match here.iter().any(|it| it.interfaces.is_empty()) {
+            true => None,
+            false => Some(here.iter().flat_map(|it| it.interfaces.iter().cloned()).collect()),
+        };
+        self.elect(service, first, speaking, &served, interfaces)
     }
 
     fn is_excluded(&self, node: &Node) -> bool {
         node.is_excluded() && !self.options.ignore_exclude_label
     }
 
-    /// Succeeds if this node comes first among the candidates: the highest sum of preferences, then
+    /// Succeeds with `interfaces` if this node comes first among the candidates: the highest sum of preferences, then
     /// the lowest hash.
     fn elect(
         &mut self,
@@ -167,7 +167,8 @@ impl<'a> Layer2<'a> {
         first: IpAddr,
         speaking: &[&'a Layer2Advertisement],
         served: &Served<'_>,
-    ) -> Result<(), Reason> {
+        interfaces: Option<BTreeSet<String>>,
+    ) -> Result<Option<BTreeSet<String>>, Reason> {
         let mut totals: Scores = vec![None; self.candidates.len()];
         for advertisement in speaking {
             for (total, score) in totals.iter_mut().zip(self.scores_of(advertisement)) {
@@ -183,7 +184,11 @@ impl<'a> Layer2<'a> {
             score.filter(|_| may_answer).map(|score| (*node, score))
         });
         let scored: Vec<(&Node, u32)> = scored.collect();
-        let owner = scored.iter().min_by_key(|(node, score)| (Reverse(*score), hash(node, first)));
+        let mut in_order: Vec<_> =
+            scored.iter().map(|it| ((Reverse(it.1), hash(it.0, first)), it)).collect();
+        in_order.sort_unstable_by_key(|(key, _)| *key);
+        let mut in_order = in_order.into_iter().map(|(_, it)| it);
+        let (owner, next) = (in_order.next(), in_order.next());
         match owner {
             Some((owner, score)) if owner.name != self.node.name => {
                 let ours = scored.iter().find(|(node, _)| node.name == self.node.name);
@@ -194,9 +199,11 @@ impl<'a> Layer2<'a> {
                     None if self.node.is_unready => Because::Unready,
                     None => Because::NotMember,
                 };
-                Err(Reason::NotOwner { owner: owner.name.clone(), address: first, because })
+                let is_next = next.is_some_and(|(it, _)| it.name == self.node.name);
+                let next = is_next.then_some(NextOwner { interfaces });
+                Err(Reason::NotOwner { owner: owner.name.clone(), address: first, because, next })
             }
-            Some(_) => Ok(()),
+            Some(_) => Ok(interfaces),
             None => Err(Reason::NotMember(self.node.name.clone())),
         }
     }

@@ -27,11 +27,12 @@ mod status_change;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_allocator::Outcomes;
 use fairway_ground::{PeerKey, Prefix};
-use fairway_model::{ClusterIndex, Node, ObjectName};
+use fairway_model::{ClusterIndex, Node, NodeName, ObjectName};
 use fairway_seam::{DesiredRoute, Extras, PeerConfig};
 
 pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement};
@@ -41,7 +42,7 @@ pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
 pub use layer2::Layer2Verdict;
 pub use peers::router_id;
 pub use planner::NodePlanner;
-pub use reason::{Because, Fault, Reason};
+pub use reason::{Because, Fault, NextOwner, Reason};
 pub use status_change::StatusChange;
 
 /// Everything that one node should do in BGP, and the reasons for what it does not do.
@@ -74,6 +75,19 @@ impl NodePlan {
             }
         }
         routes
+    }
+
+    /// The addresses that another node answers for and this one would next, each with that node.
+    pub fn next_to_answer(&self) -> impl Iterator<Item = (IpAddr, &NodeName, &NextOwner)> {
+        let verdicts = self.services.values().flat_map(|it| &it.layer2);
+        verdicts.flat_map(|verdict| {
+            let standing_by = match &verdict.interfaces {
+                Err(Reason::NotOwner { owner, next: Some(next), .. }) => Some((owner, next)),
+                _ => None,
+            };
+            let addresses = verdict.addresses.iter();
+            addresses.filter_map(move |it| standing_by.map(|(owner, next)| (*it, owner, next)))
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Knows no rule; the other parts of the plan decide, `show services` and the log print.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use fairway_ground::{PeerKey, Prefix, Remote};
@@ -77,6 +78,8 @@ pub enum Reason {
         address: IpAddr,
         /// Why it is that node.
         because: Because,
+        /// This node answers if that one is gone.
+        next: Option<NextOwner>,
     },
     /// Labels might assign one address to two nodes.
     #[error(
@@ -180,6 +183,13 @@ pub enum Fault {
         /// The reason.
         reason: Reason,
     },
+}
+
+/// What the node that comes second would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextOwner {
+    /// The interfaces that it would answer on; all when `None`.
+    pub interfaces: Option<BTreeSet<String>>,
 }
 
 /// Why another node comes before this one.

@@ -11,6 +11,8 @@ use fairway_ground::MacAddress;
 pub struct Layer2View {
     /// The addresses that it owns.
     pub addresses: BTreeMap<IpAddr, AnsweredAddress>,
+    /// The addresses of other members that this machine would own next, and who answered for them when it asked.
+    pub checks: BTreeMap<IpAddr, CheckedAddress>,
     /// Interfaces that are not answered on, and why.
     pub unsuited: BTreeMap<String, String>,
     /// Interfaces that should be answered on, and what the kernel refused.
@@ -46,4 +48,54 @@ pub struct ForeignClaim {
     pub interface: String,
     /// How long ago.
     pub age: Duration,
+}
+
+/// Who answered for an address of another member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedAddress {
+    /// The member that owns it.
+    pub owner: String,
+    /// Who answered.
+    pub answer: AddressAnswer,
+    /// How long that has been so.
+    pub age: Duration,
+}
+
+/// Who answered a question about an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressAnswer {
+    /// Its owner.
+    Owner,
+    /// Its owner, and this hardware address that is not the owner's.
+    OwnerAnd(MacAddress),
+    /// Only this hardware address, which is not its owner's.
+    Other(MacAddress),
+    /// Nobody.
+    Nobody,
+}
+
+impl AddressAnswer {
+    /// All values of [`Self::word`].
+    pub const WORDS: [&'static str; 4] = ["owner", "several", "other", "nobody"];
+
+    /// The value of a label.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::OwnerAnd(_) => "several",
+            Self::Other(_) => "other",
+            Self::Nobody => "nobody",
+        }
+    }
+}
+
+impl std::fmt::Display for AddressAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Owner => f.write_str("the owner answers"),
+            Self::OwnerAnd(mac) => write!(f, "the owner and {mac} answer"),
+            Self::Other(mac) => write!(f, "{mac} answers, which is not the owner"),
+            Self::Nobody => f.write_str("nobody answers"),
+        }
+    }
 }

@@ -30,7 +30,7 @@ pub use desired::{
 };
 pub use ineligible::Ineligible;
 pub use latencies::Latencies;
-pub use layer2::{AnsweredAddress, ForeignClaim, Layer2View};
+pub use layer2::{AddressAnswer, AnsweredAddress, CheckedAddress, ForeignClaim, Layer2View};
 pub use liveness::{DownCause, Liveness};
 pub use members::MemberStatus;
 pub use messages::{LastMalformed, MalformedCounters, MessageCounters, MessageCounts};

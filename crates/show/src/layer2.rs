@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use fairway_ground::Utc;
 use fairway_model::ObjectName;
 use fairway_plan::{Layer2Verdict, Reason};
-use fairway_seam::AnsweredAddress;
+use fairway_seam::{AddressAnswer, AnsweredAddress};
 use serde_json::Value;
 
 use super::Snapshot;
@@ -71,12 +71,21 @@ impl Item<'_> {
     /// What keeps the address from being answered for.
     fn trouble(&self, snapshot: &Snapshot<'_>) -> String {
         match (self.reason, self.answered) {
-            (Some(Reason::NotOwner { .. }), _) => String::new(),
+            (Some(Reason::NotOwner { .. }), _) => {
+                failed_check(snapshot, self.address).unwrap_or_default()
+            }
             (Some(reason), _) => reason.to_string(),
             (None, None) => "this node does not answer for it yet".to_owned(),
             (None, Some(answered)) => trouble(snapshot, answered).unwrap_or_default(),
         }
     }
+}
+
+/// What is wrong with an address of another node, if this node has asked for it.
+pub(super) fn failed_check(snapshot: &Snapshot<'_>, address: IpAddr) -> Option<String> {
+    let check = snapshot.layer2?.checks.get(&address)?;
+    let has_failed = check.answer != AddressAnswer::Owner;
+    has_failed.then(|| format!("this node asked for it: {}", check.answer))
 }
 
 /// Why an address of this node is answered on fewer interfaces than planned, or on none.
@@ -132,6 +141,7 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
     let items = items(snapshot);
     let object = |item: &Item<'_>| -> Value {
         let services: Vec<String> = item.services.iter().map(ToString::to_string).collect();
+        let check = snapshot.layer2.and_then(|it| it.checks.get(&item.address));
         let conflict = item.answered.and_then(|it| it.last_conflict.as_ref());
         Object::new()
             .field("address", item.address.to_string())
@@ -151,6 +161,16 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
                         Object::new()
                             .field("mac", it.mac.to_string())
                             .field("interface", it.interface.as_str())
+                            .field("ageSeconds", it.age.as_secs()),
+                    )
+                }),
+            )
+            .field(
+                "check",
+                check.map(|it| {
+                    Value::from(
+                        Object::new()
+                            .field("answer", it.answer.word())
                             .field("ageSeconds", it.age.as_secs()),
                     )
                 }),

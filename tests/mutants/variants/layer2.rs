@@ -5,7 +5,7 @@ use super::{Subject, Variant, variant};
 pub(crate) const LAYER2: Subject = Subject {
     folder: "crates/layer2",
     package: "fairway-layer2",
-    rounds: &[&["responder::", "arp::", "ndp::", "filter::", "segment::"]],
+    rounds: &[&["responder::", "arp::", "ndp::", "filter::", "segment::", "witness::"]],
     seeds: "0",
     variants: VARIANTS,
 };
@@ -16,8 +16,39 @@ const ARP: &str = "arp.rs";
 const NDP: &str = "ndp.rs";
 const FILTER: &str = "filter.rs";
 const SEGMENT: &str = "segment.rs";
+const WITNESS: &str = "witness.rs";
 
 const VARIANTS: &[Variant] = &[
+    variant(
+        "a check that fails once counts",
+        WITNESS,
+        "if has_failed && !check.is_repeated {",
+        "if false {",
+    ),
+    variant(
+        "any host that answers is the owner",
+        WITNESS,
+        "        match answers.iter().find(|it| !known.contains(it)) {\n",
+        "        match answers.iter().find(|it| known.is_empty() && !known.contains(it)) {\n",
+    ),
+    variant(
+        "an owner behind a router is asked for",
+        WITNESS,
+        "let interfaces = owner.into_iter().flat_map(|it| &it.interfaces);",
+        "let _ = owner;\n        let interfaces = self.places.keys();",
+    ),
+    variant(
+        "the end of a failure is no news",
+        WITNESS,
+        "if has_failed || before.is_some() {",
+        "if has_failed {",
+    ),
+    variant(
+        "one lost answer is silence",
+        WITNESS,
+        "if questions == QUESTIONS || !answers.is_empty() {",
+        "if questions > 0 {",
+    ),
     variant(
         "an address is answered for on every interface",
         RESPONDER,

@@ -1,17 +1,27 @@
-//! Events about changes: a Service is announced from this node, the node leaves or returns to service.
+//! Events about changes: a Service is announced from this node, a foreign host claims an address of this node, nobody
+//! or another host answers for one of another node, the node leaves or returns to service.
 //!
 //! Transitions only. A Service stays announced while a session is down for a moment: its announcement starts
 //! and ends with the plan. What an earlier run reported is no news either.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
 
 use fairway_ground::Utc;
 use fairway_model::{Kind, ObjectName};
 use fairway_node::drain::DrainStatus;
-use fairway_seam::DrainState;
+use fairway_plan::Announcement;
+use fairway_seam::{AddressAnswer, CheckedAddress, DrainState, ForeignClaim};
 
 use super::ReportFacts;
 use crate::write::{EventRecord, WrittenKind};
+
+/// How long a foreign host must not claim an address before its next claim is news.
+const QUIET_AFTER: Duration = Duration::from_secs(600);
+
+/// Events that may wait when a finding about an address is added: a hostile host can claim all of them at once.
+const WAITING_MAX: usize = 1_024;
 
 /// The phase of the node that was reported last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +91,9 @@ pub(super) struct AnnouncementEvents {
     node: String,
     bgp: OfProtocol,
     layer2: OfProtocol,
+    /// Addresses that a foreign host claims, and those for which others do not answer as they should.
+    claimed: BTreeSet<IpAddr>,
+    failing: BTreeMap<IpAddr, AddressAnswer>,
     phase: Phase,
     events: VecDeque<EventRecord>,
 }
@@ -91,6 +104,8 @@ impl AnnouncementEvents {
             node,
             bgp: OfProtocol::new("bgp"),
             layer2: OfProtocol::new("layer2"),
+            claimed: BTreeSet::new(),
+            failing: BTreeMap::new(),
             phase: Phase::InService,
             events: VecDeque::new(),
         }
@@ -136,6 +151,55 @@ impl AnnouncementEvents {
         self.post_all(self.bgp.protocol, news);
         let news = self.layer2.follow(answered.keys().copied(), is_owned, facts.service_uid);
         self.post_all(self.layer2.protocol, news);
+    }
+
+    /// What is seen of addresses on the segment.
+    pub(super) fn follow_layer2(&mut self, facts: &ReportFacts<'_>) {
+        let Some((view, plan)) = facts.layer2.zip(facts.plan) else { return };
+        let mut news: Vec<(IpAddr, &'static str, String)> = Vec::new();
+        let claims = view.addresses.iter().filter_map(|(address, it)| {
+            Some((*address, it.last_conflict.as_ref().filter(|it| it.age < QUIET_AFTER)?))
+        });
+        let claims: BTreeMap<IpAddr, &ForeignClaim> = claims.collect();
+        for (address, claim) in claims.iter().filter(|(it, _)| !self.claimed.contains(it)) {
+            let ForeignClaim { mac, interface, .. } = claim;
+            let message = format!(
+                "host {mac} on {interface} of node {:?} claims {address}, which this node answers for",
+                self.node
+            );
+            news.push((*address, "AddressClaimed", message));
+        }
+        self.claimed = claims.into_keys().collect();
+        let failing = view.checks.iter().filter(|(_, it)| it.answer != AddressAnswer::Owner);
+        for (address, check) in failing.clone() {
+            if self.failing.get(address) != Some(&check.answer) {
+                let CheckedAddress { owner, answer, .. } = check;
+                let message = format!(
+                    "node {owner:?} owns {address}; node {:?} asked for it, and {answer}",
+                    self.node
+                );
+                news.push((*address, "AddressNotAnswered", message));
+            }
+        }
+        self.failing = failing.map(|(address, it)| (*address, it.answer)).collect();
+        for (address, reason, message) in news {
+            let has = |it: &Announcement| it.layer2_verdict(address).is_some();
+            for (name, _) in plan.services.iter().filter(|(_, it)| has(it)) {
+                let Some(uid) = (facts.service_uid)(name) else { continue };
+                if self.events.len() >= WAITING_MAX {
+                    return;
+                }
+                let (name, message) = (name.clone(), message.clone());
+                self.events.push_back(EventRecord {
+                    kind: Kind::Service,
+                    name,
+                    uid,
+                    is_warning: true,
+                    reason,
+                    message,
+                });
+            }
+        }
     }
 
     fn post_all(&mut self, protocol: &str, news: News) {

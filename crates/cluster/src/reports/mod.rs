@@ -211,6 +211,7 @@ impl Reports {
         let services = told::services(facts);
         let answered = told::answered(facts);
         self.announced.follow_services(facts, &services, &answered);
+        self.announced.follow_layer2(facts);
         let wanted = self.writer.wanted(facts, services, answered, now.epoch_seconds);
         let before = self.wanted.replace(wanted).unwrap_or_default();
         let wanted = self.wanted.as_ref();

@@ -2,11 +2,14 @@
 
 mod scene;
 
-use fairway_ground::BfdSettings;
+use fairway_ground::{BfdSettings, MacAddress};
 use fairway_model::Kind;
 use fairway_plan::{Announcement, Layer2Announcement, Layer2Verdict};
 use fairway_resources::{FindingObject, Severity};
-use fairway_seam::{AnsweredAddress, DrainState, Liveness, PeerBfd, SessionState};
+use fairway_seam::{
+    AddressAnswer, AnsweredAddress, CheckedAddress, DrainState, ForeignClaim, Liveness, PeerBfd,
+    SessionState,
+};
 use scene::{EPOCH_SECONDS, NAMESPACE, Scene, service};
 use serde_json::json;
 
@@ -546,4 +549,48 @@ fn a_restart_announces_no_service_of_layer_2_again() {
     scene.restart();
     scene.tell_and_run(1);
     assert_eq!((scene.api.writes.len(), scene.events.len()), (0, 0));
+}
+
+#[test]
+fn what_is_wrong_with_an_address_on_the_segment_is_an_event_once() {
+    let mut scene = Scene::new();
+    answered(&mut scene, None);
+    scene.tell_and_run(1);
+    scene.events.clear();
+    let address = "192.0.2.100".parse().unwrap();
+    let mac = MacAddress([2, 0, 0, 0, 0, 9]);
+    let claim =
+        |age| ForeignClaim { mac, interface: "eth0".to_owned(), age: Duration::from_secs(age) };
+    let reasons = |scene: &Scene| scene.events.iter().map(|it| it.reason).collect::<Vec<_>>();
+    for (age, expected) in [(0, 1), (0, 1), (700, 1), (0, 2)] {
+        let view = scene.layer2.as_mut().unwrap();
+        view.addresses.get_mut(&address).unwrap().last_conflict = Some(claim(age));
+        scene.tell_and_run(1);
+        assert_eq!(reasons(&scene), vec!["AddressClaimed"; expected], "{age} s ago");
+    }
+    assert_eq!(
+        scene.events[0].message,
+        "host 02:00:00:00:00:09 on eth0 of node \"node-a\" claims 192.0.2.100, which this node answers for"
+    );
+    scene.events.clear();
+    let view = scene.layer2.as_mut().unwrap();
+    view.addresses.clear();
+    for (answer, expected) in [
+        (AddressAnswer::Owner, 0),
+        (AddressAnswer::Nobody, 1),
+        (AddressAnswer::Nobody, 1),
+        (AddressAnswer::Other(mac), 2),
+        (AddressAnswer::Owner, 2),
+        (AddressAnswer::Nobody, 3),
+    ] {
+        let check = CheckedAddress { owner: "node-b".to_owned(), answer, age: Duration::ZERO };
+        scene.layer2.as_mut().unwrap().checks = [(address, check)].into();
+        scene.tell_and_run(1);
+        assert_eq!(reasons(&scene), vec!["AddressNotAnswered"; expected], "{answer:?}");
+    }
+    assert_eq!(
+        scene.events[0].message,
+        "node \"node-b\" owns 192.0.2.100; node \"node-a\" asked for it, and nobody answers"
+    );
+    assert!(scene.events.iter().all(|it| it.is_warning && it.name == service("web-0")));
 }

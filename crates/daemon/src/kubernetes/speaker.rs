@@ -246,6 +246,7 @@ impl Cluster {
             node.answer_for(&plan.layer2);
             self.layer2 = node.layer2();
         }
+        node.check_others(plan);
         for update in &plans {
             node.log_update(update, plan);
         }

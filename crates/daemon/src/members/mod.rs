@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fairway_ground::{Instant, MacAddress};
-use fairway_layer2::Fence;
+use fairway_layer2::{Fence, Member};
 use fairway_members::{Heartbeat, Keys, MemberView, Membership, Sealer, Settings};
 use fairway_seam::MemberStatus;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -49,8 +49,8 @@ pub(crate) struct MembersState {
     /// The members that own addresses, by the names of their nodes; `None` while this machine owns none because
     /// it does not know.
     pub(crate) owners: Option<BTreeSet<String>>,
-    /// The hardware addresses of the other members.
-    pub(crate) macs: BTreeSet<MacAddress>,
+    /// The other members, by name.
+    pub(crate) others: BTreeMap<String, Member>,
     /// Counts the times that a member came back that was taken for dead.
     pub(crate) heals: u64,
     /// Others own what was our own.
@@ -411,9 +411,14 @@ impl Task {
         self.fence.close_at(self.start + until.since(Instant::ZERO));
         // Without a port nothing is heard, and others may own what would be our own.
         let owners = self.membership.owners().filter(|_| self.socket.is_some());
+        let others = self.membership.macs().into_iter().map(|(name, macs)| {
+            let address = self.sources.get(name).map(SocketAddr::ip);
+            (name.to_owned(), Member { macs, address })
+        });
+        let others = others.collect();
         let state = MembersState {
             owners: owners.map(|it| it.into_iter().map(str::to_owned).collect()),
-            macs: self.membership.macs(),
+            others,
             heals: self.heals,
             has_left: self.membership.has_left(),
         };

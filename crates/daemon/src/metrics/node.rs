@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use fairway_allocator::PoolUse;
 use fairway_plan::{AddressAnnouncement, Announcement};
-use fairway_seam::{AnsweredAddress, Backend, DrainState, Layer2View, MemberStatus, ViewScope};
+use fairway_seam::{
+    AddressAnswer, AnsweredAddress, Backend, DrainState, Layer2View, MemberStatus, ViewScope,
+};
 
 use super::families::{
-    ANNOUNCED, FINDINGS, LAYER2_CONFLICTS, LAYER2_GRATUITOUS, LAYER2_REQUESTS, LAYER2_RESPONSES,
-    MEMBERS, SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING, STALE_OBJECTS,
+    ANNOUNCED, FINDINGS, LAYER2_CHECKED, LAYER2_CONFLICTS, LAYER2_GRATUITOUS, LAYER2_REQUESTS,
+    LAYER2_RESPONSES, MEMBERS, SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING, STALE_OBJECTS,
 };
 use super::page::Page;
 use super::{Collect, Collected, bgp, controller};
@@ -105,6 +107,11 @@ fn write_layer2(page: &mut Page, view: &Layer2View) {
     family(&LAYER2_RESPONSES, |it| it.responses);
     family(&LAYER2_GRATUITOUS, |it| it.announcements);
     family(&LAYER2_CONFLICTS, |it| it.conflicts);
+    let mut samples = page.family(&LAYER2_CHECKED);
+    for answer in AddressAnswer::WORDS {
+        samples
+            .add(&[answer], view.checks.values().filter(|it| it.answer.word() == answer).count());
+    }
 }
 
 /// The addresses that are planned for at least one neighbour.

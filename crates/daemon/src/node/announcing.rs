@@ -10,7 +10,7 @@ use std::time::Duration;
 use fairway_allocator::Outcomes;
 use fairway_bgp::session;
 use fairway_ground::Instant;
-use fairway_layer2::Edge;
+use fairway_layer2::{Edge, Standby};
 use fairway_model::ObjectName;
 use fairway_node::drain::{Drain, DrainOrder, DrainStatus, DrainStep, Moment};
 use fairway_node::history::History;
@@ -122,6 +122,17 @@ impl Announcing {
     pub(crate) fn answer_for(&mut self, planned: &[Layer2Announcement]) {
         self.answering.follow_plan(planned);
         self.published = None;
+    }
+
+    /// The plan has changed: the addresses that this node would answer for next are asked for now and then. Without
+    /// members nothing is known of the owners.
+    pub(crate) fn check_others(&self, plan: &NodePlan) {
+        let Some(edge) = self.layer2().filter(|_| self.members.is_some()) else { return };
+        let standby = plan.next_to_answer().map(|(address, owner, next)| {
+            let interfaces = next.interfaces.clone();
+            (address, Standby { owner: owner.clone(), interfaces })
+        });
+        edge.check(standby.collect());
     }
 
     /// Joins the machines that share layer 2 addresses with this one.

@@ -91,7 +91,7 @@ impl Joined {
         let state = member.states.borrow_and_update().clone();
         source.follow_members(now, &state.owners.unwrap_or_default(), node);
         if let Some(edge) = node.layer2() {
-            edge.know_members(&state.macs);
+            edge.know_members(&state.others);
         }
         member.is_healed |= state.heals != member.heals;
         member.heals = state.heals;

@@ -137,6 +137,7 @@ impl Files {
         if update.layer2 {
             node.answer_for(&self.planner.plan().layer2);
         }
+        node.check_others(self.planner.plan());
         node.log_update(&update, self.planner.plan());
         let services = self.index.services.keys().filter(|_| changes.all);
         let changed = changes.services.iter().chain(services);

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use std::task::Poll;
 use std::time::Duration;
 
-use fairway_ground::{Instant, MacAddress};
-use fairway_netlink::{Machine, Scope, Watch};
-use fairway_seam::Layer2View;
+use fairway_ground::Instant;
+use fairway_netlink::{Address, Machine, Scope, Watch};
+use fairway_seam::{AddressAnswer, Layer2View};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tracing::{info, warn};
@@ -18,10 +18,12 @@ use super::fence::Fence;
 use super::groups::{Group, Groups};
 use super::interface::Interface;
 use super::kernel::answers_as_well;
+use super::orders::{Member, Orders, Reach};
 use super::socket::{FRAME_LENGTH_BYTES_MAX, FrameSocket};
 use crate::ndp::solicited_node;
 use crate::responder::{Conflict, Interfaces, Responder};
 use crate::segment::{Excluded, Segment, Unsuited, segment};
+use crate::witness::{Finding, Owner, Place, Standby, Witness};
 
 /// Readers that wait for a view.
 const QUESTIONS_MAX: usize = 16;
@@ -32,24 +34,6 @@ const CLAIMS_INTERVAL: Duration = Duration::from_millis(100);
 const FENCED_INTERVAL: Duration = Duration::from_millis(20);
 /// Between attempts to open what could not be opened: for lack of memory, or of a right that is granted late.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-
-/// What the task is told beside addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Orders {
-    members: BTreeSet<MacAddress>,
-    /// Counts the times that all is to be announced again.
-    announcements: u64,
-    is_handing_over: bool,
-}
-
-/// With what this machine can answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reach {
-    /// The hardware addresses of the interfaces that can be answered on, each once.
-    pub macs: BTreeSet<MacAddress>,
-    /// There is such an interface, and the right to open packet sockets.
-    pub can_answer: bool,
-}
 
 /// The responder of this machine. Ends with its last owner.
 #[derive(Debug)]
@@ -91,6 +75,7 @@ impl Edge {
         let task = Task {
             start: tokio::time::Instant::now(),
             responder: Responder::new(seed, refresh),
+            witness: Witness::new(seed),
             excluded,
             machine: watch.snapshot(),
             interfaces: BTreeMap::new(),
@@ -120,11 +105,20 @@ impl Edge {
         });
     }
 
-    /// The hardware addresses of the other members: what they say is no conflict.
-    pub fn know_members(&self, macs: &BTreeSet<MacAddress>) {
+    /// The other members, by name: what they say is no conflict.
+    pub fn know_members(&self, members: &BTreeMap<String, Member>) {
         self.orders.send_if_modified(|orders| {
-            let is_other = orders.members != *macs;
-            orders.members.clone_from(macs);
+            let is_other = orders.members != *members;
+            orders.members.clone_from(members);
+            is_other
+        });
+    }
+
+    /// The addresses of other members that this machine would own next: it asks for them now and then.
+    pub fn check(&self, checks: BTreeMap<IpAddr, Standby>) {
+        self.orders.send_if_modified(|orders| {
+            let is_other = orders.checks != checks;
+            orders.checks = checks;
             is_other
         });
     }
@@ -170,6 +164,7 @@ impl Edge {
 struct Task {
     start: tokio::time::Instant,
     responder: Responder,
+    witness: Witness,
     excluded: Excluded,
     machine: Machine,
     interfaces: BTreeMap<u32, Interface>,
@@ -203,12 +198,15 @@ impl Task {
         self.update_sockets();
         loop {
             self.transmit();
-            let announcing = match self.fence.is_open() {
-                true => self.responder.next_deadline(),
+            let sending = match self.fence.is_open() {
+                true => {
+                    let both = [self.responder.next_deadline(), self.witness.next_deadline()];
+                    both.into_iter().flatten().min()
+                }
                 // What is due is kept until then.
                 false => Some(self.now() + FENCED_INTERVAL),
             };
-            let deadline = [announcing, self.retry].into_iter().flatten().min();
+            let deadline = [sending, self.retry].into_iter().flatten().min();
             let deadline = deadline.map(|it| self.start + it.since(Instant::ZERO));
             let interfaces = &self.interfaces;
             // Cancel-safe, each of them.
@@ -255,14 +253,41 @@ impl Task {
     }
 
     fn obey(&mut self, orders: Orders) {
-        if orders.members != self.obeyed.members {
-            self.responder.set_members(orders.members.clone());
+        let has_other_members = orders.members != self.obeyed.members;
+        if has_other_members {
+            let macs = orders.members.values().flat_map(|it| &it.macs);
+            self.responder.set_members(macs.copied().collect());
+        }
+        let has_other_checks = orders.checks != self.obeyed.checks;
+        if has_other_checks {
+            self.witness.set_checks(self.now(), orders.checks.clone());
         }
         self.responder.hand_over(orders.is_handing_over);
         if orders.announcements != self.obeyed.announcements {
             self.responder.announce_all_again();
         }
         self.obeyed = orders;
+        if has_other_members {
+            self.look_for_members();
+        }
+        if has_other_members || has_other_checks {
+            self.update_sockets();
+        }
+    }
+
+    /// On which links the other members are: those where the address at which they were heard needs no router.
+    fn look_for_members(&mut self) {
+        let on_link = |index: &u32, member: &Member| {
+            let networks = self.machine.addresses_of(*index).iter().filter_map(Address::network);
+            let mut networks = networks.filter(|it| it.prefix_len() < it.max_prefix_len());
+            member.address.is_some_and(|address| networks.any(|it| it.contains(&address)))
+        };
+        let of = |(name, member): (&String, &Member)| {
+            let interfaces = self.names.keys().filter(|index| on_link(index, member)).copied();
+            (name.clone(), Owner { macs: member.macs.clone(), interfaces: interfaces.collect() })
+        };
+        let owners = self.obeyed.members.iter().map(of).collect();
+        self.witness.set_owners(owners);
     }
 
     fn follow_addresses(&mut self, wanted: &mut watch::Receiver<BTreeMap<IpAddr, Interfaces>>) {
@@ -307,13 +332,20 @@ impl Task {
         });
         self.names = names;
         self.unsuited = unsuited;
+        let place = |segment: &Segment| Place {
+            segment: segment.clone(),
+            link_local: self.machine.link_local(segment.index).next(),
+        };
+        self.witness.set_places(segments.iter().map(place).collect());
         self.responder.set_segments(segments);
+        self.look_for_members();
     }
 
     /// Sockets, filters and groups for what is answered now. Before anything is announced, so that the
     /// questions that follow arrive.
     fn update_sockets(&mut self) {
-        let wanted = self.responder.wanted();
+        let mut wanted = self.responder.wanted();
+        self.witness.add_wanted(&mut wanted);
         let mut troubles = BTreeMap::new();
         self.interfaces.retain(|index, _| wanted.contains_key(index));
         let mut groups: BTreeSet<Group> = BTreeSet::new();
@@ -354,12 +386,17 @@ impl Task {
         let now = self.now();
         for (index, interface) in &mut self.interfaces {
             interface.serve(buffer, |frame| match self.fence.is_open() {
-                true => self.responder.receive(now, *index, frame),
+                true => {
+                    self.witness.receive(frame);
+                    self.responder.receive(now, *index, frame)
+                }
                 // It may have waited while this process did not run, and others own the address now.
                 false => Vec::new(),
             });
         }
+        let mut has_conflict = false;
         while let Some(conflict) = self.responder.poll_conflict() {
+            has_conflict = true;
             if self.claims_said_at.is_some_and(|at| now.since(at) < CLAIMS_INTERVAL) {
                 self.claims_unsaid = self.claims_unsaid.saturating_add(1);
                 continue;
@@ -368,6 +405,9 @@ impl Task {
             let others = std::mem::take(&mut self.claims_unsaid);
             let Conflict { address, interface, mac } = conflict;
             warn!(%address, interface, %mac, others, "another host claims an address that this node owns; announced it again");
+        }
+        if has_conflict {
+            self.changed.send_modify(|number| *number = number.wrapping_add(1));
         }
     }
 
@@ -380,12 +420,36 @@ impl Task {
                 interface.send(&frames);
             }
         }
+        while self.fence.is_open()
+            && let Some((index, question)) = self.witness.poll_question(now)
+        {
+            if let Some(interface) = self.interfaces.get(&index) {
+                interface.send(&[question]);
+            }
+        }
+        self.log_checks();
+    }
+
+    /// One line for the first finding: all addresses of an owner often fail together.
+    fn log_checks(&mut self) {
+        let Some(Finding { address, owner, answer }) = self.witness.poll_finding() else { return };
+        let others = std::iter::from_fn(|| self.witness.poll_finding()).count();
+        match answer {
+            AddressAnswer::Owner => {
+                info!(%address, owner, others, "the owner of the address answers for it again")
+            }
+            _ => {
+                warn!(%address, owner, others, %answer, "a check of an address that another member owns has failed")
+            }
+        }
+        self.changed.send_modify(|number| *number = number.wrapping_add(1));
     }
 
     fn view(&self) -> Layer2View {
         let text = |(name, reason): (&String, &Unsuited)| (name.clone(), reason.to_string());
         Layer2View {
             addresses: self.responder.view(self.now()),
+            checks: self.witness.view(self.now()),
             unsuited: self.unsuited.iter().map(text).collect(),
             troubles: self.troubles.clone(),
         }

@@ -37,15 +37,22 @@ impl Interface {
     /// # Errors
     /// There is no socket (the capability `NET_RAW` is missing), or no filter.
     pub(super) fn receive_only(&mut self, wanted: Wanted) -> io::Result<()> {
-        if self.wanted.ipv4 != wanted.ipv4 || self.arp.is_none() {
-            let arp = |ranges_max| filter::arp(&wanted.ipv4, ranges_max);
+        let before = &self.wanted;
+        let is_same = before.ipv4 == wanted.ipv4 && before.ipv4_checked == wanted.ipv4_checked;
+        if !is_same || self.arp.is_none() {
+            let Wanted { ipv4, ipv4_checked, .. } = &wanted;
+            let arp = |ranges_max| filter::arp(ipv4, ipv4_checked, ranges_max);
             let program = |ranges_max| filter::on_interface(self.index, arp(ranges_max));
-            update(&mut self.arp, self.index, ARP, wanted.ipv4.is_empty(), program)?;
+            let is_empty = ipv4.is_empty() && ipv4_checked.is_empty();
+            update(&mut self.arp, self.index, ARP, is_empty, program)?;
         }
-        if self.wanted.ipv6 != wanted.ipv6 || self.ipv6.is_none() {
-            let ndp = |ranges_max| filter::ndp(&wanted.ipv6, ranges_max);
+        let is_same = before.ipv6 == wanted.ipv6 && before.ipv6_checked == wanted.ipv6_checked;
+        if !is_same || self.ipv6.is_none() {
+            let mut targets = [&*wanted.ipv6, &*wanted.ipv6_checked].concat();
+            targets.sort_unstable();
+            let ndp = |ranges_max| filter::ndp(&targets, ranges_max);
             let program = |ranges_max| filter::on_interface(self.index, ndp(ranges_max));
-            update(&mut self.ipv6, self.index, IPV6, wanted.ipv6.is_empty(), program)?;
+            update(&mut self.ipv6, self.index, IPV6, targets.is_empty(), program)?;
         }
         self.wanted = wanted;
         Ok(())

@@ -5,7 +5,9 @@ mod fence;
 mod groups;
 mod interface;
 mod kernel;
+mod orders;
 mod socket;
 
-pub use edge::{Edge, Reach};
+pub use edge::Edge;
 pub use fence::Fence;
+pub use orders::{Member, Reach};

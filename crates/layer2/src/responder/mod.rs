@@ -54,6 +54,10 @@ pub struct Wanted {
     pub ipv4: Vec<Ipv4Addr>,
     /// Addresses that solicitations are answered for, each with a group to be in.
     pub ipv6: Vec<Ipv6Addr>,
+    /// Addresses of other members, whose answers are looked at.
+    pub ipv4_checked: Vec<Ipv4Addr>,
+    /// Likewise.
+    pub ipv6_checked: Vec<Ipv6Addr>,
 }
 
 #[derive(Debug)]

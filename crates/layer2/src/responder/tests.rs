@@ -223,10 +223,14 @@ fn solicitations_are_answered_with_and_without_a_sender() {
 fn the_kernel_hands_over_what_is_answered_on_an_interface() {
     let wanted = responder().wanted();
     let ipv6 = vec!["2001:db8::10".parse().unwrap()];
-    let first = Wanted { ipv4: vec!["192.0.2.10".parse().unwrap()], ipv6: ipv6.clone() };
+    let first = Wanted {
+        ipv4: vec!["192.0.2.10".parse().unwrap()],
+        ipv6: ipv6.clone(),
+        ..Wanted::default()
+    };
     assert_eq!(wanted[&1], first);
     let both = vec!["192.0.2.10".parse().unwrap(), "192.0.2.11".parse().unwrap()];
-    assert_eq!(wanted[&2], Wanted { ipv4: both, ipv6 });
+    assert_eq!(wanted[&2], Wanted { ipv4: both, ipv6, ..Wanted::default() });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What can be seen of the members: for `show members`, the log, and those that send and answer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fairway_ground::{Instant, MacAddress};
@@ -71,9 +71,10 @@ impl Membership {
         self.peers.values().filter(is_deaf).map(|it| it.name.as_str()).collect()
     }
 
-    /// The hardware addresses of the other members.
-    pub fn macs(&self) -> BTreeSet<MacAddress> {
-        self.peers.values().flat_map(|it| &it.macs).copied().collect()
+    /// The hardware addresses of the other members, by name.
+    pub fn macs(&self) -> BTreeMap<&str, BTreeSet<MacAddress>> {
+        let of = |it: &Peer| it.macs.iter().copied().collect();
+        self.peers.values().map(|it| (it.name.as_str(), of(it))).collect()
     }
 
     /// This machine, as it sees itself.

@@ -237,7 +237,11 @@ fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
             )
         })
     };
-    verdicts.iter().map(line).chain(answered.map(state)).collect()
+    let checked = verdicts.iter().filter(|it| it.interfaces.is_err()).flat_map(|it| &it.addresses);
+    let checked = checked.filter_map(|address| {
+        Some(format!("{address}: {}", crate::layer2::failed_check(snapshot, *address)?))
+    });
+    verdicts.iter().map(line).chain(answered.map(state)).chain(checked).collect()
 }
 
 /// As JSON.
