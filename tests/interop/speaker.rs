@@ -66,6 +66,12 @@ const LACKS: &[Lack] = &[
     ),
     (
         &[SpeakerKind::Frr(Release::Bookworm)],
+        &[RouterKind::Frr(Release::Trixie)],
+        &["a_cleared_session_keeps_the_routes_of_both_sides"],
+        "now and then ends the new session as the loser of a collision, when both dial",
+    ),
+    (
+        &[SpeakerKind::Frr(Release::Bookworm)],
         &[],
         &["several_paths_of_a_router_are_received", "several_paths_are_sent_to_a_router"],
         "8.4 cannot limit the paths that it sends (9.1 can): the peer is left out",

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::scene::{Cell, Scene, expect_equal};
 use super::shown::{expect_at, keys, neighbour, notified, number_at, set, table, table_becomes};
+use crate::speaker::SpeakerKind;
 use lab::resources::{Allowed, Range};
-use lab::routers::Origination;
+use lab::routers::{Origination, Release, RouterKind};
 use lab::wait::PATIENCE;
 use lab::{Family, NODE_IPV6, Wiring};
 
@@ -216,7 +217,11 @@ pub(super) fn a_cleared_session_comes_back_and_receives_again(cell: &Cell) -> Re
     notified(&mut scene, 6, 4)?;
     scene.established()?;
     let neighbour = scene.fairway.neighbour("10.77.0.2")?;
-    expect_equal("connectionsEstablished", &neighbour.connections_established, &2)?;
+    let count = neighbour.connections_established;
+    // 8.4 ends a session now and then that was accepted while its start timer ran out; the other end comes back.
+    let may_come_twice =
+        cell.speaker != SpeakerKind::Fairway && cell.router == RouterKind::Frr(Release::Bookworm);
+    ensure!(count == 2 || count > 2 && may_come_twice, "connectionsEstablished: {count}");
     table_becomes(&mut scene, Family::Ipv4, &["10.90.1.0/24", "203.0.113.10/32"])?;
     scene.route_arrives("203.0.113.10/32").map(drop)
 }

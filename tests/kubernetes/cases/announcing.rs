@@ -64,13 +64,18 @@ endpoints:
 /// `kubectl apply` of a whole file leads to addresses in `kubectl get svc`, and to routes of both
 /// families by all three nodes, as the routers' operators see them.
 pub(super) fn what_is_applied_gets_an_address_and_routes(stage: &mut Stage) -> Result<()> {
+    let reported_become = |stage: &Stage, expected: usize| {
+        wait_until(&format!("{expected} sessions with FRR are reported"), PATIENCE, || {
+            let all = stage.api.list("BGPSessionState", SYSTEM)?;
+            let of_frr = all.iter().filter(|it| it["status"]["peer"] == "10.90.0.21").count();
+            ensure!(of_frr == expected, "there are {of_frr}");
+            Ok(())
+        })
+    };
+    // What was not written yet would not have to be deleted either.
+    reported_become(stage, NODES.len())?;
     stage.api.delete("BGPPeer", SYSTEM, "frr")?;
-    wait_until("no session with FRR is reported", PATIENCE, || {
-        let left = stage.api.list("BGPSessionState", SYSTEM)?;
-        let of_frr = left.iter().filter(|it| it["status"]["peer"] == "10.90.0.21").count();
-        ensure!(of_frr == 0, "there are {of_frr}");
-        Ok(())
-    })?;
+    reported_become(stage, 0)?;
     let file = stage.directory.join("applied.yaml");
     std::fs::write(&file, APPLIED)?;
     let said = stage.kubectl(&["apply", "-f", &file.display().to_string()])?;
