@@ -66,13 +66,10 @@ pub(crate) struct Finding {
 
 #[derive(Debug)]
 enum Phase {
-    Waiting {
-        until: Instant,
-    },
-    /// So many questions were sent; the answers to the last one are awaited until then.
+    Waiting,
+    /// So many questions were sent, and these hardware addresses answered.
     Asking {
         questions: u32,
-        until: Instant,
         answers: BTreeSet<MacAddress>,
     },
 }
@@ -81,6 +78,8 @@ enum Phase {
 struct Check {
     standby: Standby,
     phase: Phase,
+    /// When it goes on, as in the agenda.
+    due: Instant,
     /// The last check failed, and is repeated.
     is_repeated: bool,
     /// What counts, and since when.
@@ -91,9 +90,13 @@ struct Check {
 #[derive(Debug)]
 pub(crate) struct Witness {
     checks: BTreeMap<IpAddr, Check>,
+    /// All checks, the next one first: looked at with each frame, however many there are.
+    agenda: BTreeSet<(Instant, IpAddr)>,
     owners: BTreeMap<String, Owner>,
     places: BTreeMap<u32, Place>,
+    /// Those of one check.
     questions: VecDeque<(u32, Vec<u8>)>,
+    /// At most one of each check, taken after all that are due have gone on.
     findings: VecDeque<Finding>,
     rng: Rng,
 }
@@ -102,6 +105,7 @@ impl Witness {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             checks: BTreeMap::new(),
+            agenda: BTreeSet::new(),
             owners: BTreeMap::new(),
             places: BTreeMap::new(),
             questions: VecDeque::new(),
@@ -117,10 +121,11 @@ impl Witness {
             let rng = &mut self.rng;
             self.checks.entry(address).or_insert_with(|| {
                 let spread = Duration::from_millis(rng.next_u64() % SPREAD_MILLISECONDS);
-                let phase = Phase::Waiting { until: now + FIRST_AFTER + spread };
-                Check { standby, phase, is_repeated: false, result: None }
+                let due = now + FIRST_AFTER + spread;
+                Check { standby, phase: Phase::Waiting, due, is_repeated: false, result: None }
             });
         }
+        self.agenda = self.checks.iter().map(|(address, check)| (check.due, *address)).collect();
     }
 
     /// The members, by name.
@@ -171,8 +176,16 @@ impl Witness {
 
     /// The next question that is due: the interface, and the frame.
     pub(crate) fn poll_question(&mut self, now: Instant) -> Option<(u32, Vec<u8>)> {
-        if self.questions.is_empty() {
-            self.go_on(now);
+        while self.questions.is_empty()
+            && let Some(&(due, address)) = self.agenda.first()
+            && due <= now
+        {
+            self.agenda.pop_first();
+            if let Some(mut check) = self.checks.remove(&address) {
+                check.due = now + self.go_on(now, address, &mut check);
+                self.agenda.insert((check.due, address));
+                self.checks.insert(address, check);
+            }
         }
         self.questions.pop_front()
     }
@@ -184,30 +197,14 @@ impl Witness {
 
     /// When [`Self::poll_question`] is to be called.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let due = |check: &Check| match check.phase {
-            Phase::Waiting { until } | Phase::Asking { until, .. } => until,
-        };
-        self.checks.values().map(due).min()
+        self.agenda.first().map(|(due, _)| *due)
     }
 
-    /// Carries on every check that is due.
-    fn go_on(&mut self, now: Instant) {
-        let due = |check: &Check| match check.phase {
-            Phase::Waiting { until } | Phase::Asking { until, .. } => until <= now,
-        };
-        let due: Vec<IpAddr> =
-            self.checks.iter().filter(|(_, it)| due(it)).map(|(address, _)| *address).collect();
-        for address in due {
-            let Some(mut check) = self.checks.remove(&address) else { continue };
-            self.go_on_with(now, address, &mut check);
-            self.checks.insert(address, check);
-        }
-    }
-
-    fn go_on_with(&mut self, now: Instant, address: IpAddr, check: &mut Check) {
-        let (questions, answers) = match &mut check.phase {
-            Phase::Waiting { .. } => (0, BTreeSet::new()),
-            Phase::Asking { questions, answers, .. } => (*questions, std::mem::take(answers)),
+    /// Asks once more, or concludes. Returns after which time the check goes on.
+    fn go_on(&mut self, now: Instant, address: IpAddr, check: &mut Check) -> Duration {
+        let (questions, answers) = match std::mem::replace(&mut check.phase, Phase::Waiting) {
+            Phase::Waiting => (0, BTreeSet::new()),
+            Phase::Asking { questions, answers } => (questions, answers),
         };
         // Other hosts that answer do so after the first question; the rest are for silence.
         if questions == QUESTIONS || !answers.is_empty() {
@@ -221,12 +218,11 @@ impl Witness {
         if frames.is_empty() {
             // It is not on a link of this machine: nothing can be said.
             (check.result, check.is_repeated) = (None, false);
-            check.phase = Phase::Waiting { until: now + CHECK_INTERVAL };
-            return;
+            return CHECK_INTERVAL;
         }
         self.questions.extend(frames);
-        let questions = questions.saturating_add(1);
-        check.phase = Phase::Asking { questions, until: now + ANSWER_WITHIN, answers };
+        check.phase = Phase::Asking { questions: questions.saturating_add(1), answers };
+        ANSWER_WITHIN
     }
 
     fn answer(&self, standby: &Standby, answers: &BTreeSet<MacAddress>) -> AddressAnswer {
@@ -248,25 +244,23 @@ impl Witness {
         address: IpAddr,
         check: &mut Check,
         answer: AddressAnswer,
-    ) {
+    ) -> Duration {
         let has_failed = answer != AddressAnswer::Owner;
         if has_failed && !check.is_repeated {
             check.is_repeated = true;
-            check.phase = Phase::Waiting { until: now + REPEAT_AFTER };
-            return;
+            return REPEAT_AFTER;
         }
         check.is_repeated = false;
-        check.phase = Phase::Waiting { until: now + CHECK_INTERVAL };
         let before = check.result.map(|(answer, _)| answer);
-        if before == Some(answer) {
-            return;
+        if before != Some(answer) {
+            check.result = Some((answer, now));
+            // That the owner answers is news after a failure.
+            if has_failed || before.is_some() {
+                let owner = check.standby.owner.clone();
+                self.findings.push_back(Finding { address, owner, answer });
+            }
         }
-        check.result = Some((answer, now));
-        // That the owner answers is news after a failure.
-        if has_failed || before.is_some() {
-            let owner = check.standby.owner.clone();
-            self.findings.push_back(Finding { address, owner, answer });
-        }
+        CHECK_INTERVAL
     }
 
     /// What the kernel should hand over for these checks, added to `wanted`.

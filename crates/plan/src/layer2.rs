@@ -50,6 +50,8 @@ pub(super) struct Layer2<'a> {
 /// known, only nodes that are ready, unless none is: then it is the control plane that does not hear them.
 ///
 /// A node that is out of service is none of them: an operator says that it is shut down.
+///
+/// `Ours:` without its member list, MetalLB takes all known nodes, so that an address of a node that is down stays there.
 pub(super) fn candidates<'a>(
     index: &'a ClusterIndex,
     node: &'a Node,

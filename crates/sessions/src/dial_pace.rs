@@ -1,7 +1,8 @@
 //! When the next dial may start, so that many do not start in one moment.
 //!
 //! Many neighbours are often addresses of one router, whose listening socket has a short queue (BIRD 2: 8
-//! connections). A SYN that finds it full is dropped, and sent again after 1 s, then 3 s. Knows neither sockets nor neighbours. Called by [`super::neighbour`].
+//! connections). A SYN that finds it full is dropped, and sent again after 1 s, then 3 s. Knows
+//! neither sockets nor neighbours. Called by [`super::neighbour`].
 
 use std::time::Duration;
 

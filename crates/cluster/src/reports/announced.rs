@@ -178,7 +178,7 @@ impl AnnouncementEvents {
                     "node {owner:?} owns {address}; node {:?} asked for it, and {answer}",
                     self.node
                 );
-                news.push((*address, "AddressNotAnswered", message));
+                news.push((*address, "AddressCheckFailed", message));
             }
         }
         self.failing = failing.map(|(address, it)| (*address, it.answer)).collect();

@@ -586,7 +586,7 @@ fn what_is_wrong_with_an_address_on_the_segment_is_an_event_once() {
         let check = CheckedAddress { owner: "node-b".to_owned(), answer, age: Duration::ZERO };
         scene.layer2.as_mut().unwrap().checks = [(address, check)].into();
         scene.tell_and_run(1);
-        assert_eq!(reasons(&scene), vec!["AddressNotAnswered"; expected], "{answer:?}");
+        assert_eq!(reasons(&scene), vec!["AddressCheckFailed"; expected], "{answer:?}");
     }
     assert_eq!(
         scene.events[0].message,

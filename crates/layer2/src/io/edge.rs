@@ -430,19 +430,22 @@ impl Task {
         self.log_checks();
     }
 
-    /// One line for the first finding: all addresses of an owner often fail together.
+    /// One line for the failures and one for the recoveries: all addresses of an owner often fail together.
     fn log_checks(&mut self) {
-        let Some(Finding { address, owner, answer }) = self.witness.poll_finding() else { return };
-        let others = std::iter::from_fn(|| self.witness.poll_finding()).count();
-        match answer {
-            AddressAnswer::Owner => {
-                info!(%address, owner, others, "the owner of the address answers for it again")
-            }
-            _ => {
-                warn!(%address, owner, others, %answer, "a check of an address that another member owns has failed")
-            }
+        let findings = std::iter::from_fn(|| self.witness.poll_finding());
+        let (well, failed): (Vec<Finding>, Vec<Finding>) =
+            findings.partition(|it| it.answer == AddressAnswer::Owner);
+        if let Some((Finding { address, owner, answer }, others)) = failed.split_first() {
+            let others = others.len();
+            warn!(%address, owner, %answer, others, "asked for an address that another member owns");
         }
-        self.changed.send_modify(|number| *number = number.wrapping_add(1));
+        if let Some((Finding { address, owner, .. }, others)) = well.split_first() {
+            let others = others.len();
+            info!(%address, owner, others, "the owner of the address answers for it again");
+        }
+        if !(well.is_empty() && failed.is_empty()) {
+            self.changed.send_modify(|number| *number = number.wrapping_add(1));
+        }
     }
 
     fn view(&self) -> Layer2View {
