@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use fairway_layer2::{EXCLUDED_BY_DEFAULT, Excluded};
 use fairway_resources::{ExcludedExpression, interface_exclusions};
+use tracing::info;
 
 use super::duration;
 
@@ -72,7 +73,7 @@ fn excluded_by(file: &Path) -> Result<Option<Excluded>> {
         expression(text).map_err(|error| anyhow!("line {line}: {error}")).with_context(failed)?;
     }
     let listed: Vec<&str> = listed.iter().map(|it| it.text.as_str()).collect();
-    Ok(Some(Excluded::new(&listed)?))
+    Excluded::new(&listed).map(Some).with_context(failed)
 }
 
 impl Layer2Arguments {
@@ -85,10 +86,18 @@ impl Layer2Arguments {
         }
         let file = self.layer2_exclude_file.as_deref().filter(|it| !it.as_os_str().is_empty());
         let listed = file.map(excluded_by).transpose()?.flatten();
-        match listed {
-            Some(listed) => Ok(listed),
-            None => Ok(Excluded::new(&EXCLUDED_BY_DEFAULT)?),
+        if let Some(listed) = listed {
+            return Ok(listed);
         }
+        if let Some(file) = file {
+            // An optional ConfigMap that nobody made, or a typo.
+            info!(
+                file = %file.display(),
+                option = "--layer2-exclude-file",
+                "the file does not exist: the default list of excluded interfaces applies"
+            );
+        }
+        Ok(Excluded::new(&EXCLUDED_BY_DEFAULT)?)
     }
 
     /// Time between announcements when nothing changes.
