@@ -4,6 +4,7 @@
 //! crate imports this one; it imports no other crate of Fairway, and knows no bytes on a wire, no
 //! session, no file and no clock. It changes rarely, so that a change elsewhere rebuilds little.
 
+mod abstention;
 mod asn;
 mod bfd;
 mod community;
@@ -28,6 +29,7 @@ mod time;
 mod timers;
 mod utc;
 
+pub use abstention::Abstention;
 pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
 pub use bfd::{BfdAuthentication, BfdAuthenticationKind, BfdKeyError, BfdPath, BfdSettings};
 pub use community::{Community, LargeCommunity};

@@ -5,7 +5,7 @@
 
 use sha2::{Digest, Sha256};
 
-use fairway_ground::MacAddress;
+use fairway_ground::{Abstention, MacAddress};
 
 const VERSION: u8 = 1;
 /// Octets of the name of a node: the limit of Kubernetes.
@@ -13,7 +13,18 @@ pub const NAME_LENGTH_BYTES_MAX: usize = 253;
 /// Hardware addresses of one member that are told: a machine answers on few interfaces.
 pub const MACS_MAX: usize = 16;
 /// Members that a heartbeat tells of: so many fit into a frame of Ethernet beside the longest name.
-pub const HEARD_MAX: usize = 40;
+const HEARD_MAX: usize = 40;
+/// Abstentions that a heartbeat tells of. A member with more of them owns nothing.
+pub const ABSTENTIONS_MAX: usize = 64;
+/// Octets of one member that is told of, and of one abstention.
+const HEARD_LENGTH_BYTES: usize = 25;
+const ABSTENTION_LENGTH_BYTES: usize = 4;
+
+/// Members that a heartbeat with so many abstentions tells of: they take the place of members.
+pub fn heard_max(abstentions: usize) -> usize {
+    let taken = abstentions.min(ABSTENTIONS_MAX).saturating_mul(ABSTENTION_LENGTH_BYTES);
+    HEARD_MAX.saturating_sub(taken.div_ceil(HEARD_LENGTH_BYTES))
+}
 
 /// A member, by its name: the first octets of its SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,10 +106,12 @@ pub struct Heartbeat {
     pub macs: Vec<MacAddress>,
     /// Those that it has heard.
     pub heard: Vec<Heard>,
+    /// What it is no candidate for. A version before this field tells of none.
+    pub abstentions: Vec<Abstention>,
 }
 
 impl Heartbeat {
-    /// Its bytes. Of too many hardware addresses and members the first ones are told.
+    /// Its bytes. Of too many hardware addresses, members and abstentions the first ones are told.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![VERSION, self.standing.code()];
         bytes.extend(self.incarnation.to_be_bytes());
@@ -112,7 +125,9 @@ impl Heartbeat {
         let macs = self.macs.get(..self.macs.len().min(MACS_MAX)).unwrap_or_default();
         bytes.push(u8::try_from(macs.len()).unwrap_or(0));
         macs.iter().for_each(|mac| bytes.extend(mac.0));
-        let heard = self.heard.get(..self.heard.len().min(HEARD_MAX)).unwrap_or_default();
+        let abstentions = self.abstentions.len().min(ABSTENTIONS_MAX);
+        let heard_count = self.heard.len().min(heard_max(abstentions));
+        let heard = self.heard.get(..heard_count).unwrap_or_default();
         bytes.push(u8::try_from(heard.len()).unwrap_or(0));
         for it in heard {
             bytes.extend(it.member.0.to_be_bytes());
@@ -122,6 +137,9 @@ impl Heartbeat {
             bytes.push(it.standing.code());
             bytes.extend(it.revivals.to_be_bytes());
         }
+        let abstentions = self.abstentions.get(..abstentions).unwrap_or_default();
+        bytes.push(u8::try_from(abstentions.len()).unwrap_or(0));
+        abstentions.iter().for_each(|it| bytes.extend(it.0.to_be_bytes()));
         bytes
     }
 
@@ -165,6 +183,13 @@ impl Heartbeat {
                 revivals,
             });
         }
+        let mut abstentions = Vec::new();
+        if !rest.is_empty() {
+            let [count] = take(&mut rest)?;
+            for _ in 0..count {
+                abstentions.push(Abstention(u32::from_be_bytes(take(&mut rest)?)));
+            }
+        }
         Some(Self {
             name: name.to_owned(),
             incarnation,
@@ -174,6 +199,7 @@ impl Heartbeat {
             standing: Standing::from_code(standing),
             macs,
             heard,
+            abstentions,
         })
     }
 }
@@ -206,6 +232,7 @@ mod tests {
             standing: Standing::Leaving,
             macs: vec![MacAddress([2, 0, 0, 0, 0, 1]); MACS_MAX],
             heard: (0..members).map(heard).collect(),
+            abstentions: Vec::new(),
         }
     }
 
@@ -218,15 +245,26 @@ mod tests {
         assert!(bytes.len() + 40 + 8 + 36 <= 1_500, "{} bytes", bytes.len());
         let later: Vec<u8> = [bytes.as_slice(), b"more of version 2"].concat();
         assert!(Heartbeat::decode(&later).is_some());
+        let abstentions = (0..).map(Abstention).take(ABSTENTIONS_MAX).collect();
+        let heard = heartbeat(heard_max(ABSTENTIONS_MAX)).heard;
+        let abstaining = Heartbeat { abstentions, heard, ..heartbeat(0) };
+        let bytes = abstaining.encode();
+        assert_eq!(Heartbeat::decode(&bytes), Some(abstaining));
+        assert!(bytes.len() + 40 + 8 + 36 <= 1_500, "{} bytes", bytes.len());
         let many = Heartbeat::decode(&heartbeat(200).encode()).unwrap();
         assert_eq!(many.heard.len(), HEARD_MAX);
     }
 
     #[test]
     fn what_is_cut_off_is_nothing() {
-        let bytes = heartbeat(3).encode();
+        let abstentions = vec![Abstention(7), Abstention(8)];
+        let bytes = Heartbeat { abstentions, ..heartbeat(3) }.encode();
+        // One count, and two numbers.
+        let of_version_before = bytes.len() - 9;
         for length in 0..bytes.len() {
-            assert_eq!(Heartbeat::decode(&bytes[..length]), None, "{length} bytes");
+            let decoded = Heartbeat::decode(&bytes[..length]);
+            let expected = (length == of_version_before).then(|| heartbeat(3));
+            assert_eq!(decoded, expected, "{length} bytes");
         }
         let older = [&[0], &bytes[1..]].concat();
         assert_eq!(Heartbeat::decode(&older), None);

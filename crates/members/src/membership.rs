@@ -11,12 +11,12 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fairway_ground::{Instant, MacAddress};
+use fairway_ground::{Abstention, Instant, MacAddress};
 
 use peer::{Judged, Peer};
 pub use view::{MemberState, MemberView};
 
-use crate::heartbeat::{HEARD_MAX, Heard, Heartbeat, MemberId, Standing};
+use crate::heartbeat::{Heard, Heartbeat, MemberId, Standing, heard_max};
 
 /// Between heartbeats, with up to [`MESH_MEMBERS`] members.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -97,6 +97,7 @@ pub struct Membership {
     expected: Option<usize>,
     is_able: bool,
     macs: Vec<MacAddress>,
+    abstentions: BTreeSet<Abstention>,
     phase: Phase,
     /// The heartbeat with which this machine has begun to join.
     joins_from: u32,
@@ -135,6 +136,7 @@ impl Membership {
             expected,
             is_able,
             macs: Vec::new(),
+            abstentions: BTreeSet::new(),
             phase: Phase::Joining { until: now + JOIN_LIMIT },
             joins_from: 0,
             peers: BTreeMap::new(),
@@ -159,6 +161,15 @@ impl Membership {
     /// The hardware addresses with which this machine answers.
     pub fn set_macs(&mut self, macs: Vec<MacAddress>) {
         self.macs = macs;
+    }
+
+    /// What this machine is no candidate for, which the others are told at once. Not more than
+    /// [`crate::heartbeat::ABSTENTIONS_MAX`]: a machine with more is not able to own anything.
+    pub fn abstain(&mut self, now: Instant, abstentions: &BTreeSet<Abstention>) {
+        if self.abstentions != *abstentions {
+            self.abstentions.clone_from(abstentions);
+            self.due = now;
+        }
     }
 
     /// A heartbeat that was sealed with one of our keys. Returns whether it is news: of another member, and no
@@ -215,6 +226,7 @@ impl Membership {
         peer.knows_us_as = of_us.map(|it| it.standing).or(peer.knows_us_as);
         peer.standing = heartbeat.standing;
         peer.macs.clone_from(&heartbeat.macs);
+        peer.abstentions = heartbeat.abstentions.iter().copied().collect();
         peer.heard_at = now;
         peer.alive_at = now;
         if peer.is_confirmed {
@@ -263,6 +275,7 @@ impl Membership {
             standing: self.standing(),
             macs: self.macs.clone(),
             heard: self.heard(now),
+            abstentions: self.abstentions.iter().copied().collect(),
         })
     }
 
@@ -311,12 +324,13 @@ impl Membership {
         };
         let told = self.peers.iter().filter(|(_, it)| is_to_be_told(it));
         let mut all: Vec<MemberId> = told.map(|(member, _)| *member).collect();
-        if all.len() > HEARD_MAX {
+        let heard_max = heard_max(self.abstentions.len());
+        if all.len() > heard_max {
             let from = self.told_from.checked_rem(all.len()).unwrap_or(0);
-            self.told_from = from.saturating_add(HEARD_MAX);
+            self.told_from = from.saturating_add(heard_max);
             all.rotate_left(from);
             all.sort_by_key(|it| self.peers.get(it).is_some_and(|it| it.is_told));
-            all.truncate(HEARD_MAX);
+            all.truncate(heard_max);
         }
         let mut heard = Vec::new();
         for member in all {

@@ -2,9 +2,10 @@
 //!
 //! Owned by [`super::Membership`], which decides what follows from it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fairway_ground::{Instant, MacAddress};
+use fairway_ground::{Abstention, Instant, MacAddress};
 
 use super::{INTERVAL, MemberState, dead_after};
 use crate::heartbeat::Standing;
@@ -42,6 +43,7 @@ pub(super) struct Peer {
     /// What it said of us last, since this machine has begun to join.
     pub(super) knows_us_as: Option<Standing>,
     pub(super) macs: Vec<MacAddress>,
+    pub(super) abstentions: BTreeSet<Abstention>,
     pub(super) state: MemberState,
     pub(super) since: Instant,
 }
@@ -68,6 +70,7 @@ impl Peer {
             contested_at: None,
             knows_us_as: None,
             macs: Vec::new(),
+            abstentions: BTreeSet::new(),
             state: MemberState::Dead,
             since: now,
         }

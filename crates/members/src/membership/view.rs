@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fairway_ground::{Instant, MacAddress};
+use fairway_ground::{Abstention, Instant, MacAddress};
 
 use super::peer::Peer;
 use super::{Membership, Phase};
@@ -75,6 +75,14 @@ impl Membership {
     pub fn macs(&self) -> BTreeMap<&str, BTreeSet<MacAddress>> {
         let of = |it: &Peer| it.macs.iter().copied().collect();
         self.peers.values().map(|it| (it.name.as_str(), of(it))).collect()
+    }
+
+    /// What members are no candidates for, by name; this machine among them. Those that abstain from nothing are not
+    /// there.
+    pub fn abstentions(&self) -> BTreeMap<&str, &BTreeSet<Abstention>> {
+        let own = (self.name.as_str(), &self.abstentions);
+        let others = self.peers.values().map(|it| (it.name.as_str(), &it.abstentions));
+        others.chain([own]).filter(|(_, it)| !it.is_empty()).collect()
     }
 
     /// This machine, as it sees itself.
