@@ -26,9 +26,14 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// All its names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.name).chain(&self.alternative_names).map(String::as_str)
+    }
+
     /// Whether `name` is one of its names.
     pub fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.alternative_names.iter().any(|it| it == name)
+        self.names().any(|it| it == name)
     }
 }
 

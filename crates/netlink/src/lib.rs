@@ -5,9 +5,8 @@
 //! ([`Watch`]) owns the socket and the task. The crate refuses to know how the facts are used: BGP, BFD and
 //! layer 2 query the snapshot and wait for [`Watch::changed`].
 //!
-//! The crate reads only. Requests are built in [`request`]; messages that install routes or addresses belong
-//! beside the read requests there, and their socket beside the one of [`Watch`], so that an acknowledgement
-//! never waits behind events.
+//! Requests are built in [`request`]. Those that change a table ([`Requests`]) have a socket beside the one of
+//! [`Watch`], so that an answer never waits behind events.
 
 pub mod address;
 pub mod decode;
@@ -28,7 +27,7 @@ pub use address::Address;
 pub use decode::Fact;
 pub use follower::Follower;
 #[cfg(feature = "io")]
-pub use io::{Watch, read};
+pub use io::{Requests, Watch, read};
 pub use kind::{Kind, Kinds};
 pub use link::Link;
 pub use machine::Machine;

@@ -1,13 +1,17 @@
 //! Requests to the kernel, as bytes.
 //!
-//! Today those that read a table. A request knows nothing of its answer, which is [`crate::decode`]'s. The
-//! follower is the caller.
+//! Those that read a table, for the follower, and those that change addresses, for [`crate::Requests`]. A request
+//! knows nothing of its answer, which is [`crate::decode`]'s.
+
+use std::net::IpAddr;
 
 use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
 };
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::AddressMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, CacheInfo};
 use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
 use netlink_packet_route::neighbour::NeighbourMessage;
 use netlink_packet_route::route::RouteMessage;
@@ -27,8 +31,65 @@ pub fn dump(kind: Kind, sequence: u32) -> Vec<u8> {
         Kind::Route => RouteNetlinkMessage::GetRoute(RouteMessage::default()),
         Kind::Neighbour => RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default()),
     };
+    encode(message, NLM_F_DUMP, sequence)
+}
+
+/// Whether an address may be there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// The kernel refuses it where it is there.
+    New,
+    /// It is there, and gets another lifetime.
+    Present,
+}
+
+/// Puts `address` alone, without a network, on the interface of number `index` for so many seconds, after which the
+/// kernel removes it. No connection of this machine is made from it, and duplicates are not looked for.
+pub fn add_address(
+    index: u32,
+    address: IpAddr,
+    lifetime_seconds: u32,
+    presence: Presence,
+    sequence: u32,
+) -> Vec<u8> {
+    let mut message = of_address(index, address);
+    let mut lifetime = CacheInfo::default();
+    // Deprecated from the beginning: other addresses are better sources.
+    lifetime.ifa_preferred = 0;
+    lifetime.ifa_valid = lifetime_seconds;
+    message.attributes.push(AddressAttribute::CacheInfo(lifetime));
+    message
+        .attributes
+        .push(AddressAttribute::Flags(AddressFlags::Nodad | AddressFlags::Noprefixroute));
+    let presence = match presence {
+        Presence::New => NLM_F_EXCL,
+        Presence::Present => NLM_F_REPLACE,
+    };
+    let message = RouteNetlinkMessage::NewAddress(message);
+    encode(message, NLM_F_ACK | NLM_F_CREATE | presence, sequence)
+}
+
+/// Takes it away.
+pub fn remove_address(index: u32, address: IpAddr, sequence: u32) -> Vec<u8> {
+    let message = RouteNetlinkMessage::DelAddress(of_address(index, address));
+    encode(message, NLM_F_ACK, sequence)
+}
+
+fn of_address(index: u32, address: IpAddr) -> AddressMessage {
+    let mut message = AddressMessage::default();
+    message.header.index = index;
+    (message.header.family, message.header.prefix_len) = match address {
+        IpAddr::V4(_) => (AddressFamily::Inet, 32),
+        IpAddr::V6(_) => (AddressFamily::Inet6, 128),
+    };
+    message.attributes.push(AddressAttribute::Local(address));
+    message.attributes.push(AddressAttribute::Address(address));
+    message
+}
+
+fn encode(message: RouteNetlinkMessage, flags: u16, sequence: u32) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    header.flags = NLM_F_REQUEST | flags;
     header.sequence_number = sequence;
     let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
     message.finalize();

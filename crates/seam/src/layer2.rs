@@ -37,6 +37,10 @@ pub struct AnsweredAddress {
     pub conflicts: u64,
     /// The last of these.
     pub last_conflict: Option<ForeignClaim>,
+    /// This process has put it on an interface.
+    pub is_bound: bool,
+    /// Why it is not on an interface where it should be.
+    pub why_not_bound: Option<String>,
 }
 
 /// A host that is not ours said that it has an address of ours.

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
+use super::bound::{Bound, interface_for};
 use super::fence::Fence;
 use super::groups::{Group, Groups};
 use super::interface::Interface;
@@ -21,7 +22,7 @@ use super::kernel::answers_as_well;
 use super::orders::{Member, Orders, Reach};
 use super::socket::{FRAME_LENGTH_BYTES_MAX, FrameSocket};
 use crate::ndp::solicited_node;
-use crate::responder::{Conflict, Interfaces, Responder};
+use crate::responder::{Conflict, Responder, Terms};
 use crate::segment::{Excluded, Segment, Unsuited, segment};
 use crate::witness::{Finding, Owner, Place, Standby, Witness};
 
@@ -38,7 +39,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The responder of this machine. Ends with its last owner.
 #[derive(Debug)]
 pub struct Edge {
-    addresses: watch::Sender<BTreeMap<IpAddr, Interfaces>>,
+    addresses: watch::Sender<BTreeMap<IpAddr, Terms>>,
     questions: mpsc::Sender<oneshot::Sender<Layer2View>>,
     orders: watch::Sender<Orders>,
     changes: watch::Receiver<u64>,
@@ -88,6 +89,8 @@ impl Edge {
             tell_reach,
             fence,
             obeyed: Orders::default(),
+            binds: false,
+            bound: Bound::default(),
             lacks_right: false,
             claims_said_at: None,
             claims_unsaid: 0,
@@ -96,8 +99,8 @@ impl Edge {
         Ok(Self { addresses, questions, orders, changes, reach, task })
     }
 
-    /// The addresses that this machine owns from now on, each with its interfaces.
-    pub fn own(&self, addresses: BTreeMap<IpAddr, Interfaces>) {
+    /// The addresses that this machine owns from now on.
+    pub fn own(&self, addresses: BTreeMap<IpAddr, Terms>) {
         self.addresses.send_if_modified(|before| {
             let is_other = *before != addresses;
             *before = addresses;
@@ -179,6 +182,9 @@ struct Task {
     tell_reach: watch::Sender<Reach>,
     fence: Fence,
     obeyed: Orders,
+    /// Addresses are to be on interfaces, and those that are.
+    binds: bool,
+    bound: Bound,
     /// There is no right to open packet sockets.
     lacks_right: bool,
     claims_said_at: Option<Instant>,
@@ -189,7 +195,7 @@ impl Task {
     async fn run(
         mut self,
         mut watch: Watch,
-        mut wanted: watch::Receiver<BTreeMap<IpAddr, Interfaces>>,
+        mut wanted: watch::Receiver<BTreeMap<IpAddr, Terms>>,
         mut questions: mpsc::Receiver<oneshot::Sender<Layer2View>>,
         mut orders: watch::Receiver<Orders>,
     ) {
@@ -197,11 +203,16 @@ impl Task {
         self.look_at_links();
         self.update_sockets();
         loop {
+            self.bind();
             self.transmit();
             let sending = match self.fence.is_open() {
                 true => {
-                    let both = [self.responder.next_deadline(), self.witness.next_deadline()];
-                    both.into_iter().flatten().min()
+                    let all = [
+                        self.responder.next_deadline(),
+                        self.witness.next_deadline(),
+                        self.bound.next_deadline(),
+                    ];
+                    all.into_iter().flatten().min()
                 }
                 // What is due is kept until then.
                 false => Some(self.now() + FENCED_INTERVAL),
@@ -290,9 +301,10 @@ impl Task {
         self.witness.set_owners(owners);
     }
 
-    fn follow_addresses(&mut self, wanted: &mut watch::Receiver<BTreeMap<IpAddr, Interfaces>>) {
+    fn follow_addresses(&mut self, wanted: &mut watch::Receiver<BTreeMap<IpAddr, Terms>>) {
         let addresses = wanted.borrow_and_update().clone();
         let now = self.now();
+        self.binds = addresses.values().any(|it| it.bind);
         self.responder.set_addresses(now, addresses);
         self.update_sockets();
     }
@@ -323,6 +335,7 @@ impl Task {
         self.lacks_right = lacks_right;
         let reach = Reach {
             macs: segments.iter().map(|it| it.mac).collect(),
+            interfaces: segments.iter().flat_map(Segment::names).map(str::to_owned).collect(),
             can_answer: !segments.is_empty() && !lacks_right,
         };
         self.tell_reach.send_if_modified(|before| {
@@ -352,7 +365,9 @@ impl Task {
         for (index, wanted) in wanted {
             groups.extend(wanted.ipv6.iter().map(|it| (index, solicited_node(*it))));
             let name = self.name(index);
-            let as_well = answers_as_well(&self.machine, &name, index, &wanted.ipv4);
+            let mut unbound = wanted.ipv4.clone();
+            unbound.retain(|it| !self.bound.has((*it).into()));
+            let as_well = answers_as_well(&self.machine, &name, index, &unbound);
             troubles.extend(as_well.map(|it| (name, it)));
             let interface = self.interfaces.entry(index).or_insert_with(|| Interface::new(index));
             if let Err(error) = interface.receive_only(wanted) {
@@ -376,6 +391,20 @@ impl Task {
         self.retry = (!troubles.is_empty()).then(|| now + RETRY_INTERVAL);
         self.troubles = troubles;
         self.changed.send_modify(|number| *number = number.wrapping_add(1));
+    }
+
+    /// Puts owned addresses on interfaces, and takes away what is no longer owned.
+    fn bind(&mut self) {
+        if !self.binds && self.bound.is_empty() {
+            return;
+        }
+        let is_open = self.fence.is_open();
+        let to_bind = self.responder.to_bind().filter(|_| is_open);
+        let wanted = to_bind.filter_map(|(address, on)| {
+            Some((address, interface_for(&self.machine, address, &on)?))
+        });
+        let wanted = wanted.collect();
+        self.bound.follow(self.now(), wanted, &self.machine);
     }
 
     fn name(&self, index: u32) -> String {
@@ -450,8 +479,13 @@ impl Task {
 
     fn view(&self) -> Layer2View {
         let text = |(name, reason): (&String, &Unsuited)| (name.clone(), reason.to_string());
+        let mut addresses = self.responder.view(self.now());
+        for (address, it) in &mut addresses {
+            it.is_bound = self.bound.has(*address);
+            it.why_not_bound = self.bound.refused().get(address).cloned();
+        }
         Layer2View {
-            addresses: self.responder.view(self.now()),
+            addresses,
             checks: self.witness.view(self.now()),
             unsuited: self.unsuited.iter().map(text).collect(),
             troubles: self.troubles.clone(),

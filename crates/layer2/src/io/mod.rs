@@ -1,5 +1,6 @@
 //! Sockets, the clock and the task around the responder.
 
+mod bound;
 mod edge;
 mod fence;
 mod groups;

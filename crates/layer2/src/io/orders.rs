@@ -33,6 +33,8 @@ pub(super) struct Orders {
 pub struct Reach {
     /// The hardware addresses of the interfaces that can be answered on, each once.
     pub macs: BTreeSet<MacAddress>,
+    /// All names of these interfaces.
+    pub interfaces: BTreeSet<String>,
     /// There is such an interface, and the right to open packet sockets.
     pub can_answer: bool,
 }

@@ -27,6 +27,15 @@ const CONFLICTS_MAX: usize = 1_024;
 /// Interfaces on which an address is answered for; all of them with `None`.
 pub type Interfaces = Option<BTreeSet<String>>;
 
+/// How an address is answered for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// Where.
+    pub interfaces: Interfaces,
+    /// This machine is to have the address on an interface, too.
+    pub bind: bool,
+}
+
 /// A host that is not ours says that it has an address of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
@@ -62,7 +71,7 @@ pub struct Wanted {
 
 #[derive(Debug)]
 struct Owned {
-    interfaces: Interfaces,
+    terms: Terms,
     since: Instant,
     counters: Counters,
     last_conflict: Option<(Conflict, Instant)>,
@@ -73,7 +82,7 @@ struct Owned {
 
 impl Owned {
     fn is_answered_on(&self, segment: &Segment) -> bool {
-        match &self.interfaces {
+        match &self.terms.interfaces {
             None => true,
             Some(names) => names.iter().any(|name| segment.is_called(name)),
         }
@@ -147,16 +156,16 @@ impl Responder {
 
     /// The addresses that this machine owns. One that is new is announced; one that is missing is silent from
     /// now on.
-    pub fn set_addresses(&mut self, now: Instant, addresses: BTreeMap<IpAddr, Interfaces>) {
+    pub fn set_addresses(&mut self, now: Instant, addresses: BTreeMap<IpAddr, Terms>) {
         let gone: Vec<IpAddr> =
             self.owned.keys().filter(|it| !addresses.contains_key(it)).copied().collect();
         for address in gone {
             self.owned.remove(&address);
             self.segments.values_mut().for_each(|it| it.announcements.end(address));
         }
-        for (address, interfaces) in addresses {
+        for (address, terms) in addresses {
             let before = self.owned.get_mut(&address);
-            if before.as_ref().is_some_and(|it| it.interfaces == interfaces) {
+            if before.as_ref().is_some_and(|it| it.terms == terms) {
                 continue;
             }
             let is_answered = |owned: Option<&Owned>, it: &OnSegment| {
@@ -169,14 +178,14 @@ impl Responder {
                 .map(|(index, _)| *index)
                 .collect();
             let owned = self.owned.entry(address).or_insert_with(|| Owned {
-                interfaces: None,
+                terms: Terms::default(),
                 since: now,
                 counters: Counters::default(),
                 last_conflict: None,
                 defended: None,
                 is_handed_over: false,
             });
-            owned.interfaces = interfaces;
+            owned.terms = terms;
             for (index, on) in &mut self.segments {
                 match (were.contains(index), owned.is_answered_on(&on.segment)) {
                     (false, true) => {
@@ -372,6 +381,16 @@ impl Responder {
         self.segments.iter().map(|(index, on)| (*index, of(on))).collect()
     }
 
+    /// The addresses to have on an interface, each with the interfaces that it is answered on. One that its next owner
+    /// has announced is not among them.
+    pub fn to_bind(&self) -> impl Iterator<Item = (IpAddr, Vec<u32>)> {
+        let bound = self.owned.iter().filter(|(_, it)| it.terms.bind && !it.is_handed_over);
+        bound.map(|(address, owned)| {
+            let on = self.segments.iter().filter(|(_, it)| owned.is_answered_on(&it.segment));
+            (*address, on.map(|(index, _)| *index).collect())
+        })
+    }
+
     /// Every address that this machine owns, and where it answers for it.
     pub fn view(&self, now: Instant) -> BTreeMap<IpAddr, AnsweredAddress> {
         let of = |owned: &Owned| {
@@ -393,6 +412,9 @@ impl Responder {
                 announcements,
                 conflicts,
                 last_conflict,
+                // The kernel's addresses are the edge's.
+                is_bound: false,
+                why_not_bound: None,
             }
         };
         self.owned.iter().map(|(address, owned)| (*address, of(owned))).collect()

@@ -20,8 +20,13 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn named(names: &[&str]) -> Interfaces {
-    Some(names.iter().map(|it| (*it).to_owned()).collect())
+fn named(names: &[&str]) -> Terms {
+    let interfaces = Some(names.iter().map(|it| (*it).to_owned()).collect());
+    Terms { interfaces, bind: false }
+}
+
+fn anywhere() -> Terms {
+    Terms::default()
 }
 
 /// Owns 192.0.2.10 and 2001:db8::10 everywhere, 192.0.2.11 on eth1 alone, all announced long ago.
@@ -29,9 +34,9 @@ fn responder() -> Responder {
     let mut responder = Responder::new(1, None);
     responder.set_segments(vec![segment(1, "eth0", ETH0), segment(2, "eth1", ETH1)]);
     let addresses = BTreeMap::from([
-        (ip("192.0.2.10"), None),
+        (ip("192.0.2.10"), anywhere()),
         (ip("192.0.2.11"), named(&["eth1"])),
-        (ip("2001:db8::10"), None),
+        (ip("2001:db8::10"), anywhere()),
     ]);
     responder.set_addresses(Instant::ZERO, addresses);
     sent(&mut responder, seconds(100));
@@ -142,7 +147,7 @@ fn a_take_over_is_announced_on_each_of_its_interfaces() {
     let mut responder = Responder::new(1, None);
     responder.set_segments(vec![segment(1, "eth0", ETH0), segment(2, "eth1", ETH1)]);
     let addresses =
-        BTreeMap::from([(ip("192.0.2.10"), named(&["eth1"])), (ip("2001:db8::10"), None)]);
+        BTreeMap::from([(ip("192.0.2.10"), named(&["eth1"])), (ip("2001:db8::10"), anywhere())]);
     responder.set_addresses(seconds(1), addresses);
     let at_once: BTreeSet<(u32, Vec<u8>)> = {
         let mut all = BTreeSet::new();
@@ -172,7 +177,7 @@ fn a_take_over_is_announced_on_each_of_its_interfaces() {
 fn what_is_given_up_is_not_announced_again() {
     let mut responder = Responder::new(1, None);
     responder.set_segments(vec![segment(1, "eth0", ETH0)]);
-    responder.set_addresses(seconds(1), BTreeMap::from([(ip("192.0.2.10"), None)]));
+    responder.set_addresses(seconds(1), BTreeMap::from([(ip("192.0.2.10"), anywhere())]));
     assert!(responder.poll_transmit(seconds(1)).is_some());
     responder.set_addresses(seconds(1), BTreeMap::new());
     assert_eq!(sent(&mut responder, seconds(100)), []);
@@ -271,4 +276,20 @@ fn who_hands_over_answers_until_the_next_owner_announces() {
     responder.hand_over(false);
     assert_eq!(answers(&mut responder, 1, &asked), [asked.answer(ETH0)]);
     assert!(responder.next_deadline().is_some(), "it is announced again");
+}
+
+#[test]
+fn an_address_is_to_be_bound_until_its_next_owner_announces_it() {
+    let mut responder = Responder::new(1, None);
+    responder.set_segments(vec![segment(1, "eth0", ETH0), segment(2, "eth1", ETH1)]);
+    let bound = Terms { bind: true, ..named(&["eth1"]) };
+    let addresses = BTreeMap::from([(ip("192.0.2.10"), bound), (ip("192.0.2.11"), anywhere())]);
+    responder.set_addresses(seconds(1), addresses);
+    let to_bind = |responder: &Responder| responder.to_bind().collect::<Vec<_>>();
+    assert_eq!(to_bind(&responder), [(ip("192.0.2.10"), vec![2])]);
+    responder.hand_over(true);
+    assert_eq!(to_bind(&responder).len(), 1, "nobody else has it yet");
+    let next = ArpFrame::gratuitous(HOST, "192.0.2.10".parse().unwrap(), Operation::Request);
+    responder.receive(seconds(2), 2, &next.encode());
+    assert_eq!(to_bind(&responder), []);
 }

@@ -1,0 +1,80 @@
+//! Requests that change the kernel's tables, each with its answer.
+//!
+//! On a socket of its own, so that an answer never waits behind events. Knows no reason for a change. Used by the
+//! edges of layer 2.
+
+use std::io;
+use std::net::IpAddr;
+
+use super::socket::{DATAGRAM_LENGTH_BYTES_MAX, Received, RouteSocket};
+use crate::decode::{Fact, messages};
+use crate::request::{self, Presence};
+use crate::scope::Scope;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Requests {
+    socket: RouteSocket,
+    buffer: Vec<u8>,
+    sequence: u32,
+}
+
+impl Requests {
+    /// For the network namespace of this thread.
+    ///
+    /// # Errors
+    /// There is no socket.
+    pub fn open() -> io::Result<Self> {
+        let socket = RouteSocket::open(&Scope::default(), false)?;
+        Ok(Self { socket, buffer: vec![0; DATAGRAM_LENGTH_BYTES_MAX], sequence: 0 })
+    }
+
+    /// See [`request::add_address`].
+    ///
+    /// # Errors
+    /// What the kernel answers: `EEXIST` for a new address that is there, `EPERM` without the capability `NET_ADMIN`.
+    pub fn add_address(
+        &mut self,
+        index: u32,
+        address: IpAddr,
+        lifetime_seconds: u32,
+        presence: Presence,
+    ) -> io::Result<()> {
+        let sequence = self.next();
+        let request = request::add_address(index, address, lifetime_seconds, presence, sequence);
+        self.ask(&request, sequence)
+    }
+
+    /// See [`request::remove_address`].
+    ///
+    /// # Errors
+    /// What the kernel answers: `EADDRNOTAVAIL` where there is no such address.
+    pub fn remove_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
+        let sequence = self.next();
+        self.ask(&request::remove_address(index, address, sequence), sequence)
+    }
+
+    fn next(&mut self) -> u32 {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence
+    }
+
+    /// The kernel handles a request within the call that sends it, so its answer is there.
+    fn ask(&mut self, request: &[u8], sequence: u32) -> io::Result<()> {
+        self.socket.send(request)?;
+        while let Received::Datagram(length) = self.socket.receive(&mut self.buffer)? {
+            let datagram = self.buffer.get(..length).unwrap_or_default();
+            for (envelope, fact) in messages(datagram).flatten() {
+                if envelope.sequence == sequence
+                    && let Some(Fact::Refused { code }) = fact
+                {
+                    return match code {
+                        0 => Ok(()),
+                        code => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+                    };
+                }
+            }
+        }
+        Err(io::Error::other("the kernel did not answer a request"))
+    }
+}
