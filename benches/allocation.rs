@@ -62,6 +62,7 @@ fn service(number: u32, family: AddressFamily, terrain: Terrain) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         selector: String::new(),
         status_addresses: Vec::new(),
+        health_check: None,
     }
 }
 

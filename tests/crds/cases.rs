@@ -266,6 +266,8 @@ fn layer2() -> Vec<(Value, Verdict)> {
     vec![
         (Value::Null, Taken),
         (json!({ "interfaces": ["eth0"], "ipAddressPools": ["a"] }), Taken),
+        (json!({ "bind": true }), Taken),
+        (json!({ "bind": "yes" }), Refused("spec.bind")),
         (preferred(json!(1)), Taken),
         (preferred(json!(100)), Taken),
         (preferred(json!(0)), Refused("weight")),

@@ -80,6 +80,7 @@ pub(crate) fn layer2_advertisements() -> Vec<Row> {
         row("layer2-pool-twice", METALLB, "It names each pool once", layer2("new", "ipAddressPools: [public, public]")).refused("given twice"),
         row("layer2-weight", METALLB, "A preference weighs 1 to 100", l2("preferredNodeSelectors: [{weight: 0, preference: {matchLabels: {a: b}}}]")).refused("1 to 100"),
         row("layer2-preference", METALLB, "A preference selects nodes", l2("preferredNodeSelectors: [{weight: 1}]")).refused("which nodes are better"),
+        row("layer2-bind", OURS, "bind is true or false", l2("bind: always")).refused("spec.bind"),
         row("layer2-preference-twice", OURS, "A preference is given once", l2("preferredNodeSelectors: [{weight: 1, preference: {matchLabels: {a: b}}}, {weight: 1, preference: {matchLabels: {a: b}}}]")).refused("given twice"),
     ]
 }
@@ -123,6 +124,8 @@ pub(crate) fn services() -> Vec<Row> {
         row("service-pool-unknown", METALLB, "The pool that it asks for exists", annotated("metallb.io/address-pool: nobody", "")).warned("nobody").by_check(),
         row("service-pools", OURS, "Two pools are named by two names", annotated("fairway.dev/address-pools: 'public,public'", "")).refused("the names of two pools"),
         row("service-pool-or-pools", OURS, "It names one pool, or two", annotated("metallb.io/address-pool: public, fairway.dev/address-pools: 'public,other'", "")).refused("cannot both be set"),
+        row("service-health-check", OURS, "A health check is a URL with options", annotated("fairway.dev/health-check: 'http://web.example/'", "")).refused("an IP address or localhost"),
+        row("service-health-check-option", OURS, "The options of a health check are in bounds", annotated("fairway.dev/health-check: 'tcp://127.0.0.1:80 interval=1ms'", "")).refused("from 100ms to 1h"),
         row("service-cluster-addresses", METALLB, "RequireDualStack needs cluster IPs of both families", service("web", ", ipFamilyPolicy: RequireDualStack, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]")).refused("expected one of each family"),
         row("service-address-outside", METALLB, "A pool holds the address that it asks for", wants("203.0.113.1", "")).warned("203.0.113.1").by_check(),
         row("service-status", METALLB, "Addresses that no host can use are ignored in a status", format!("{}status: {{loadBalancer: {{ingress: [{{ip: '::ffff:10.0.0.1'}}]}}}}\n", service("web", ""))).warned("is ignored"),

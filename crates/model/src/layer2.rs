@@ -31,6 +31,8 @@ pub struct Layer2Advertisement {
     pub interfaces: BTreeSet<String>,
     /// Which of the nodes are preferred. Weights of all entries that match add up.
     pub preferred_nodes: Vec<PreferredNodes>,
+    /// The owner has the addresses on an interface, too.
+    pub bind: bool,
 }
 
 impl Layer2Advertisement {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use fairway_ground::AddressFamily;
 
-use super::{Labels, ObjectName};
+use super::{HealthCheck, Labels, ObjectName};
 
 /// Which families a Service wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub struct Service {
     pub selector: String,
     /// The addresses in `status.loadBalancer.ingress`, written by the last controller that assigned them.
     pub status_addresses: Vec<IpAddr>,
+    /// How each machine without Kubernetes finds out whether it serves the Service itself.
+    pub health_check: Option<HealthCheck>,
 }
 
 impl Service {

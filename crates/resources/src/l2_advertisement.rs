@@ -32,6 +32,8 @@ pub(crate) struct RawSpec {
     interfaces: Option<List<String>>,
     /// Which of those nodes are preferred. Weights of all that match add up.
     preferred_node_selectors: Option<List<RawPreference>>,
+    /// The node that answers for an address also has it on the interface, for hosts without kube-proxy.
+    bind: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -63,6 +65,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         // MetalLB accepts a duplicate name, which has no effect.
         interfaces: elements(raw.interfaces).map(|(_, name)| name).collect(),
         preferred_nodes: preferred_nodes(raw.preferred_node_selectors, report),
+        bind: raw.bind.unwrap_or(false),
     }))
 }
 

@@ -25,6 +25,7 @@ mod field_lines;
 mod field_path;
 mod fields;
 mod finding;
+mod health_check;
 mod hidden;
 mod interface_exclusions;
 mod ip_address_pool;

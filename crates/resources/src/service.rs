@@ -10,11 +10,12 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use fairway_ground::AddressFamily;
-use fairway_model::{FamilyPolicy, Object, Service, ServicePort, TrafficPolicy};
+use fairway_model::{FamilyPolicy, HealthCheck, Object, Service, ServicePort, TrafficPolicy};
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
 use super::fields::{HostAddress, ServicePortNumber, Text};
+use super::health_check::{self, HEALTH_CHECK};
 use super::metadata::Metadata;
 use super::report::{List, Report, elements};
 use super::suggest;
@@ -110,6 +111,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         report,
     );
     let ports = ports(raw.ports, report);
+    let health_check = health_check(&metadata.annotations, report);
     let requested_pools = requested_pools(&metadata.annotations, &annotations, report);
     let selector: Vec<_> =
         raw.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -127,6 +129,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
             .map_or(TrafficPolicy::Cluster, |Text(PolicyName(policy))| policy),
         selector: selector.join(","),
         status_addresses: status_addresses(report),
+        health_check,
     }))
 }
 
@@ -300,6 +303,18 @@ fn requested_pools(
                     Vec::new()
                 }
             }
+        }
+    }
+}
+
+fn health_check(all: &BTreeMap<String, String>, report: &mut Report<'_>) -> Option<HealthCheck> {
+    let text = all.get(HEALTH_CHECK)?;
+    match health_check::parse(text) {
+        Ok(check) => Some(check),
+        Err(error) => {
+            let path = FieldPath::of("metadata.annotations").key(HEALTH_CHECK);
+            report.fault(&path, error);
+            None
         }
     }
 }

@@ -107,6 +107,7 @@ fn layer2_advertisements() -> Vec<Trial> {
             .line_of("spec.preferredNodeSelectors[].weight"),
         field("spec.preferredNodeSelectors", preference(1, "a"), preference(1, "b"))
             .line_of("spec.preferredNodeSelectors[].preference"),
+        field("spec.bind", json!(false), json!(true)),
         field("status", Value::Null, json!({"a": "b"})),
     ]
 }

@@ -53,6 +53,9 @@ fn services() -> Vec<Trial> {
         |key, before, after| Trial::key(Service, "metadata.annotations", key, before, after);
     let second = || Some(scene::pool("second", &["10.10.0.0/24"]));
     let third = || Some(scene::pool("third", &["10.13.7.0/24"]));
+    let passing = format!("tcp://127.0.0.1:{} interval=100ms", scene::node_port());
+    // Nobody listens there.
+    let failing = "tcp://127.0.0.1:1 interval=100ms failures=1";
     let remote = |trial: Trial| trial.with("slice", "endpoints[].nodeName", json!("node-b"));
     vec![
         field("metadata.name", json!("trial"), json!("zebra")),
@@ -75,6 +78,9 @@ fn services() -> Vec<Trial> {
             "10.12.0.0/24",
         ),
         annotation("metallb.io/allow-shared-ip", json!("k"), json!("l")),
+        annotation("fairway.dev/health-check", json!(passing), json!(failing))
+            .when("the check fails on this machine"),
+        annotation("fairway.dev/health-check", Value::Null, json!(passing)),
         field("spec.type", json!("LoadBalancer"), json!("ClusterIP")),
         field("spec.loadBalancerClass", Value::Null, json!("example.com/other")),
         field("spec.loadBalancerIP", json!("10.9.0.7"), json!("10.9.0.8")),

@@ -52,6 +52,7 @@ fn service(called: &str) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         selector: format!("app={called}"),
         status_addresses: Vec::new(),
+        health_check: None,
     }
 }
 

@@ -91,6 +91,7 @@ pub(super) const LAYER2_ADVERTISEMENT: &[Change] = &[
     Change::field("spec.interfaces", Nothing),
     Change::field("spec.preferredNodeSelectors[].weight", Nothing),
     Change::field("spec.preferredNodeSelectors[].preference", Nothing),
+    Change::field("spec.bind", Nothing),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Nothing),

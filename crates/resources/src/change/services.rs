@@ -25,6 +25,9 @@ pub(super) const SERVICE: &[Change] = &[
     Change::of(Key("metadata.annotations", "fairway.dev/address-pools"), Addresses),
     Change::of(Key("metadata.annotations", "metallb.io/allow-shared-ip"), Addresses).when(SHARES),
     Change::of(Key("metadata.annotations", "metallb.io/allow-shared-ip"), Nothing),
+    Change::of(Key("metadata.annotations", "fairway.dev/health-check"), Routes)
+        .when("the check fails on this machine"),
+    Change::of(Key("metadata.annotations", "fairway.dev/health-check"), Nothing),
     Change::field("metadata.annotations", Nothing),
     Change::field("spec.type", Routes),
     Change::field("spec.loadBalancerClass", Routes),
