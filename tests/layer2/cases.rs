@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::frames::send_from;
+use crate::hosts;
 use crate::members;
 use crate::segment::{Segment, mac, neighbour, talk_to, who_has};
 use lab::process::output_of;
@@ -39,6 +40,18 @@ pub(crate) fn all() -> Vec<(&'static str, Act)> {
         ("a_stopped_process_is_replaced", members::a_stopped_process_is_replaced),
         ("a_partition_heals_to_one_owner", members::a_partition_heals_to_one_owner),
         ("the_next_owner_asks_who_answers", members::the_next_owner_asks_who_answers),
+        ("a_bound_address_takes_packets", hosts::a_bound_address_takes_packets),
+        (
+            "an_address_of_the_operator_is_not_touched",
+            hosts::an_address_of_the_operator_is_not_touched,
+        ),
+        ("a_missing_right_to_bind_is_named", hosts::a_missing_right_to_bind_is_named),
+        ("a_bound_address_moves_with_its_owner", hosts::a_bound_address_moves_with_its_owner),
+        (
+            "a_failing_health_check_moves_the_address",
+            hosts::a_failing_health_check_moves_the_address,
+        ),
+        ("an_owner_needs_the_advertised_interface", hosts::an_owner_needs_the_advertised_interface),
     ]
 }
 
@@ -314,7 +327,7 @@ spec: {{type: LoadBalancer, ipFamilies: [IPv6], ports: [{{port: 80}}]}}
 /// Without NET_RAW nothing can be answered; `show l2` says why.
 fn a_missing_right_is_named(cell: &Cell) -> Result<()> {
     let mut segment = Segment::new(cell)?;
-    segment.start_unprivileged(&resources(""))?;
+    segment.start_without("net_raw", &resources(""))?;
     wait_until("the reason is shown", PATIENCE, || {
         let item = segment.shown(IPV4)?;
         let reason = item["reason"].as_str().unwrap_or_default();

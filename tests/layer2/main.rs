@@ -11,9 +11,11 @@ mod cases;
 mod failover;
 mod flood;
 mod frames;
+mod hosts;
 mod keepalived;
 mod members;
 mod segment;
+mod server;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let other = asker::other_role().or_else(flood::other_role).or_else(frames::other_role);
+    let other = other.or_else(server::other_role);
     other.unwrap_or_else(|| suite::main("layer2", run))
 }
 

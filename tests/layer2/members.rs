@@ -82,6 +82,18 @@ impl Three {
         resources: &str,
         log_level: &'static str,
     ) -> Result<Self> {
+        let mut three = Self::prepare(cell, directory, resources, log_level)?;
+        (0..NAMES.len()).try_for_each(|number| three.start(number))?;
+        Ok(three)
+    }
+
+    /// None runs yet.
+    pub(crate) fn prepare(
+        cell: usize,
+        directory: &Path,
+        resources: &str,
+        log_level: &'static str,
+    ) -> Result<Self> {
         let Wire { machines: places, client, switch } = Wire::build(cell)?;
         let mut machines = Vec::new();
         for (number, (name, place)) in NAMES.into_iter().zip(places).enumerate() {
@@ -94,9 +106,21 @@ impl Three {
             fairway.extra_arguments = arguments(number, &directory);
             machines.push(Machine { fairway, place, directory });
         }
-        let mut three = Self { machines, client, switch };
-        (0..NAMES.len()).try_for_each(|number| three.start(number))?;
-        Ok(three)
+        Ok(Self { machines, client, switch })
+    }
+
+    /// Gives each machine and the client an `eth1` on a second switch; the ports of the machines are called `NAME-1`.
+    pub(crate) fn add_second_wire(&self) -> Result<()> {
+        self.switch.ip(&["link", "add", "lan2", "type", "bridge", "mcast_snooping", "0"])?;
+        self.switch.ip(&["link", "set", "lan2", "up"])?;
+        let plug = |place: &Namespace, port: &str| -> Result<()> {
+            place.connect("eth1", &self.switch, port)?;
+            self.switch.ip(&["link", "set", port, "master", "lan2"]).map(drop)
+        };
+        for (machine, name) in self.machines.iter().zip(NAMES) {
+            plug(&machine.place, &format!("{name}-1"))?;
+        }
+        plug(&self.client, "client-1")
     }
 
     pub(crate) fn start(&mut self, number: usize) -> Result<()> {
@@ -106,8 +130,17 @@ impl Three {
     }
 
     /// Waits until all that run agree on the owner, which is the only one that answers; its number.
-    fn owner(&self) -> Result<usize> {
+    pub(crate) fn owner(&self) -> Result<usize> {
         self.owner_among(&[0, 1, 2])
+    }
+
+    /// The same, for another owner than this one, which goes on running.
+    pub(crate) fn next_owner(&self, former: usize) -> Result<usize> {
+        wait_until("another one owns it", PATIENCE, || {
+            let next = self.owner()?;
+            ensure!(next != former, "{} still does", NAMES[former]);
+            Ok(next)
+        })
     }
 
     /// Fails unless each of these has so many members that are alive, just now.
@@ -121,7 +154,12 @@ impl Three {
         Ok(())
     }
 
-    fn owner_among(&self, running: &[usize]) -> Result<usize> {
+    pub(crate) fn owner_among(&self, running: &[usize]) -> Result<usize> {
+        self.owner_on("eth0", running)
+    }
+
+    /// The owner that alone answers on this interface of the client.
+    pub(crate) fn owner_on(&self, interface: &str, running: &[usize]) -> Result<usize> {
         wait_until("all agree on the owner, and it alone answers", 2 * PATIENCE, || {
             self.check_members(running)?;
             let mut owners = BTreeSet::new();
@@ -135,8 +173,8 @@ impl Three {
             }
             ensure!(owners.len() == 1, "the owners are {owners:?}");
             let owner = NAMES.iter().position(|it| owners.contains(*it)).context("an owner")?;
-            let answers = who_has(&self.client, "eth0", ADDRESS)?;
-            let ours = mac(&self.machines[owner].place, "eth0")?;
+            let answers = who_has(&self.client, interface, ADDRESS)?;
+            let ours = mac(&self.machines[owner].place, interface)?;
             ensure!(answers == [ours], "{} owns it, and {answers:?} answer", NAMES[owner]);
             Ok(owner)
         })
@@ -167,7 +205,7 @@ impl Three {
     }
 
     /// The others than this one.
-    fn others(&self, number: usize) -> Vec<usize> {
+    pub(crate) fn others(&self, number: usize) -> Vec<usize> {
         (0..NAMES.len()).filter(|it| *it != number).collect()
     }
 

@@ -22,13 +22,15 @@ pub(crate) struct Segment {
     switch: Namespace,
 }
 
-/// A namespace in which programs start without the right to raw sockets.
-struct Unprivileged<'a>(&'a Namespace);
+/// A namespace in which programs start without a capability.
+struct Without<'a>(&'a str, &'a Namespace);
 
-impl Place for Unprivileged<'_> {
+impl Place for Without<'_> {
     fn command(&self, program: &OsStr) -> Command {
-        let mut command = self.0.command(OsStr::new("setpriv"));
-        command.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]).arg(program);
+        let Self(capability, place) = self;
+        let mut command = place.command(OsStr::new("setpriv"));
+        let sets = ["--bounding-set", "--inh-caps"];
+        command.args(sets.map(|set| format!("{set}=-{capability}"))).arg(program);
         command
     }
 }
@@ -90,10 +92,10 @@ impl Segment {
         self.fairway.start(&self.node)
     }
 
-    /// The same, without the right to raw sockets.
-    pub(crate) fn start_unprivileged(&mut self, resources: &str) -> Result<()> {
+    /// The same, without this capability.
+    pub(crate) fn start_without(&mut self, capability: &str, resources: &str) -> Result<()> {
         self.prepare(resources)?;
-        self.fairway.start(&Unprivileged(&self.node))
+        self.fairway.start(&Without(capability, &self.node))
     }
 
     fn prepare(&mut self, resources: &str) -> Result<()> {

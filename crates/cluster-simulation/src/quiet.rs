@@ -179,7 +179,7 @@ impl World {
         let announcements = self.truth.plans.iter().flat_map(|plan| plan.services.values());
         let second = announcements
             .flat_map(|it| &it.layer2)
-            .filter(|it| matches!(it.interfaces, Err(Reason::NotOwner { .. })));
+            .filter(|it| matches!(it.answer, Err(Reason::NotOwner { .. })));
         match second.flat_map(|it| &it.addresses).find(|it| !owners.contains_key(it)) {
             Some(address) => Err(broken("I8", format!("no node answers for {address}"))),
             None => Ok(()),

@@ -8,14 +8,14 @@
 //! stays in force; a speaker that starts meanwhile continues from the snapshot of the previous run. Until all
 //! kinds were listed once it `awaits_sources`, so that no router gets End-of-RIB too early (RFC 4724 §4.1).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairway_allocator::{Outcome, Outcomes, PoolLookup, Reason};
-use fairway_ground::Instant;
+use fairway_ground::{Abstention, Instant};
 use fairway_model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Service};
 use fairway_plan::{
-    AttributeDefaults, NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate,
+    AttributeDefaults, Local, NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate,
 };
 use fairway_resources::{BackendKind, Finding};
 use fairway_seam::{Announcements, Leave};
@@ -116,7 +116,7 @@ pub struct SpeakerCore {
     /// Changes that the plan does not include yet: a burst of them is one plan.
     pending: Changes,
     /// The members that own layer 2 addresses; `None` while all nodes count as alive.
-    members: Option<BTreeSet<String>>,
+    members: Option<BTreeMap<String, BTreeSet<Abstention>>>,
     /// They are others than in the plan.
     has_other_members: bool,
     updates: Updates,
@@ -169,11 +169,22 @@ impl SpeakerCore {
         self.pending.absorb(changes);
     }
 
-    /// The members that own layer 2 addresses, as far as they are nodes of the cluster; `None` if that is not known,
-    /// and all nodes count as alive.
-    pub fn set_members(&mut self, members: Option<&BTreeSet<String>>) {
+    /// The members that own layer 2 addresses, as far as they are nodes of the cluster, each with what it is no
+    /// candidate for; `None` if that is not known, and all nodes count as alive.
+    pub fn set_members(&mut self, members: Option<&BTreeMap<String, BTreeSet<Abstention>>>) {
         self.members = members.cloned();
         self.has_other_members = true;
+    }
+
+    /// The interfaces that layer 2 can answer on.
+    pub fn set_interfaces(&mut self, names: &BTreeSet<String>) {
+        self.planner.set_local(Local { interfaces: Some(names.clone()), ..Local::default() });
+        self.has_other_members = true;
+    }
+
+    /// What this node is no candidate for on layer 2.
+    pub fn abstentions(&self) -> &BTreeSet<Abstention> {
+        self.planner.abstentions()
     }
 
     /// The snapshot for the next run.
@@ -282,9 +293,11 @@ impl SpeakerCore {
         let node = index.nodes.get(&self.settings.node);
         self.has_node = node.is_some();
         node.into_iter().for_each(|node| self.planner.set_node(node.clone()));
-        let is_node = |name: &&String| index.nodes.contains_key(*name);
-        let members = self.members.as_ref();
-        let members = members.map(|all| all.iter().filter(is_node).cloned().collect());
+        let is_node = |name: &String| index.nodes.contains_key(name);
+        let members = self.members.as_ref().map(|all| {
+            let nodes = all.iter().filter(|(name, _)| is_node(name));
+            nodes.map(|(name, it)| (name.clone(), it.clone())).collect()
+        });
         self.planner.set_members(members.as_ref());
         let changes = PlanChanges::of(&facts, []);
         let update = self.planner.update(index, &self.outcomes, &changes);

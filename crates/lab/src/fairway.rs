@@ -193,6 +193,13 @@ impl Fairway {
         output_of(command.arg("show").args(words).arg("--socket").arg(self.path("fairway.sock")))
     }
 
+    /// Runs `fairway explain service SERVICE`, as text.
+    pub fn explain(&self, service: &str) -> Result<String> {
+        let mut command = bounded(&self.program);
+        command.args(["explain", "service", service, "--socket"]).arg(self.path("fairway.sock"));
+        output_of(&mut command)
+    }
+
     /// Runs `fairway clear bgp WORDS`; what it printed.
     pub fn clear(&self, words: &[&str]) -> Result<String> {
         let mut command = bounded(&self.program);

@@ -10,7 +10,7 @@ use fairway_ground::{PeerKey, Prefix};
 use fairway_model::{Node, ObjectName};
 
 use super::combination::Combination;
-use super::{Layer2Verdict, Reason};
+use super::{Answer, Layer2Verdict, Reason};
 
 /// How one Service is announced from one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub struct Layer2Announcement {
     pub address: IpAddr,
     /// On which interfaces; all when `None`.
     pub interfaces: Option<BTreeSet<String>>,
+    /// The address is to be on one of them, too.
+    pub bind: bool,
     /// The Services behind it.
     pub services: BTreeSet<ObjectName>,
 }
@@ -98,11 +100,9 @@ impl Announcement {
         self.addresses.iter().flat_map(|it| &it.prefixes).map(|it| it.prefix)
     }
 
-    /// The interfaces on which this node answers for `address`, `None` for all; nothing if it does not
-    /// answer.
-    pub(super) fn layer2_interfaces(&self, address: IpAddr) -> Option<Option<&BTreeSet<String>>> {
-        let verdict = self.layer2_verdict(address)?;
-        verdict.interfaces.as_ref().ok().map(Option::as_ref)
+    /// How this node answers for `address`; `None` if it does not.
+    pub(super) fn layer2_answer(&self, address: IpAddr) -> Option<&Answer> {
+        self.layer2_verdict(address)?.answer.as_ref().ok()
     }
 
     /// What this node does for `address` on layer 2; `None` where no L2Advertisement selects it.
@@ -112,7 +112,7 @@ impl Announcement {
 
     /// The addresses for which this node answers.
     pub(super) fn answered(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        let answering = self.layer2.iter().filter(|it| it.interfaces.is_ok());
+        let answering = self.layer2.iter().filter(|it| it.answer.is_ok());
         answering.flat_map(|it| it.addresses.iter().copied())
     }
 

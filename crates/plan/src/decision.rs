@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use fairway_allocator::{Outcome, PoolLookup};
 use fairway_ground::Prefix;
-use fairway_model::{ClusterIndex, Node, Service};
+use fairway_model::{ClusterIndex, Service};
 
 use super::advertisements::Place;
 use super::basis::Basis;
 use super::combination::Combination;
 use super::endpoints::Endpoints;
-use super::layer2::{self, Layer2};
+use super::layer2::{self, Layer2, Member, Own};
 use super::{AddressAnnouncement, Announcement, PlanOptions, PrefixAnnouncement, Reason};
 
 /// One prefix of one Service, with its attributes.
@@ -25,7 +25,7 @@ pub(super) type Said = (Prefix, Arc<Combination>);
 /// The facts that differ between Services.
 pub(super) struct Facts<'a> {
     pub(super) index: &'a ClusterIndex,
-    node: &'a Node,
+    own: Own<'a>,
     options: PlanOptions,
     pools: PoolLookup<'a>,
     layer2: Layer2<'a>,
@@ -42,16 +42,16 @@ pub(super) struct Decision {
 }
 
 impl<'a> Facts<'a> {
-    /// As seen from `node`.
+    /// As seen from one node.
     pub(super) fn new(
         index: &'a ClusterIndex,
-        node: &'a Node,
-        members: Option<&'a BTreeMap<String, Node>>,
+        own: Own<'a>,
+        members: Option<&'a BTreeMap<String, Member>>,
         options: PlanOptions,
     ) -> Self {
-        let candidates = layer2::candidates(index, node, members);
-        let layer2 = Layer2::new(index, node, candidates, options);
-        Self { index, node, options, pools: PoolLookup::new(index), layer2 }
+        let candidates = layer2::candidates(index, own, members);
+        let layer2 = Layer2::new(index, own, candidates, options);
+        Self { index, own, options, pools: PoolLookup::new(index), layer2 }
     }
 
     /// Decides about `service`.
@@ -65,13 +65,13 @@ impl<'a> Facts<'a> {
             let text = outcome.reason.as_ref().map(ToString::to_string).unwrap_or_default();
             return Decision::silent(Announcement::none(Reason::NotAllocated(text)));
         }
-        let endpoints = Endpoints::of(service, self.index, self.node, self.options);
+        let endpoints = Endpoints::of(service, self.index, self.own, self.options);
         let spoken = outcome.addresses.iter().map(|it| (*it, self.spoken(basis, service, *it)));
         let spoken: Vec<(IpAddr, Result<Vec<Said>, Reason>)> = spoken.collect();
         let reason = match spoken.iter().any(|(_, said)| said.is_ok()) {
             true => contradiction(&spoken)
                 .or_else(|| basis.node_reason.clone())
-                .or_else(|| endpoints.check(service, self.node).err()),
+                .or_else(|| endpoints.check(service, self.own.node).err()),
             // Each address has its own.
             false => None,
         };
@@ -82,7 +82,7 @@ impl<'a> Facts<'a> {
                 Ok(said) if reason.is_none() => {
                     let prefixes = said.iter();
                     let prefixes = prefixes
-                        .map(|(prefix, it)| PrefixAnnouncement::new(*prefix, it, self.node));
+                        .map(|(prefix, it)| PrefixAnnouncement::new(*prefix, it, self.own.node));
                     let prefixes = prefixes.collect();
                     all_said.extend(said);
                     AddressAnnouncement { address, reason: None, prefixes }
@@ -105,7 +105,7 @@ impl<'a> Facts<'a> {
         address: IpAddr,
     ) -> Result<Vec<Said>, Reason> {
         let pool = self.pools.offering(address).ok_or(Reason::AddressInNoPool(address))?;
-        let names = || (pool.name.name.clone(), self.node.name.clone());
+        let names = || (pool.name.name.clone(), self.own.node.name.clone());
         let for_pool = basis.of_pool(pool);
         if for_pool.is_empty() {
             let (pool, node) = names();

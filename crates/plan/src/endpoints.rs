@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use fairway_ground::AddressFamily;
 use fairway_model::{ClusterIndex, Node, Service, TrafficPolicy};
 
+use super::layer2::Own;
+use super::reason::Obstacle;
 use super::{PlanOptions, Reason};
 
 /// The summary of the slices of a Service, as seen from one node.
@@ -15,6 +17,8 @@ pub(super) struct Endpoints {
     is_served: bool,
     /// How many are usable on this node.
     here: u32,
+    /// What the health check of the Service found here.
+    failure: Option<String>,
 }
 
 impl Endpoints {
@@ -23,13 +27,15 @@ impl Endpoints {
     pub(super) fn of(
         service: &Service,
         index: &ClusterIndex,
-        node: &Node,
+        own: Own<'_>,
         options: PlanOptions,
     ) -> Self {
+        let Own { node, local, .. } = own;
+        let failure = local.failing.get(&service.name).cloned();
         let mut slices = index.slices_of(&service.name).peekable();
         if slices.peek().is_none() {
             let is_served = options.unsliced_services_are_served;
-            return Self { is_served, here: u32::from(is_served) };
+            return Self { is_served, here: u32::from(is_served), failure };
         }
         let mut is_served = false;
         // A dual-stack Service lists each of its endpoints twice, in slices of each family.
@@ -43,11 +49,14 @@ impl Endpoints {
                 }
             }
         }
-        Self { is_served, here: here.into_values().max().unwrap_or(0) }
+        Self { is_served, here: here.into_values().max().unwrap_or(0), failure }
     }
 
     /// Whether this node can answer traffic for `service`.
     pub(super) fn check(&self, service: &Service, node: &Node) -> Result<(), Reason> {
+        if let Some(failure) = &self.failure {
+            return Err(Reason::Obstructed(Obstacle::HealthCheckFails(failure.clone())));
+        }
         match service.traffic_policy {
             TrafficPolicy::Local if self.here == 0 => {
                 Err(Reason::NoLocalEndpoints(node.name.clone()))

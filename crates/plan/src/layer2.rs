@@ -11,13 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairway_allocator::PoolLookup;
+use fairway_ground::Abstention;
 use fairway_model::{
     ClusterIndex, Layer2Advertisement, Node, ObjectName, Pool, Service, TrafficPolicy,
 };
 use sha2::{Digest, Sha256};
 
-use super::reason::{Because, NextOwner};
-use super::{PlanOptions, Reason};
+use super::abstention::{from_advertisement, from_service};
+use super::reason::{Because, NextOwner, Obstacle};
+use super::{Local, PlanOptions, Reason};
 
 /// What this node does for the addresses that a Service has from one pool. The same node answers for
 /// all of them: the first one decides.
@@ -28,8 +30,42 @@ pub struct Layer2Verdict {
     /// The advertisements that select the Service and its pool, on this node or another, in name
     /// order.
     pub advertisements: Vec<ObjectName>,
-    /// The interfaces that this node answers on, `None` for all; or why it does not answer.
-    pub interfaces: Result<Option<BTreeSet<String>>, Reason>,
+    /// How this node answers, or why it does not.
+    pub answer: Result<Answer, Reason>,
+}
+
+/// How a node answers for an address.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// On which interfaces; all when `None`.
+    pub interfaces: Option<BTreeSet<String>>,
+    /// The address is to be on one of them, too (`bind`).
+    pub bind: bool,
+}
+
+/// A member that owns layer 2 addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member {
+    /// The node that is assumed where there is no object.
+    pub(super) assumed: Node,
+    /// What it is no candidate for.
+    pub(super) abstentions: BTreeSet<Abstention>,
+}
+
+/// The node for which it is planned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Own<'a> {
+    pub(super) node: &'a Node,
+    pub(super) local: &'a Local,
+    /// What it is no candidate for.
+    pub(super) abstentions: &'a BTreeSet<Abstention>,
+}
+
+/// A node that may answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub(super) node: &'a Node,
+    abstentions: &'a BTreeSet<Abstention>,
 }
 
 /// The sum of preferences of each candidate; `None` where it may not answer.
@@ -38,47 +74,55 @@ type Scores = Vec<Option<u32>>;
 /// The rule, as seen from one node.
 pub(super) struct Layer2<'a> {
     index: &'a ClusterIndex,
-    node: &'a Node,
-    candidates: Vec<&'a Node>,
+    own: Own<'a>,
+    candidates: Vec<Candidate<'a>>,
     options: PlanOptions,
     /// The scores of the candidates for each advertisement, computed once for each.
     scores: BTreeMap<&'a ObjectName, Scores>,
 }
 
-/// The nodes that may answer: those of `index`, with `node` in place of the entry of the same name. Of these only
+/// The nodes that may answer: those of `index`, with the own one in place of the entry of the same name. Of these only
 /// `members`, where it is known which are alive; a member without an object is one that is assumed. Where it is not
 /// known, only nodes that are ready, unless none is: then it is the control plane that does not hear them.
 ///
 /// A node that is out of service is none of them: an operator says that it is shut down.
 ///
+/// Where members are not known, it is not known what others are no candidates for.
+///
 /// `Ours:` without its member list, MetalLB takes all known nodes, so that an address of a node that is down stays there.
 pub(super) fn candidates<'a>(
     index: &'a ClusterIndex,
-    node: &'a Node,
-    members: Option<&'a BTreeMap<String, Node>>,
-) -> Vec<&'a Node> {
+    own: Own<'a>,
+    members: Option<&'a BTreeMap<String, Member>>,
+) -> Vec<Candidate<'a>> {
+    const NONE: &BTreeSet<Abstention> = &BTreeSet::new();
+    let Own { node, abstentions, .. } = own;
+    let of = |it: &'a Node, said: &'a BTreeSet<Abstention>| match it.name == node.name {
+        true => Candidate { node, abstentions },
+        false => Candidate { node: it, abstentions: said },
+    };
     let Some(members) = members else {
         let others = index.nodes.values().filter(|it| it.name != node.name);
         let all: Vec<&Node> = others.chain([node]).filter(|it| !it.is_out_of_service).collect();
         let ready: Vec<&Node> = all.iter().filter(|it| !it.is_unready).copied().collect();
-        return if ready.is_empty() { all } else { ready };
+        let candidates = if ready.is_empty() { all } else { ready };
+        return candidates.into_iter().map(|it| of(it, NONE)).collect();
     };
-    let of = |(name, assumed): (&'a String, &'a Node)| match *name == node.name {
-        true => node,
-        false => index.nodes.get(name).unwrap_or(assumed),
+    let of = |(name, member): (&'a String, &'a Member)| {
+        of(index.nodes.get(name).unwrap_or(&member.assumed), &member.abstentions)
     };
-    members.iter().map(of).filter(|it| !it.is_out_of_service).collect()
+    members.iter().map(of).filter(|it| !it.node.is_out_of_service).collect()
 }
 
 impl<'a> Layer2<'a> {
-    /// `candidates` are the nodes that are alive; `node` is among them, unless it owns nothing now.
+    /// `candidates` are the nodes that are alive; the own one is among them, unless it owns nothing now.
     pub(super) fn new(
         index: &'a ClusterIndex,
-        node: &'a Node,
-        candidates: Vec<&'a Node>,
+        own: Own<'a>,
+        candidates: Vec<Candidate<'a>>,
         options: PlanOptions,
     ) -> Self {
-        Self { index, node, candidates, options, scores: BTreeMap::new() }
+        Self { index, own, candidates, options, scores: BTreeMap::new() }
     }
 
     /// What `node` does for `service`, which has these addresses: one verdict for each pool that an
@@ -118,33 +162,33 @@ impl<'a> Layer2<'a> {
             return None;
         }
         let advertisements = speaking.iter().map(|it| it.name.clone()).collect();
-        let interfaces = self.interfaces(service, first, pool, &speaking);
-        Some(Layer2Verdict { addresses, advertisements, interfaces })
+        let answer = self.answer(service, first, pool, &speaking);
+        Some(Layer2Verdict { addresses, advertisements, answer })
     }
 
-    fn interfaces(
+    fn answer(
         &mut self,
         service: &Service,
         first: IpAddr,
         pool: &Pool,
         speaking: &[&'a Layer2Advertisement],
-    ) -> Result<Option<BTreeSet<String>>, Reason> {
-        let name = || self.node.name.clone();
-        if self.node.network_unavailable {
+    ) -> Result<Answer, Reason> {
+        let name = || self.own.node.name.clone();
+        if self.own.node.network_unavailable {
             return Err(Reason::NodeNetworkUnavailable(name()));
         }
-        if self.is_excluded(self.node) {
+        if self.is_excluded(self.own.node) {
             return Err(Reason::NodeExcluded(name()));
         }
         let served = Served::of(service, self.index, self.options);
-        served.check(service, self.node)?;
+        served.check(service, self.own.node)?;
         // Services that share the address may have other labels, and so another node.
         if service.sharing_key.is_some()
             && let Some(selective) = speaking.iter().find(|it| !it.service_selectors.is_empty())
         {
             return Err(Reason::SharedAddressWithServiceSelectors(selective.name.clone()));
         }
-        let here = speaking.iter().filter(|it| it.selects_node(&self.node.labels));
+        let here = speaking.iter().filter(|it| it.selects_node(&self.own.node.labels));
         let here: Vec<&Layer2Advertisement> = here.copied().collect();
         if here.is_empty() {
             let pool = pool.name.name.clone();
@@ -154,14 +198,29 @@ impl<'a> Layer2<'a> {
             true => None,
             false => Some(here.iter().flat_map(|it| it.interfaces.iter().cloned()).collect()),
         };
-        self.elect(service, first, speaking, &served, interfaces)
+        let answer = Answer { interfaces, bind: here.iter().any(|it| it.bind) };
+        let obstacle = self.obstacle(service, &here);
+        self.elect(service, first, speaking, &served, (answer, obstacle))
+    }
+
+    /// What this machine has found out about itself that rules it out; `here` are the advertisements that select it.
+    fn obstacle(&self, service: &Service, here: &[&Layer2Advertisement]) -> Option<Obstacle> {
+        let Own { local, abstentions, .. } = self.own;
+        if let Some(failure) = local.failing.get(&service.name) {
+            return Some(Obstacle::HealthCheckFails(failure.clone()));
+        }
+        let mut out_of_reach =
+            here.iter().filter(|it| abstains(abstentions, || from_advertisement(&it.name)));
+        let first = out_of_reach.next()?.name.clone();
+        let is_all = out_of_reach.count().saturating_add(1) == here.len();
+        is_all.then_some(Obstacle::NoUsableInterface(first))
     }
 
     fn is_excluded(&self, node: &Node) -> bool {
         node.is_excluded() && !self.options.ignore_exclude_label
     }
 
-    /// Succeeds with `interfaces` if this node comes first among the candidates: the highest sum of preferences, then
+    /// Succeeds with `answer` if this node comes first among the candidates: the highest sum of preferences, then
     /// the lowest hash.
     fn elect(
         &mut self,
@@ -169,8 +228,8 @@ impl<'a> Layer2<'a> {
         first: IpAddr,
         speaking: &[&'a Layer2Advertisement],
         served: &Served<'_>,
-        interfaces: Option<BTreeSet<String>>,
-    ) -> Result<Option<BTreeSet<String>>, Reason> {
+        (answer, obstacle): (Answer, Option<Obstacle>),
+    ) -> Result<Answer, Reason> {
         let mut totals: Scores = vec![None; self.candidates.len()];
         for advertisement in speaking {
             for (total, score) in totals.iter_mut().zip(self.scores_of(advertisement)) {
@@ -179,11 +238,13 @@ impl<'a> Layer2<'a> {
                 }
             }
         }
-        let scored = self.candidates.iter().zip(totals).filter_map(|(node, score)| {
-            let may_answer = !node.network_unavailable
+        let scored = self.candidates.iter().zip(totals).filter_map(|(candidate, score)| {
+            let Candidate { node, abstentions } = *candidate;
+            let may_answer = !abstains(abstentions, || from_service(&service.name))
+                && !node.network_unavailable
                 && !self.is_excluded(node)
                 && served.may_answer(service, node);
-            score.filter(|_| may_answer).map(|score| (*node, score))
+            score.filter(|_| may_answer).map(|score| (node, score))
         });
         let scored: Vec<(&Node, u32)> = scored.collect();
         let mut in_order: Vec<_> =
@@ -192,21 +253,25 @@ impl<'a> Layer2<'a> {
         let mut in_order = in_order.into_iter().map(|(_, it)| it);
         let (owner, next) = (in_order.next(), in_order.next());
         match owner {
-            Some((owner, score)) if owner.name != self.node.name => {
-                let ours = scored.iter().find(|(node, _)| node.name == self.node.name);
-                let because = match ours {
-                    Some((_, ours)) if ours == score => Because::Hash,
-                    Some((_, ours)) => Because::Preference { owner: *score, ours: *ours },
-                    None if self.node.is_out_of_service => Because::OutOfService,
-                    None if self.node.is_unready => Because::Unready,
-                    None => Because::NotMember,
+            Some((owner, score)) if owner.name != self.own.node.name => {
+                let ours = scored.iter().find(|(node, _)| node.name == self.own.node.name);
+                let because = match (ours, obstacle) {
+                    (Some((_, ours)), _) if ours == score => Because::Hash,
+                    (Some((_, ours)), _) => Because::Preference { owner: *score, ours: *ours },
+                    (None, Some(obstacle)) => Because::Obstructed(obstacle),
+                    (None, None) if self.own.node.is_out_of_service => Because::OutOfService,
+                    (None, None) if self.own.node.is_unready => Because::Unready,
+                    (None, None) => Because::NotMember,
                 };
-                let is_next = next.is_some_and(|(it, _)| it.name == self.node.name);
-                let next = is_next.then_some(NextOwner { interfaces });
+                let is_next = next.is_some_and(|(it, _)| it.name == self.own.node.name);
+                let next = is_next.then_some(NextOwner { interfaces: answer.interfaces });
                 Err(Reason::NotOwner { owner: owner.name.clone(), address: first, because, next })
             }
-            Some(_) => Ok(interfaces),
-            None => Err(Reason::NotMember(self.node.name.clone())),
+            Some(_) => Ok(answer),
+            None => Err(match obstacle {
+                Some(obstacle) => Reason::Obstructed(obstacle),
+                None => Reason::NotMember(self.own.node.name.clone()),
+            }),
         }
     }
 
@@ -214,7 +279,11 @@ impl<'a> Layer2<'a> {
     fn scores_of(&mut self, advertisement: &'a Layer2Advertisement) -> &Scores {
         let candidates = &self.candidates;
         self.scores.entry(&advertisement.name).or_insert_with(|| {
-            let score = |node: &&Node| {
+            let score = |candidate: &Candidate<'_>| {
+                let Candidate { node, abstentions } = *candidate;
+                if abstains(abstentions, || from_advertisement(&advertisement.name)) {
+                    return None;
+                }
                 let preferred = advertisement.preferred_nodes.iter();
                 let matching = preferred.filter(|it| it.preference.matches(&node.labels));
                 let weight = matching.map(|it| u32::from(it.weight)).sum();
@@ -223,6 +292,11 @@ impl<'a> Layer2<'a> {
             candidates.iter().map(score).collect()
         })
     }
+}
+
+/// Whether what `of` gives is among these, which are mostly none.
+fn abstains(abstentions: &BTreeSet<Abstention>, of: impl FnOnce() -> Abstention) -> bool {
+    !abstentions.is_empty() && abstentions.contains(&of())
 }
 
 /// The first address decides, and MetalLB takes it from the Service's status: so does Fairway, once

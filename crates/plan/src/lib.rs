@@ -4,6 +4,7 @@
 //! plan. Knows no session; the backend determines what a session can carry. Called by the speaker
 //! after every change, and by `fairway plan` for every node.
 
+mod abstention;
 mod advertisements;
 mod announcement;
 mod bandwidth;
@@ -16,6 +17,7 @@ mod decision;
 mod diff;
 mod endpoints;
 mod layer2;
+mod local;
 mod peers;
 mod planner;
 mod reason;
@@ -39,10 +41,11 @@ pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, Pr
 pub use changes::{PlanChanges, PlanUpdate};
 pub use cluster::ClusterPlan;
 pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
-pub use layer2::Layer2Verdict;
+pub use layer2::{Answer, Layer2Verdict};
+pub use local::Local;
 pub use peers::router_id;
 pub use planner::NodePlanner;
-pub use reason::{Because, Fault, NextOwner, Reason};
+pub use reason::{Because, Fault, NextOwner, Obstacle, Reason};
 pub use status_change::StatusChange;
 
 /// Everything that one node should do in BGP, and the reasons for what it does not do.
@@ -81,7 +84,7 @@ impl NodePlan {
     pub fn next_to_answer(&self) -> impl Iterator<Item = (IpAddr, &NodeName, &NextOwner)> {
         let verdicts = self.services.values().flat_map(|it| &it.layer2);
         verdicts.flat_map(|verdict| {
-            let standing_by = match &verdict.interfaces {
+            let standing_by = match &verdict.answer {
                 Err(Reason::NotOwner { owner, next: Some(next), .. }) => Some((owner, next)),
                 _ => None,
             };

@@ -9,15 +9,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_allocator::Outcomes;
-use fairway_ground::Prefix;
+use fairway_ground::{Abstention, Prefix};
 use fairway_model::{ClusterIndex, FrrExtras, Kind, Node, ObjectName};
 use fairway_seam::{DesiredRoute, Extras};
 
 use super::basis::Basis;
 use super::decision::{Decision, Facts};
+use super::layer2::{Member, Own};
 use super::routes::{RouteTable, Settled};
 use super::{
-    Announcement, Fault, Layer2Announcement, NodePlan, PlanChanges, PlanDiff, PlanOptions,
+    Announcement, Fault, Layer2Announcement, Local, NodePlan, PlanChanges, PlanDiff, PlanOptions,
     PlanUpdate, PrefixAnnouncement, Reason, RouteDiff, diff,
 };
 
@@ -26,9 +27,11 @@ use super::{
 pub struct NodePlanner {
     node: Node,
     options: PlanOptions,
-    /// The members that own layer 2 addresses, each with the node that is assumed where there is no object;
-    /// `None` where it is not known which nodes are alive.
-    members: Option<BTreeMap<String, Node>>,
+    /// The members that own layer 2 addresses; `None` where it is not known which nodes are alive.
+    members: Option<BTreeMap<String, Member>>,
+    local: Local,
+    /// What the node is no candidate for.
+    abstentions: BTreeSet<Abstention>,
     /// The plan is for another node, or for none.
     is_outdated: bool,
     basis: Basis,
@@ -53,6 +56,8 @@ impl NodePlanner {
             node,
             options,
             members: None,
+            local: Local::default(),
+            abstentions: BTreeSet::new(),
             is_outdated: true,
             basis: Basis::default(),
             routes: RouteTable::default(),
@@ -68,15 +73,33 @@ impl NodePlanner {
         }
     }
 
-    /// Sets which members own layer 2 addresses; `None` if that is not known, and all nodes count as alive. If it
+    /// Sets which members own layer 2 addresses, each with what it is no candidate for; `None` if that is not known,
+    /// and all nodes count as alive. What is said of the node itself does not count: [`Self::set_local`] does. If it
     /// changed, the next update recomputes everything.
-    pub fn set_members(&mut self, members: Option<&BTreeSet<String>>) {
-        let assumed = |name: &String| (name.clone(), Node::assumed(name, Vec::new()));
-        let members = members.map(|names| names.iter().map(assumed).collect());
+    pub fn set_members(&mut self, members: Option<&BTreeMap<String, BTreeSet<Abstention>>>) {
+        let own = &self.node.name;
+        let of = |(name, abstentions): (&String, &BTreeSet<Abstention>)| {
+            let abstentions = if name == own { BTreeSet::new() } else { abstentions.clone() };
+            (name.clone(), Member { assumed: Node::assumed(name, Vec::new()), abstentions })
+        };
+        let members = members.map(|all| all.iter().map(of).collect());
         if self.members != members {
             self.members = members;
             self.is_outdated = true;
         }
+    }
+
+    /// Sets what this machine has found out about itself. If it changed, the next update recomputes everything.
+    pub fn set_local(&mut self, local: Local) {
+        if self.local != local {
+            self.local = local;
+            self.is_outdated = true;
+        }
+    }
+
+    /// What the node is no candidate for, by the last update.
+    pub fn abstentions(&self) -> &BTreeSet<Abstention> {
+        &self.abstentions
     }
 
     /// The plan in force.
@@ -99,6 +122,7 @@ impl NodePlanner {
         if std::mem::take(&mut self.is_outdated) || changes.all {
             return self.replan(index, outcomes);
         }
+        self.abstentions = self.local.abstentions(index);
         let mut touched = self.decide(index, outcomes, &changes.services);
         let routes = self.settle_routes(&mut touched);
         let layer2 = self.settle_layer2(touched.answered);
@@ -139,6 +163,7 @@ impl NodePlanner {
     /// Computes the first plan.
     pub(super) fn make(&mut self, index: &ClusterIndex, outcomes: &Outcomes) {
         self.routes = RouteTable::default();
+        self.abstentions = self.local.abstentions(index);
         let (mut basis, peers, mut faults) = Basis::new(index, &self.node, self.options);
         faults.extend(basis.originate(&mut self.routes));
         self.basis = basis;
@@ -161,8 +186,10 @@ impl NodePlanner {
         services: impl IntoIterator<Item = &'a ObjectName>,
     ) -> Touched {
         let node = self.node.clone();
-        let members = self.members.clone();
-        let mut facts = Facts::new(index, &node, members.as_ref(), self.options);
+        let (members, local) = (self.members.clone(), self.local.clone());
+        let abstentions = self.abstentions.clone();
+        let own = Own { node: &node, local: &local, abstentions: &abstentions };
+        let mut facts = Facts::new(index, own, members.as_ref(), self.options);
         let mut touched = Touched::default();
         for name in services {
             self.retract(name, &mut touched);
@@ -264,13 +291,16 @@ impl NodePlanner {
         let mut edits = BTreeMap::new();
         for (address, services) in answered {
             let now = (!services.is_empty()).then(|| {
-                let interfaces = services.iter().filter_map(|it| self.plan.services.get(it));
-                let mut interfaces = interfaces.filter_map(|it| it.layer2_interfaces(address));
-                let interfaces = interfaces.try_fold(BTreeSet::new(), |mut all, some| {
-                    all.extend(some?.iter().cloned());
-                    Some(all)
-                });
-                Layer2Announcement { address, interfaces, services }
+                let answers = services.iter().filter_map(|it| self.plan.services.get(it));
+                let answers: Vec<_> = answers.filter_map(|it| it.layer2_answer(address)).collect();
+                let interfaces = answers.iter().map(|it| it.interfaces.as_ref());
+                let interfaces =
+                    interfaces.into_iter().try_fold(BTreeSet::new(), |mut all, some| {
+                        all.extend(some?.iter().cloned());
+                        Some(all)
+                    });
+                let bind = answers.iter().any(|it| it.bind);
+                Layer2Announcement { address, interfaces, bind, services }
             });
             let position = self.plan.layer2.binary_search_by(|it| it.address.cmp(&address));
             let before = position.ok().and_then(|position| self.plan.layer2.get(position));

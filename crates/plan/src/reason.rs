@@ -33,6 +33,9 @@ pub enum Reason {
     /// No node has a ready endpoint.
     #[error("noEndpoints: no endpoint is ready")]
     NoEndpoints,
+    /// What the node has found out about itself keeps it from announcing.
+    #[error("{word}: {0}", word = .0.word())]
+    Obstructed(Obstacle),
     /// No advertisement of its pool is for this node.
     #[error("notOwner: no BGPAdvertisement that covers pool {pool} selects node {node}")]
     NoAdvertisementHere {
@@ -126,6 +129,7 @@ impl Reason {
             Self::NodeExcluded(_) => "nodeLabeledExcludeBalancers",
             Self::NoLocalEndpoints(_) => "noLocalEndpoints",
             Self::NoEndpoints => "noEndpoints",
+            Self::Obstructed(obstacle) => obstacle.word(),
             Self::NoMatchingAdvertisement { .. } | Self::NoMatchingLayer2Advertisement { .. } => {
                 "noMatchingAdvertisement"
             }
@@ -192,8 +196,28 @@ pub struct NextOwner {
     pub interfaces: Option<BTreeSet<String>>,
 }
 
+/// What a node finds out about itself that keeps it from announcing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// The health check of the Service fails, with this failure.
+    #[error("the health check of the Service fails on this node: {0}")]
+    HealthCheckFails(String),
+    /// It cannot answer on the interfaces of the L2Advertisements that select it, of which this is one.
+    #[error("this node can answer on no interface of L2Advertisement {0} (fairway show l2)")]
+    NoUsableInterface(ObjectName),
+}
+
+impl Obstacle {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::HealthCheckFails(_) => "noEndpoints",
+            Self::NoUsableInterface(_) => "notOwner",
+        }
+    }
+}
+
 /// Why another node comes before this one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Because {
     /// It has the lowest hash.
     #[error("its hash with that address is the lowest among the eligible nodes")]
@@ -212,6 +236,9 @@ pub enum Because {
     /// Kubernetes does not take this node for ready.
     #[error("condition Ready of this node is not True")]
     Unready,
+    /// What this node has found out about itself.
+    #[error(transparent)]
+    Obstructed(Obstacle),
     /// This node is none of the members that own addresses.
     #[error("this node is no active member (fairway show members)")]
     NotMember,

@@ -36,7 +36,7 @@ fn items<'a>(snapshot: &Snapshot<'a>) -> Vec<Item<'a>> {
                 let new = || item(snapshot, *address, verdict);
                 let item = items.entry(*address).or_insert_with(new);
                 item.services.push(service);
-                if verdict.interfaces.is_ok() && !item.is_mine {
+                if verdict.answer.is_ok() && !item.is_mine {
                     let services = std::mem::take(&mut item.services);
                     *item = Item { services, ..new() };
                 }
@@ -48,12 +48,12 @@ fn items<'a>(snapshot: &Snapshot<'a>) -> Vec<Item<'a>> {
 
 fn item<'a>(snapshot: &Snapshot<'a>, address: IpAddr, verdict: &'a Layer2Verdict) -> Item<'a> {
     let answered = snapshot.layer2.and_then(|it| it.addresses.get(&address));
-    let (owner, reason) = match &verdict.interfaces {
+    let (owner, reason) = match &verdict.answer {
         Ok(_) => (Some(snapshot.node.name.as_str()), None),
         Err(reason @ Reason::NotOwner { owner, .. }) => (Some(owner.as_str()), Some(reason)),
         Err(reason) => (None, Some(reason)),
     };
-    let is_mine = verdict.interfaces.is_ok();
+    let is_mine = verdict.answer.is_ok();
     Item { address, owner, is_mine, services: Vec::new(), reason, answered }
 }
 
@@ -105,7 +105,8 @@ pub(super) fn trouble(snapshot: &Snapshot<'_>, answered: &AnsweredAddress) -> Op
         let unsuited: Vec<String> = view.unsuited.iter().map(of).collect();
         return Some(format!("no interface can be answered on ({})", unsuited.join("; ")));
     }
-    None
+    let why_not = answered.why_not_bound.as_ref();
+    why_not.map(|why| format!("the address is not put on an interface (bind): {why}"))
 }
 
 /// A row for each address.
@@ -149,6 +150,7 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
             .field("mine", item.is_mine)
             .field("since", item.began(snapshot).map(Utc::rfc3339))
             .field("interfaces", item.interfaces())
+            .field("bound", item.answered.is_some_and(|it| it.is_bound))
             .field("services", services)
             .field("requests", item.answered.map_or(0, |it| it.requests))
             .field("responses", item.answered.map_or(0, |it| it.responses))

@@ -71,7 +71,7 @@ fn item<'a>(told: &Told<'a>, name: &'a ObjectName, outcome: &'a Outcome) -> Item
                 None => address.reason.as_ref().or(whole),
                 // No BGPAdvertisement has to select what is answered for on layer 2.
                 Some(verdict) => {
-                    verdict.interfaces.as_ref().err().filter(|it| !it.is_for_another_node())
+                    verdict.answer.as_ref().err().filter(|it| !it.is_for_another_node())
                 }
             };
             lines.push(Line {

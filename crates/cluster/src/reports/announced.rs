@@ -145,7 +145,7 @@ impl AnnouncementEvents {
         let is_routed = |name: &ObjectName| announcement(name).is_some_and(|it| it.is_announced());
         let is_owned = |name: &ObjectName| {
             let verdicts = announcement(name).into_iter().flat_map(|it| &it.layer2);
-            verdicts.into_iter().any(|it| it.interfaces.is_ok())
+            verdicts.into_iter().any(|it| it.answer.is_ok())
         };
         let news = self.bgp.follow(told.keys().copied(), is_routed, facts.service_uid);
         self.post_all(self.bgp.protocol, news);

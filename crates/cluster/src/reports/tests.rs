@@ -4,7 +4,7 @@ mod scene;
 
 use fairway_ground::{BfdSettings, MacAddress};
 use fairway_model::Kind;
-use fairway_plan::{Announcement, Layer2Announcement, Layer2Verdict};
+use fairway_plan::{Announcement, Answer, Layer2Announcement, Layer2Verdict};
 use fairway_resources::{FindingObject, Severity};
 use fairway_seam::{
     AddressAnswer, AnsweredAddress, CheckedAddress, DrainState, ForeignClaim, Liveness, PeerBfd,
@@ -480,6 +480,7 @@ fn answered(scene: &mut Scene, interfaces: Option<&[&str]>) {
     let names = |it: &&[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<String>>();
     let on = interfaces.as_ref().map(names);
     scene.plan.layer2 = vec![Layer2Announcement {
+        bind: false,
         address,
         interfaces: on.clone().map(|it| it.into_iter().collect()),
         services: BTreeSet::from([service("web-0")]),
@@ -490,7 +491,10 @@ fn answered(scene: &mut Scene, interfaces: Option<&[&str]>) {
         layer2: vec![Layer2Verdict {
             addresses: vec![address],
             advertisements: Vec::new(),
-            interfaces: Ok(on.clone().map(|it| it.into_iter().collect())),
+            answer: Ok(Answer {
+                interfaces: on.clone().map(|it| it.into_iter().collect()),
+                bind: false,
+            }),
         }],
     };
     scene.plan.services.insert(service("web-0"), Arc::new(announcement));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fairway_cluster::{
     OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings, Updates,
 };
-use fairway_ground::Instant;
+use fairway_ground::{Abstention, Instant};
 use fairway_layer2::Edge;
 use fairway_model::{Kind, Node};
 use fairway_node::drain::Moment;
@@ -30,7 +30,7 @@ use super::writing::Written;
 use crate::build_info;
 use crate::host::{self, Clock, Published, saver};
 use crate::metrics::{CertificateError, SecureOptions};
-use crate::node::{self, Announcing, Claimed, NodeError, Source};
+use crate::node::{self, Announcing, Claimed, NodeError, Owners, Source};
 use crate::options::{HostOptions, Unsaid};
 use crate::service;
 
@@ -365,9 +365,17 @@ impl Source for Cluster {
         }
     }
 
-    fn follow_members(&mut self, _: Moment, owners: &BTreeSet<String>, _: &mut Announcing) {
+    fn follow_members(&mut self, _: Moment, owners: &Owners, _: &mut Announcing) {
         // What that leads to is planned before the loop waits.
         self.core.set_members(Some(owners));
+    }
+
+    fn follow_interfaces(&mut self, _: Moment, names: &BTreeSet<String>, _: &mut Announcing) {
+        self.core.set_interfaces(names);
+    }
+
+    fn abstentions(&self) -> &BTreeSet<Abstention> {
+        self.core.abstentions()
     }
 
     fn has_plan(&self, _: &Announcing) -> bool {

@@ -12,8 +12,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fairway_ground::{Instant, MacAddress};
+use fairway_ground::{Abstention, Instant, MacAddress};
 use fairway_layer2::{Fence, Member};
+use fairway_members::heartbeat::ABSTENTIONS_MAX;
 use fairway_members::{Heartbeat, Keys, MemberView, Membership, Sealer, Settings};
 use fairway_seam::MemberStatus;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -46,9 +47,9 @@ const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 /// What the members are at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct MembersState {
-    /// The members that own addresses, by the names of their nodes; `None` while this machine owns none because
-    /// it does not know.
-    pub(crate) owners: Option<BTreeSet<String>>,
+    /// The members that own addresses, by the names of their nodes, each with what it is no candidate for; `None` while
+    /// this machine owns none because it does not know.
+    pub(crate) owners: Option<BTreeMap<String, BTreeSet<Abstention>>>,
     /// The other members, by name.
     pub(crate) others: BTreeMap<String, Member>,
     /// Counts the times that a member came back that was taken for dead.
@@ -66,6 +67,8 @@ struct NodeFacts {
     macs: BTreeSet<MacAddress>,
     /// It could answer for an address.
     can_answer: bool,
+    /// What it is no candidate for.
+    abstentions: BTreeSet<Abstention>,
     /// Others are to take over what it owns.
     is_leaving: bool,
 }
@@ -145,6 +148,11 @@ impl Members {
     /// The hardware addresses with which this machine answers, and whether it could answer for an address.
     pub(crate) fn answer_with(&self, macs: BTreeSet<MacAddress>, can_answer: bool) {
         self.tell(|told| (told.macs, told.can_answer) = (macs, can_answer));
+    }
+
+    /// What this machine is no candidate for.
+    pub(crate) fn abstain(&self, abstentions: &BTreeSet<Abstention>) {
+        self.tell(|told| told.abstentions.clone_from(abstentions));
     }
 
     /// Others are to take over what this machine owns; it answers until they do.
@@ -264,7 +272,19 @@ impl Task {
             self.membership.expect(targets.len());
             self.addresses.clone_from(targets);
         }
-        self.membership.set_able(now, told.can_answer);
+        let fits = told.abstentions.len() <= ABSTENTIONS_MAX;
+        if !fits && self.obeyed.abstentions.len() <= ABSTENTIONS_MAX {
+            warn!(
+                count = told.abstentions.len(),
+                most = ABSTENTIONS_MAX,
+                "more health checks fail, or more L2Advertisements are without an interface here, than heartbeats can \
+                 tell: this machine owns no layer 2 address"
+            );
+        }
+        self.membership.set_able(now, told.can_answer && fits);
+        if fits {
+            self.membership.abstain(now, &told.abstentions);
+        }
         match (self.obeyed.is_leaving, told.is_leaving) {
             (false, true) => self.membership.leave(now),
             (true, false) => self.membership.come_back(now),
@@ -417,7 +437,11 @@ impl Task {
         });
         let others = others.collect();
         let state = MembersState {
-            owners: owners.map(|it| it.into_iter().map(str::to_owned).collect()),
+            owners: owners.map(|all| {
+                let abstentions = self.membership.abstentions();
+                let of = |name| abstentions.get(name).copied().cloned().unwrap_or_default();
+                all.into_iter().map(|name| (name.to_owned(), of(name))).collect()
+            }),
             others,
             heals: self.heals,
             has_left: self.membership.has_left(),

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_layer2::{Edge, Excluded, Fence, Interfaces};
+use fairway_layer2::{Edge, Excluded, Fence, Terms};
 use fairway_plan::Layer2Announcement;
 use fairway_seam::DrainState;
 use tracing::{error, info};
@@ -25,7 +25,7 @@ pub(super) struct Answering {
     edge: Option<Arc<Edge>>,
     /// Closed while other members may take this machine for dead.
     fence: Fence,
-    planned: BTreeMap<IpAddr, Interfaces>,
+    planned: BTreeMap<IpAddr, Terms>,
     is_drained: bool,
 }
 
@@ -38,10 +38,11 @@ impl Answering {
 
     /// The addresses of the latest plan.
     pub(super) fn follow_plan(&mut self, planned: &[Layer2Announcement]) {
-        let planned: BTreeMap<IpAddr, Interfaces> =
-            planned.iter().map(|it| (it.address, it.interfaces.clone())).collect();
-        let difference = |one: &BTreeMap<IpAddr, Interfaces>,
-                          other: &BTreeMap<IpAddr, Interfaces>| {
+        let terms =
+            |it: &Layer2Announcement| Terms { interfaces: it.interfaces.clone(), bind: it.bind };
+        let planned: BTreeMap<IpAddr, Terms> =
+            planned.iter().map(|it| (it.address, terms(it))).collect();
+        let difference = |one: &BTreeMap<IpAddr, Terms>, other: &BTreeMap<IpAddr, Terms>| {
             one.keys().filter(|it| !other.contains_key(it)).copied().collect::<Vec<IpAddr>>()
         };
         log("this node answers for addresses", &difference(&planned, &self.planned));

@@ -33,6 +33,8 @@ struct Member {
     is_healed: bool,
     is_leaving: bool,
     told_addresses: BTreeSet<IpAddr>,
+    /// What the source knows of the interfaces that can be answered on.
+    interfaces: Option<BTreeSet<String>>,
     /// With what the responder can answer; `None` where it could not be started.
     reach: Option<watch::Receiver<Reach>>,
 }
@@ -63,6 +65,7 @@ impl Joined {
             is_healed: false,
             is_leaving: false,
             told_addresses: BTreeSet::new(),
+            interfaces: None,
             reach: node.layer2().map(|edge| edge.reach()),
         })))
     }
@@ -89,6 +92,13 @@ impl Joined {
     pub(super) fn tell(&mut self, now: Moment, source: &mut impl Source, node: &mut Announcing) {
         let Some(member) = &mut self.0 else { return };
         let state = member.states.borrow_and_update().clone();
+        if let Some(reach) = &mut member.reach {
+            let interfaces = reach.borrow_and_update().interfaces.clone();
+            if member.interfaces.as_ref() != Some(&interfaces) {
+                source.follow_interfaces(now, &interfaces, node);
+                member.interfaces = Some(interfaces);
+            }
+        }
         source.follow_members(now, &state.owners.unwrap_or_default(), node);
         if let Some(edge) = node.layer2() {
             edge.know_members(&state.others);
@@ -112,8 +122,9 @@ impl Joined {
             let reached = addresses.iter().map(|it| SocketAddr::new(*it, member.port));
             member.members.reach(reached.collect());
         }
-        let reach = member.reach.as_mut().map(|it| it.borrow_and_update().clone());
-        let Reach { macs, can_answer } = reach.unwrap_or_default();
+        let reach = member.reach.as_ref().map(|it| it.borrow().clone());
+        let Reach { macs, can_answer, .. } = reach.unwrap_or_default();
+        member.members.abstain(source.abstentions());
         member.members.answer_with(macs, can_answer && source.has_plan(node));
         if std::mem::take(&mut member.is_healed) {
             node.layer2().iter().for_each(|edge| edge.announce_again());

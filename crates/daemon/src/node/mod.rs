@@ -14,12 +14,12 @@ mod announcing;
 mod answering;
 mod joined;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_ground::Instant;
+use fairway_ground::{Abstention, Instant};
 use fairway_node::drain::Moment;
 use fairway_seam::{Backend, Leave};
 use tokio::net::UnixListener;
@@ -57,6 +57,9 @@ pub enum NodeError {
     Signals(#[from] std::io::Error),
 }
 
+/// The members that own layer 2 addresses, each with what it is no candidate for.
+pub(crate) type Owners = BTreeMap<String, BTreeSet<Abstention>>;
+
 /// Where resources come from, and what they lead to.
 pub(crate) trait Source {
     /// Something arrived.
@@ -78,7 +81,13 @@ pub(crate) trait Source {
     fn tick(&mut self, now: Moment, node: &mut Announcing);
 
     /// The members that own layer 2 addresses now. Called only where there are members.
-    fn follow_members(&mut self, now: Moment, owners: &BTreeSet<String>, node: &mut Announcing);
+    fn follow_members(&mut self, now: Moment, owners: &Owners, node: &mut Announcing);
+
+    /// The names of the interfaces that layer 2 can answer on. Called only where there are members.
+    fn follow_interfaces(&mut self, now: Moment, names: &BTreeSet<String>, node: &mut Announcing);
+
+    /// What this node is no candidate for on layer 2.
+    fn abstentions(&self) -> &BTreeSet<Abstention>;
 
     /// Whether it is known what this node is to answer for.
     fn has_plan(&self, node: &Announcing) -> bool;

@@ -7,19 +7,20 @@ use std::sync::Arc;
 use std::time;
 
 use fairway_allocator::{Allocator, Memory};
-use fairway_ground::Instant;
-use fairway_model::{Changes, ClusterIndex, Node, Object};
+use fairway_ground::{Abstention, Instant};
+use fairway_model::{Changes, ClusterIndex, Node, Object, ObjectName};
 use fairway_node::drain::Moment;
 use fairway_node::withdrawing::Withdrawing;
-use fairway_plan::{self as plan, NodePlanner, PlanChanges, PlanOptions};
+use fairway_plan::{self as plan, Local, NodePlanner, PlanChanges, PlanOptions};
 use fairway_resources::{BackendKind, Catalog};
 use fairway_seam::{Announcements, Backend, Leave};
 use tokio::sync::mpsc;
 use tracing::{error, info};
 
+use super::health::{Checks, Ended};
 use crate::host::{self, Assigner, Published, saver, state_file};
 use crate::metrics::ClientCounters;
-use crate::node::{Announcing, Source};
+use crate::node::{Announcing, Owners, Source};
 use crate::options::HostOptions;
 use crate::service::Reading;
 use crate::source::{FileBatch, FileSource};
@@ -30,6 +31,8 @@ pub(super) enum Event {
     Changed(FileBatch),
     /// The withdrawals that released addresses wait for are written to all neighbours.
     Withdrawn,
+    /// A health check has ended.
+    Checked(Ended),
 }
 
 /// See the module.
@@ -50,6 +53,9 @@ pub(super) struct Files {
     paths: Vec<String>,
     /// Some paths have not been readable since the start: there may be more objects.
     awaits_sources: bool,
+    checks: Checks,
+    /// What this machine has found out about itself.
+    local: Local,
     counters: Arc<ClientCounters>,
 }
 
@@ -87,6 +93,8 @@ impl Files {
             assumed_node,
             paths: config.iter().map(|path| path.display().to_string()).collect(),
             awaits_sources: true,
+            checks: Checks::new(),
+            local: Local::default(),
             counters,
         }
     }
@@ -101,8 +109,12 @@ impl Files {
         let resolution = self.catalog.resolve_shared();
         // Drop the shared copy, so that changing the index does not clone it.
         node.forget_published();
+        // Before anything was announced, nothing was served.
+        let served = self.index.services.keys().filter(|_| node.has_announced());
+        let served: BTreeSet<ObjectName> = served.cloned().collect();
         let changes = Arc::make_mut(&mut self.index).follow(&self.objects, &resolution.objects);
         self.objects = resolution.objects;
+        self.follow_checks(&served);
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.planner.set_node(self.node.clone());
@@ -114,6 +126,33 @@ impl Files {
         self.counters.updated(batch.changes.len());
         node.judge(resolution.findings, resolution.stale);
         self.counters.loaded();
+    }
+
+    /// Checks the Services that have a health check. `served`: those that there were before.
+    fn follow_checks(&mut self, served: &BTreeSet<ObjectName>) {
+        let services = self.index.services.values();
+        let wanted = services.filter_map(|it| Some((it.name.clone(), it.health_check.clone()?)));
+        let failing = &self.local.failing;
+        let is_served = |name: &ObjectName| served.contains(name) && !failing.contains_key(name);
+        if self.checks.follow(wanted.collect(), is_served) {
+            self.follow_health();
+        }
+    }
+
+    fn follow_health(&mut self) {
+        self.local.failing = self.checks.health().failing();
+        self.planner.set_local(self.local.clone());
+    }
+
+    /// A health check has ended.
+    fn checked(&mut self, now: Moment, ended: Ended, node: &mut Announcing) {
+        let was_pending = self.checks.health().is_pending();
+        if self.checks.handle(ended) {
+            self.follow_health();
+            let is_complete_now = was_pending && !self.checks.health().is_pending();
+            self.decide(now, &Changes::default(), is_complete_now, None, node);
+            node.want_save();
+        }
     }
 
     /// Updates the assignments and the announcements. The backend gets them if routes changed, or if they
@@ -155,7 +194,8 @@ impl Files {
             peers: plan.peers.clone(),
             routes: Arc::clone(&plan.routes),
             extras: plan.extras.clone(),
-            awaits_sources: self.awaits_sources,
+            // A router that keeps our routes over a restart must not take one away before its first check.
+            awaits_sources: self.awaits_sources || self.checks.health().is_pending(),
         }
     }
 }
@@ -173,18 +213,24 @@ impl Source for Files {
                 batch.map(Event::Changed)
             }
             () = withdrawn(&*self.backend, awaited) => Some(Event::Withdrawn),
+            ended = self.checks.ended() => Some(Event::Checked(ended)),
         }
     }
 
     fn handle(&mut self, now: Moment, event: Event, node: &mut Announcing) -> Reading {
-        node.want_save();
         match event {
+            Event::Checked(ended) => {
+                self.checked(now, ended, node);
+                Reading::AsBefore
+            }
             Event::Changed(batch) => {
+                node.want_save();
                 self.files_changed(now, &batch, node);
                 // The first batch is complete; an empty one means that all files have been read again.
                 if batch.changes.is_empty() { Reading::Again } else { Reading::Complete }
             }
             Event::Withdrawn => {
+                node.want_save();
                 // Other Services may get these addresses.
                 let released = self.withdrawing.reached();
                 if released.is_some_and(|released| self.assigner.withdrawn(released)) {
@@ -197,7 +243,19 @@ impl Source for Files {
 
     fn act(&mut self, _: Moment, _: &mut Announcing) {}
 
-    fn follow_members(&mut self, now: Moment, owners: &BTreeSet<String>, node: &mut Announcing) {
+    fn follow_interfaces(&mut self, now: Moment, names: &BTreeSet<String>, node: &mut Announcing) {
+        self.local.interfaces = Some(names.clone());
+        self.planner.set_local(self.local.clone());
+        if node.has_announced() {
+            self.decide(now, &Changes::default(), false, None, node);
+        }
+    }
+
+    fn abstentions(&self) -> &BTreeSet<Abstention> {
+        self.planner.abstentions()
+    }
+
+    fn follow_members(&mut self, now: Moment, owners: &Owners, node: &mut Announcing) {
         self.planner.set_members(Some(owners));
         // Before the files were read there is nothing to decide.
         if node.has_announced() {

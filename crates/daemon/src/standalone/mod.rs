@@ -1,6 +1,7 @@
 //! `fairway run`: all roles in one process, resources from files.
 
 mod files;
+mod health;
 
 use std::path::PathBuf;
 use std::sync::Arc;

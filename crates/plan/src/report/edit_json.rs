@@ -81,6 +81,9 @@ pub(super) fn answer(answer: &Layer2Announcement) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("address".to_owned(), json!(answer.address.to_string()));
     fields.insert("interfaces".to_owned(), json!(answer.interfaces));
+    if answer.bind {
+        fields.insert("bind".to_owned(), json!(true));
+    }
     fields.insert("services".to_owned(), json!(services));
     fields
 }

@@ -132,10 +132,11 @@ pub(super) fn fields(attributes: &RouteAttributes) -> Map<String, Value> {
     fields
 }
 
-/// `eth0, eth1`, or `all`.
+/// `eth0, eth1`, or `all`; and whether the address is to be on one of them.
 pub(super) fn interfaces(answer: &Layer2Announcement) -> String {
-    match &answer.interfaces {
+    let names = match &answer.interfaces {
         None => "all".to_owned(),
         Some(interfaces) => super::listed(interfaces.iter().map(String::as_str)),
-    }
+    };
+    if answer.bind { format!("{names} (bound)") } else { names }
 }

@@ -80,7 +80,7 @@ fn silent(plan: &ClusterPlan) -> Option<String> {
 fn why_silent(plan: &ClusterPlan, service: &ObjectName) -> String {
     let mut reasons: BTreeMap<&str, String> = BTreeMap::new();
     for announcement in plan.announcements(service) {
-        let layer2 = announcement.layer2.iter().filter_map(|it| it.interfaces.as_ref().err());
+        let layer2 = announcement.layer2.iter().filter_map(|it| it.answer.as_ref().err());
         for reason in announcement.reasons().chain(layer2) {
             reasons.entry(reason.word()).or_insert_with(|| reason.to_string());
         }

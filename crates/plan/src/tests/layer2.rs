@@ -2,9 +2,10 @@
 //! Python's `hashlib`, and the text of addresses with Go's `net`, independently of this code.
 
 use fairway_allocator::PoolLookup;
+use fairway_ground::Abstention;
 use fairway_model::{Kind, Layer2Advertisement, ObjectKey, PreferredNodes};
 
-use super::super::layer2::{Layer2, candidates, hash};
+use super::super::layer2::{Answer, Layer2, Member, Own, candidates, hash};
 use super::*;
 
 fn advertised(called: &str) -> Layer2Advertisement {
@@ -16,6 +17,7 @@ fn advertised(called: &str) -> Layer2Advertisement {
         service_selectors: Vec::new(),
         interfaces: BTreeSet::new(),
         preferred_nodes: Vec::new(),
+        bind: false,
     }
 }
 
@@ -29,6 +31,13 @@ fn four_nodes() -> Cluster {
         cluster.add(Object::Node(node));
     }
     cluster
+}
+
+/// A node that has found out nothing about itself.
+fn own(node: &Node) -> Own<'_> {
+    static NOTHING: Local = Local { failing: BTreeMap::new(), interfaces: None };
+    const NONE: &BTreeSet<Abstention> = &BTreeSet::new();
+    Own { node, local: &NOTHING, abstentions: NONE }
 }
 
 /// What each of the nodes does about `web`: `+` with its interfaces, or why not.
@@ -45,9 +54,11 @@ fn verdicts_with(
     let addresses: Vec<_> = addresses.iter().map(|text| ip(text)).collect();
     let pools = PoolLookup::new(&cluster.index);
     let verdict = |node: &Node| {
-        let candidates = candidates(&cluster.index, node, None);
-        let mut layer2 = Layer2::new(&cluster.index, node, candidates, options);
-        match layer2.verdicts(service, &addresses, &pools).pop().map(|it| it.interfaces) {
+        let own = own(node);
+        let candidates = candidates(&cluster.index, own, None);
+        let mut layer2 = Layer2::new(&cluster.index, own, candidates, options);
+        let answer = layer2.verdicts(service, &addresses, &pools).pop().map(|it| it.answer);
+        match answer.map(|it| it.map(|it| it.interfaces)) {
             None => "-".to_owned(),
             Some(Ok(None)) => "+".to_owned(),
             Some(Ok(Some(interfaces))) => {
@@ -260,12 +271,15 @@ fn a_node_that_nobody_described_is_a_candidate() {
     let (alone, pools) = (node("n9"), PoolLookup::new(&cluster.index));
     let mut layer2 = Layer2::new(
         &cluster.index,
-        &alone,
-        candidates(&cluster.index, &alone, None),
+        own(&alone),
+        candidates(&cluster.index, own(&alone), None),
         PlanOptions::default(),
     );
     let verdict = layer2.verdicts(&service("web"), &[ip("198.51.100.1")], &pools).remove(0);
-    assert_eq!((verdict.interfaces, verdict.advertisements), (Ok(None), vec![name("all")]));
+    assert_eq!(
+        (verdict.answer, verdict.advertisements),
+        (Ok(Answer::default()), vec![name("all")])
+    );
 }
 
 #[test]
@@ -278,13 +292,13 @@ fn who_answers_instead_and_why_is_said() {
         let n1 = &cluster.index.nodes["n1"];
         let mut layer2 = Layer2::new(
             &cluster.index,
-            n1,
-            candidates(&cluster.index, n1, None),
+            own(n1),
+            candidates(&cluster.index, own(n1), None),
             PlanOptions::default(),
         );
         let pools = PoolLookup::new(&cluster.index);
         let verdict = layer2.verdicts(&service("web"), &[ip(TEN[0])], &pools).remove(0);
-        verdict.interfaces.unwrap_err().to_string()
+        verdict.answer.unwrap_err().to_string()
     };
     let by_hash = "notOwner: node n3 answers for 198.51.100.10, since its hash with that address \
                    is the lowest among the eligible nodes";
@@ -307,11 +321,12 @@ fn nodes_that_kubernetes_takes_for_dead_own_nothing() {
         cluster.add(Object::Node(changed));
     };
     let owner = |cluster: &Cluster, members: Option<&[&str]>| -> Vec<String> {
-        let assumed = |name: &&str| ((*name).to_owned(), node(name));
+        let member = |name: &str| Member { assumed: node(name), abstentions: BTreeSet::new() };
+        let assumed = |name: &&str| ((*name).to_owned(), member(name));
         let members = members.map(|it| it.iter().map(assumed).collect::<BTreeMap<_, _>>());
         let n1 = &cluster.index.nodes["n1"];
-        let all = candidates(&cluster.index, n1, members.as_ref());
-        all.into_iter().map(|it| it.name.clone()).collect()
+        let all = candidates(&cluster.index, own(n1), members.as_ref());
+        all.into_iter().map(|it| it.node.name.clone()).collect()
     };
     set(&mut cluster, "n3", |it| it.is_unready = true);
     assert_eq!(owner(&cluster, None), ["n2", "n4", "n1"]);
@@ -324,6 +339,11 @@ fn nodes_that_kubernetes_takes_for_dead_own_nothing() {
     assert_eq!(owner(&cluster, None), ["n2", "n4", "n1"], "the control plane hears no node");
 }
 
+/// A member that is a candidate for everything.
+fn able(name: &str) -> (String, BTreeSet<Abstention>) {
+    (name.to_owned(), BTreeSet::new())
+}
+
 /// The members that are alive decide, whatever nodes there are; a member without a Node object is assumed.
 #[test]
 fn only_members_that_are_alive_own_addresses() {
@@ -332,7 +352,7 @@ fn only_members_that_are_alive_own_addresses() {
     let requested_addresses = vec![ip("198.51.100.10")];
     cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
     let owner = |members: Option<&[&str]>| -> Vec<String> {
-        let members = members.map(|it| it.iter().map(|it| (*it).to_owned()).collect());
+        let members = members.map(|it| it.iter().map(|it| able(it)).collect());
         let of = |node: &Node| {
             let mut planner = NodePlanner::new(node.clone(), PlanOptions::default());
             planner.set_members(members.as_ref());
@@ -348,4 +368,118 @@ fn only_members_that_are_alive_own_addresses() {
     assert_ne!(second, ["n3"]);
     assert_eq!(owner(Some(&["n2"])), ["n2"]);
     assert!(owner(Some(&[])).is_empty(), "nobody has joined");
+}
+
+/// What each of four members plans for `web`, where n3, the first one, knows this of itself and tells the others.
+fn plans_with(cluster: &Cluster, of_n3: &Local) -> BTreeMap<String, NodePlan> {
+    let mut planner = NodePlanner::new(cluster.index.nodes["n3"].clone(), PlanOptions::default());
+    planner.set_local(of_n3.clone());
+    planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+    let said = planner.abstentions().clone();
+    let mut members: BTreeMap<_, _> = ["n1", "n2", "n4"].into_iter().map(able).collect();
+    members.insert("n3".to_owned(), said);
+    let plan = |node: &Node| {
+        let mut planner = NodePlanner::new(node.clone(), PlanOptions::default());
+        planner.set_members(Some(&members));
+        if node.name == "n3" {
+            planner.set_local(of_n3.clone());
+        }
+        planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+        (node.name.clone(), planner.plan().clone())
+    };
+    cluster.index.nodes.values().map(plan).collect()
+}
+
+/// The owners, and why n3 is none.
+fn owners_with(cluster: &Cluster, of_n3: &Local) -> (Vec<String>, String) {
+    let plans = plans_with(cluster, of_n3);
+    let owners = plans.iter().filter(|(_, it)| !it.layer2.is_empty());
+    let owners = owners.map(|(name, _)| name.clone()).collect();
+    let verdict = plans["n3"].services[&name("web")].layer2[0].answer.as_ref();
+    (owners, verdict.err().map(ToString::to_string).unwrap_or_default())
+}
+
+#[test]
+fn a_member_that_does_not_serve_a_service_leaves_it_to_another_one() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let requested_addresses = vec![ip("198.51.100.10")];
+    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    assert_eq!(owners_with(&cluster, &Local::default()).0, ["n3"]);
+    let failing = BTreeMap::from([(name("web"), "connection refused".to_owned())]);
+    let (owners, why) = owners_with(&cluster, &Local { failing, interfaces: None });
+    assert_eq!(owners.len(), 1);
+    assert_ne!(owners, ["n3"]);
+    let said = format!(
+        "notOwner: node {} answers for 198.51.100.10, since the health check of the Service fails on \
+         this node: connection refused",
+        owners[0]
+    );
+    assert_eq!(why, said);
+    // A check of another Service moves nothing.
+    let failing = BTreeMap::from([(name("mail"), String::new())]);
+    assert_eq!(owners_with(&cluster, &Local { failing, interfaces: None }).0, ["n3"]);
+}
+
+#[test]
+fn a_member_without_the_interfaces_of_an_advertisement_leaves_it_to_another_one() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(Layer2Advertisement {
+        interfaces: names(&["eth1", "eth2"]),
+        ..advertised("one")
+    }));
+    let requested_addresses = vec![ip("198.51.100.10")];
+    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    let reaching = |all: &[&str]| Local { interfaces: Some(names(all)), ..Local::default() };
+    assert_eq!(owners_with(&cluster, &reaching(&["eth0", "eth2"])).0, ["n3"]);
+    let (owners, why) = owners_with(&cluster, &reaching(&["eth0"]));
+    assert_eq!(owners.len(), 1);
+    assert_ne!(owners, ["n3"]);
+    let said = format!(
+        "notOwner: node {} answers for 198.51.100.10, since this node can answer on no interface of \
+         L2Advertisement default/one (fairway show l2)",
+        owners[0]
+    );
+    assert_eq!(why, said);
+    // Another advertisement that has one of its interfaces is enough.
+    cluster.add(Object::Layer2Advertisement(advertised("two")));
+    assert_eq!(owners_with(&cluster, &reaching(&["eth0"])).0, ["n3"]);
+}
+
+#[test]
+fn a_service_that_is_not_served_here_is_not_announced_over_bgp_either() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    let plan = |failing: BTreeMap<ObjectName, String>| {
+        let mut planner = NodePlanner::new(node("n1"), PlanOptions::default());
+        planner.set_local(Local { failing, interfaces: None });
+        planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+        planner.plan().clone()
+    };
+    assert_eq!(plan(BTreeMap::new()).routes.len(), 1);
+    let failing = BTreeMap::from([(name("web"), "status 503".to_owned())]);
+    let silent = plan(failing);
+    assert_eq!(silent.routes.len(), 0);
+    assert_eq!(why(&silent, "web"), ["noEndpoints"]);
+}
+
+#[test]
+fn an_address_is_bound_where_an_advertisement_of_the_owner_says_so() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let elsewhere = Layer2Advertisement {
+        node_selectors: selecting("n1=here"),
+        bind: true,
+        ..advertised("elsewhere")
+    };
+    cluster.add(Object::Layer2Advertisement(elsewhere.clone()));
+    let requested_addresses = vec![ip("198.51.100.10")];
+    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    let is_bound = |cluster: &Cluster| plans_with(cluster, &Local::default())["n3"].layer2[0].bind;
+    assert!(!is_bound(&cluster), "it is for another node");
+    cluster.add(Object::Layer2Advertisement(Layer2Advertisement {
+        node_selectors: Vec::new(),
+        ..elsewhere
+    }));
+    assert!(is_bound(&cluster));
 }

@@ -127,6 +127,7 @@ fn service(called: &str) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         selector: String::new(),
         status_addresses: Vec::new(),
+        health_check: None,
     }
 }
 

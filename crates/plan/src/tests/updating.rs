@@ -16,6 +16,7 @@ struct World {
     allocator: Allocator,
     planner: NodePlanner,
     node: Node,
+    local: Local,
 }
 
 impl World {
@@ -27,6 +28,7 @@ impl World {
             allocator: Allocator::default(),
             planner: NodePlanner::new(node.clone(), OPTIONS),
             node,
+            local: Local::default(),
         }
     }
 
@@ -107,6 +109,7 @@ impl World {
             service_selectors: if self.one_in(3) { selecting("tier=1") } else { Vec::new() },
             interfaces: names(self.any(&[&[][..], &["eth0"], &["eth1", "eth2"]])),
             preferred_nodes: vec![PreferredNodes { weight: 1, preference }],
+            bind: self.one_in(3),
         }
     }
 
@@ -139,6 +142,14 @@ impl World {
         slice(&of, &service, endpoints)
     }
 
+    fn any_local(&mut self) -> Local {
+        let failing = self.any_name('s', SERVICES);
+        Local {
+            failing: [(name(&failing), "refused".to_owned())].into(),
+            interfaces: self.any(&[None, Some("eth0"), Some("eth1")]).map(|it| names(&[it])),
+        }
+    }
+
     /// One change or a few, with all consequences. Returns how many.
     fn step(&mut self, number: usize) -> usize {
         let (mut changes, mut count) = (self.change(), 1);
@@ -150,10 +161,17 @@ impl World {
         let other = self.allocator.converge(Instant::ZERO, &self.index, &changes);
         self.node = self.index.nodes.get("n1").cloned().unwrap_or_else(|| node("n1"));
         self.planner.set_node(self.node.clone());
+        if self.one_in(20) {
+            self.local = self.any_local();
+            self.planner.set_local(self.local.clone());
+        }
         let before = self.planner.plan().clone();
         let changes = PlanChanges::of(&changes, other);
         let update = self.planner.update(&self.index, self.allocator.outcomes(), &changes);
-        let expected = for_node(&self.index, self.allocator.outcomes(), &self.node, OPTIONS);
+        let mut whole = NodePlanner::new(self.node.clone(), OPTIONS);
+        whole.set_local(self.local.clone());
+        whole.make(&self.index, self.allocator.outcomes());
+        let expected = whole.into_plan();
         let now = self.planner.plan();
         assert_eq!(*now, expected, "after change {number}: {changes:?}");
         assert!(now.routes.is_sorted_by_key(|route| route.prefix));

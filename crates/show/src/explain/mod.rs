@@ -164,7 +164,7 @@ impl<'a> Explanation<'a> {
     /// The node that answers for its first address on the local segment.
     fn layer2_owner(&self) -> Option<&str> {
         let verdict = self.announcement?.layer2.first()?;
-        match &verdict.interfaces {
+        match &verdict.answer {
             Ok(_) => Some(&self.snapshot.node.name),
             Err(Reason::NotOwner { owner, .. }) => Some(owner),
             Err(_) => None,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fairway_ground::Utc;
 use fairway_node::drain::DrainStatus;
 use fairway_node::history::{Change, Routes};
-use fairway_plan::Layer2Verdict;
+use fairway_plan::{Answer, Layer2Verdict};
 use fairway_seam::{AnsweredAddress, PathAttributes};
 use serde_json::Value;
 
@@ -209,11 +209,15 @@ fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
     let snapshot = explanation.snapshot;
     let node = &snapshot.node.name;
     let line = |verdict: &Layer2Verdict| {
-        let decided = match &verdict.interfaces {
-            Ok(None) => format!("{node} is chosen to answer, on all interfaces"),
-            Ok(Some(interfaces)) => {
-                let interfaces: Vec<_> = interfaces.iter().map(String::as_str).collect();
-                format!("{node} is chosen to answer, on {}", interfaces.join(", "))
+        let decided = match &verdict.answer {
+            Ok(Answer { interfaces, bind }) => {
+                let on = interfaces.as_ref().map(|it| {
+                    let names: Vec<_> = it.iter().map(String::as_str).collect();
+                    names.join(", ")
+                });
+                let on = on.unwrap_or_else(|| "all interfaces".to_owned());
+                let bound = if *bind { ", and to have the address on an interface" } else { "" };
+                format!("{node} is chosen to answer, on {on}{bound}")
             }
             Err(reason) => reason.to_string(),
         };
@@ -224,7 +228,7 @@ fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
         let names = texts(&verdict.advertisements).join(", ");
         format!("{addresses}{decided}; by L2Advertisement {names}")
     };
-    let owned = verdicts.iter().filter(|it| it.interfaces.is_ok()).flat_map(|it| &it.addresses);
+    let owned = verdicts.iter().filter(|it| it.answer.is_ok()).flat_map(|it| &it.addresses);
     let answered = owned.filter_map(|it| Some((it, snapshot.layer2?.addresses.get(it)?)));
     let state = |(address, answered): (&IpAddr, &AnsweredAddress)| {
         let trouble = crate::layer2::trouble(snapshot, answered);
@@ -237,7 +241,7 @@ fn layer2(explanation: &Explanation<'_>) -> Vec<String> {
             )
         })
     };
-    let checked = verdicts.iter().filter(|it| it.interfaces.is_err()).flat_map(|it| &it.addresses);
+    let checked = verdicts.iter().filter(|it| it.answer.is_err()).flat_map(|it| &it.addresses);
     let checked = checked.filter_map(|address| {
         Some(format!("{address}: {}", crate::layer2::failed_check(snapshot, *address)?))
     });
@@ -404,10 +408,11 @@ fn layer2_json(verdict: &Layer2Verdict) -> Object {
     let object = Object::new()
         .field("addresses", texts(&verdict.addresses))
         .field("advertisements", texts(&verdict.advertisements))
-        .field("answers", verdict.interfaces.is_ok());
-    match &verdict.interfaces {
-        Ok(interfaces) => {
+        .field("answers", verdict.answer.is_ok());
+    match &verdict.answer {
+        Ok(Answer { interfaces, bind }) => {
             let names = interfaces.as_ref().map(|it| it.iter().cloned().collect::<Vec<_>>());
+            let object = if *bind { object.field("bind", true) } else { object };
             object.field("interfaces", names).field("word", "").field("reason", "")
         }
         Err(reason) => object.field("word", reason.word()).field("reason", reason.to_string()),
