@@ -7,7 +7,7 @@ RUN apt-get update \
 COPY docker/bin/fairway /image/usr/local/bin/fairway
 # Permitted, not effective: with `=ep` the kernel refuses to start a program in a container that lacks one of
 # them.
-RUN setcap cap_net_bind_service,cap_net_raw,cap_sys_nice,cap_ipc_lock=p /image/usr/local/bin/fairway
+RUN setcap cap_net_bind_service,cap_net_raw,cap_net_admin,cap_sys_nice,cap_ipc_lock=p /image/usr/local/bin/fairway
 
 FROM scratch
 LABEL org.opencontainers.image.title=fairway \

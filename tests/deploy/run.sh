@@ -237,6 +237,9 @@ EOT
     kubectl apply --dry-run=server -k "$folder/overlay" >/dev/null
     kubectl kustomize "$folder/overlay" | grep -A1 'name: FAIRWAY_MEMBER_KEY_FILE' | grep -qx ' *value: /etc/fairway/members/key' ||
         fail "the speaker has no key of members"
+    sed -i 's|^\( *- .*components/layer2\)$|\1\n\1-bind|' "$folder/overlay/kustomization.yaml"
+    kubectl kustomize "$folder/overlay" | grep -qx ' *- NET_ADMIN' || fail "the speaker may not bind addresses"
+    kubectl apply --dry-run=server -f deploy/static-pod/fairway.yaml >/dev/null
     kubectl apply --dry-run=server -k deploy/migration >/dev/null
     ok "components, and the page's patch for Secrets"
 
@@ -380,7 +383,7 @@ image() {
     ok "the image is built: $(docker image inspect -f '{{.Size}}' "$image") bytes"
     [[ $(docker image inspect -f '{{.Config.User}}' "$image") == 65532:65532 ]] || fail "it runs as somebody else"
     for options in "" "--cap-add NET_BIND_SERVICE" "--cap-add NET_RAW" "--cap-add NET_BIND_SERVICE --cap-add NET_RAW" \
-        "--cap-add SYS_NICE --cap-add IPC_LOCK"; do
+        "--cap-add NET_RAW --cap-add NET_ADMIN" "--cap-add SYS_NICE --cap-add IPC_LOCK"; do
         for kind in "" "--security-opt no-new-privileges"; do
             # shellcheck disable=SC2086 # Words.
             docker run --rm --read-only --network none --cap-drop ALL $options $kind "$image" --version >/dev/null ||

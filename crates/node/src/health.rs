@@ -108,6 +108,12 @@ impl Health {
         failing.filter_map(|(name, it)| Some((name.clone(), failure(it)?))).collect()
     }
 
+    /// Each Service that is checked, and whether this machine serves it.
+    pub fn verdicts(&self) -> BTreeMap<ObjectName, bool> {
+        let serves = |it: &Checked| matches!(it.verdict, Verdict::Presumed | Verdict::Passes);
+        self.services.iter().map(|(name, it)| (name.clone(), serves(it))).collect()
+    }
+
     /// Services of which it is not known yet whether they are served.
     pub fn is_pending(&self) -> bool {
         self.services.values().any(|it| it.verdict == Verdict::Unknown)

@@ -164,6 +164,7 @@ mod tests {
             sources: Vec::new(),
             layer2: None,
             members: None,
+            health: Default::default(),
             drain: Default::default(),
         };
         Observer::new(

@@ -3,12 +3,13 @@
 //! There may be ten thousand Services, and few readers: nothing is copied before a reader asks, and each
 //! reader gets the state between two changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairway_allocator::Outcomes;
 use fairway_ground::RouterId;
 use fairway_layer2::Edge;
-use fairway_model::{ClusterIndex, Node};
+use fairway_model::{ClusterIndex, Node, ObjectName};
 use fairway_node::drain::DrainStatus;
 use fairway_node::history::History;
 use fairway_plan::NodePlan;
@@ -42,6 +43,8 @@ pub struct Published {
     pub layer2: Option<Arc<Edge>>,
     /// The machines that share layer 2 addresses with this one, if there are any.
     pub(crate) members: Option<Arc<Members>>,
+    /// The Services with a health check, and whether this machine serves them.
+    pub health: BTreeMap<ObjectName, bool>,
     /// Whether the node is in service.
     pub drain: DrainStatus,
 }

@@ -2,7 +2,7 @@
 //!
 //! Joins the core, which decides what to announce, with the connection to the API server. Decides nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -354,6 +354,8 @@ impl Source for Cluster {
             sources: self.sources.clone(),
             layer2: node.layer2(),
             members: node.members(),
+            // Readiness probes say it.
+            health: BTreeMap::new(),
             drain: node.drain_status(),
         }
     }

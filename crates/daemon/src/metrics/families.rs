@@ -134,6 +134,8 @@ families! {
         "Times that a foreign host claimed the address, since this node owns it";
     LAYER2_CHECKED: Gauge, Node, "fairway_layer2_checked_addresses" ["answer"]
         "Addresses of other members that this node asks for every 30 s, by who answers: owner, several, other, nobody";
+    HEALTH: Gauge, Node, "fairway_health_check_success" ["service"]
+        "1 while this machine serves the Service by its health check, else 0 (fairway.dev/health-check, `fairway run`)";
     BFD_STALLS: Counter, Node, "fairway_bfd_stalls_total" ["peer", "vrf"]
         "Times that this process ran late for the BFD session by more than half an interval";
     BFD_PUT_OFF: Counter, Node, "fairway_bfd_detections_put_off_total" ["peer", "vrf"]

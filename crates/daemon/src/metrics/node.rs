@@ -9,8 +9,9 @@ use fairway_seam::{
 };
 
 use super::families::{
-    ANNOUNCED, FINDINGS, LAYER2_CHECKED, LAYER2_CONFLICTS, LAYER2_GRATUITOUS, LAYER2_REQUESTS,
-    LAYER2_RESPONSES, MEMBERS, SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING, STALE_OBJECTS,
+    ANNOUNCED, FINDINGS, HEALTH, LAYER2_CHECKED, LAYER2_CONFLICTS, LAYER2_GRATUITOUS,
+    LAYER2_REQUESTS, LAYER2_RESPONSES, MEMBERS, SERVICES, SERVICES_ANNOUNCED, SERVICES_PENDING,
+    STALE_OBJECTS,
 };
 use super::page::Page;
 use super::{Collect, Collected, bgp, controller};
@@ -49,6 +50,7 @@ impl Collect for NodeMetrics {
             if let Some(edge) = &state.layer2 {
                 write_layer2(page, &edge.view().await);
             }
+            write_health(page, &state);
             write_objects(page, &state);
             if self.gives_addresses {
                 controller::write_pools(page, &PoolUse::of_all(&state.index, &state.outcomes));
@@ -86,6 +88,13 @@ fn write_services(page: &mut Page, state: &Published) {
             let (name, address) = (service.to_string(), answered.address.to_string());
             samples.add(&[&name, "layer2", &state.node.name, &address], 1);
         }
+    }
+}
+
+fn write_health(page: &mut Page, state: &Published) {
+    let mut samples = page.family(&HEALTH);
+    for (service, is_served) in &state.health {
+        samples.add(&[&service.to_string()], u64::from(*is_served));
     }
 }
 

@@ -68,6 +68,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         plan: Default::default(),
         layer2: None,
         members: None,
+        health: Default::default(),
         drain: Default::default(),
         history: Default::default(),
         findings: Vec::new(),

@@ -300,6 +300,7 @@ impl Source for Files {
             sources: self.paths.clone(),
             layer2: node.layer2(),
             members: node.members(),
+            health: self.checks.health().verdicts(),
             drain: node.drain_status(),
         }
     }
