@@ -5,7 +5,15 @@ use super::{Subject, Variant, variant};
 pub(crate) const LAYER2: Subject = Subject {
     folder: "crates/layer2",
     package: "fairway-layer2",
-    rounds: &[&["responder::", "arp::", "ndp::", "filter::", "segment::", "witness::"]],
+    rounds: &[&[
+        "responder::",
+        "arp::",
+        "ndp::",
+        "filter::",
+        "segment::",
+        "witness::",
+        "binding::",
+    ]],
     seeds: "0",
     variants: VARIANTS,
 };
@@ -17,8 +25,39 @@ const NDP: &str = "ndp.rs";
 const FILTER: &str = "filter.rs";
 const SEGMENT: &str = "segment.rs";
 const WITNESS: &str = "witness.rs";
+const BINDING: &str = "binding.rs";
 
 const VARIANTS: &[Variant] = &[
+    variant(
+        "an address that somebody else put on an interface is taken over",
+        BINDING,
+        "None => match machine.addresses().find(|it| it.address == address) {",
+        "None => match machine.addresses().find(|_| false) {",
+    ),
+    variant(
+        "a lifetime is not renewed",
+        BINDING,
+        "if now.since(bound.at) >= REFRESH_INTERVAL {",
+        "if now.since(bound.at) >= 2 * LIFETIME {",
+    ),
+    variant(
+        "an address stays on its former interface",
+        BINDING,
+        "            self.bound.iter().filter(|(address, it)| wanted.get(*address) != Some(&it.index));",
+        "            self.bound.iter().filter(|(address, _)| !wanted.contains_key(*address));",
+    ),
+    variant(
+        "what the kernel refused counts as there",
+        BINDING,
+        "self.bound.remove(&address);\n                self.refused",
+        "self.bound.insert(address, Bound { index: 0, at: now });\n                self.refused",
+    ),
+    variant(
+        "an address that its next owner has announced stays on the interface",
+        RESPONDER,
+        "self.owned.iter().filter(|(_, it)| it.terms.bind && !it.is_handed_over);",
+        "self.owned.iter().filter(|(_, it)| it.terms.bind);",
+    ),
     variant(
         "a check that fails once counts",
         WITNESS,

@@ -12,9 +12,34 @@ pub(crate) const MEMBERS: Subject = Subject {
 
 const MEMBERSHIP: &str = "membership.rs";
 const PEER: &str = "membership/peer.rs";
+const VIEW: &str = "membership/view.rs";
 const SEAL: &str = "seal.rs";
 
 const VARIANTS: &[Variant] = &[
+    variant(
+        "what a member abstains from is told when the next heartbeat is due",
+        MEMBERSHIP,
+        "            self.abstentions.clone_from(abstentions);\n            self.due = now;",
+        "            self.abstentions.clone_from(abstentions);",
+    ),
+    variant(
+        "abstentions of others are not heard",
+        MEMBERSHIP,
+        "        peer.abstentions = heartbeat.abstentions.iter().copied().collect();\n",
+        "",
+    ),
+    variant(
+        "abstentions are never taken back",
+        MEMBERSHIP,
+        "        peer.abstentions = heartbeat.abstentions.iter().copied().collect();",
+        "        peer.abstentions.extend(heartbeat.abstentions.iter().copied());",
+    ),
+    variant(
+        "a member does not abstain itself",
+        VIEW,
+        "others.chain([own]).filter(|(_, it)| !it.is_empty()).collect()",
+        "{\n            let _ = own;\n            others.filter(|(_, it)| !it.is_empty()).collect()\n        }",
+    ),
     variant(
         "a member is dead after ten intervals",
         MEMBERSHIP,

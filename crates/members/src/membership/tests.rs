@@ -6,7 +6,7 @@ mod pairs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fairway_ground::{Instant, Rng};
+use fairway_ground::{Abstention, Instant, Rng};
 
 use super::{MemberState, Membership, Settings, interval};
 use crate::heartbeat::Heartbeat;
@@ -20,6 +20,8 @@ const SILENCE_MAX: Duration = Duration::from_millis(1_500);
 const OVERLAP_MAX: Duration = Duration::from_millis(700);
 /// After the last fault, until all agree.
 const CALM_AFTER: Duration = Duration::from_secs(2);
+/// After a take-over an address is announced again, the first time then.
+const REPEAT_AFTER: Duration = Duration::from_millis(1_100);
 /// A process that started so long ago has heard all that it can.
 const JOINED_AFTER: Duration = Duration::from_millis(3_500);
 
@@ -34,9 +36,14 @@ struct Machine {
     /// Those of the same number hear each other.
     group: u64,
     inbox: Vec<Heartbeat>,
-    /// The owners to it, and the addresses that it owns, as its responder knows them.
+    /// The owners to it with what they abstain from, and the addresses that it owns, as its responder knows them.
     owners: Vec<String>,
+    abstentions: BTreeMap<String, BTreeSet<Abstention>>,
     owned: BTreeSet<usize>,
+    /// Addresses that it does not serve.
+    unserved: BTreeSet<usize>,
+    /// What it announces again because it serves again, and when: it goes on doing so for longer.
+    repeats: Vec<(Instant, usize)>,
 }
 
 struct World {
@@ -68,15 +75,26 @@ fn local(now: Instant, drift_millionths: i64) -> Instant {
     Instant::from_micros(u64::try_from(micros).unwrap())
 }
 
-/// The owner of an address among these members.
-fn elected(owners: &BTreeSet<&str>, address: usize) -> Option<String> {
+fn abstention(address: usize) -> Abstention {
+    Abstention(u32::try_from(address).unwrap())
+}
+
+/// The owner of an address among these members, without those that abstain from it.
+fn elected(
+    owners: &BTreeSet<&str>,
+    abstentions: &BTreeMap<String, BTreeSet<Abstention>>,
+    address: usize,
+) -> Option<String> {
+    let abstains =
+        |it: &str| abstentions.get(it).is_some_and(|all| all.contains(&abstention(address)));
     let hash = |name: &str| {
         let bytes = name.bytes().chain([u8::try_from(address).unwrap()]);
         bytes.fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
         })
     };
-    owners.iter().min_by_key(|it| hash(it)).map(|it| (*it).to_owned())
+    let candidates = owners.iter().filter(|it| !abstains(it));
+    candidates.min_by_key(|it| hash(it)).map(|it| (*it).to_owned())
 }
 
 impl World {
@@ -92,7 +110,10 @@ impl World {
             group: 0,
             inbox: Vec::new(),
             owners: Vec::new(),
+            abstentions: BTreeMap::new(),
             owned: BTreeSet::new(),
+            unserved: BTreeSet::new(),
+            repeats: Vec::new(),
         };
         let mut world = Self {
             now: Instant::from_micros(1_000_000),
@@ -119,11 +140,26 @@ impl World {
         machine.stopped_until = now;
         machine.owned.clear();
         machine.owners.clear();
+        machine.repeats.clear();
         let (incarnation, instance) = (machine.starts, machine.starts);
         let name = name(number);
         let settings = Settings { name, incarnation, instance, expected, is_able: true };
         let now = local(now, machine.drift_millionths);
-        machine.membership = Some(Membership::new(now, settings));
+        let mut membership = Membership::new(now, settings);
+        membership.abstain(now, &machine.unserved.iter().copied().map(abstention).collect());
+        machine.membership = Some(membership);
+    }
+
+    /// It serves an address no longer, or again.
+    fn toggle(&mut self, number: usize, address: usize) {
+        let machine = &mut self.machines[number];
+        if !machine.unserved.remove(&address) {
+            machine.unserved.insert(address);
+        }
+        let now = local(self.now, machine.drift_millionths);
+        if let Some(membership) = machine.membership.as_mut() {
+            membership.abstain(now, &machine.unserved.iter().copied().map(abstention).collect());
+        }
     }
 
     fn crash(&mut self, number: usize) {
@@ -200,14 +236,29 @@ impl World {
         let membership = machine.membership.as_mut().unwrap();
         let has_healed = membership.take_healed(now);
         let owners = membership.owners().unwrap_or_default();
-        if !has_healed && owners.iter().copied().eq(machine.owners.iter().map(String::as_str)) {
+        let abstentions: BTreeMap<String, BTreeSet<Abstention>> = membership
+            .abstentions()
+            .into_iter()
+            .map(|(name, all)| (name.to_owned(), all.clone()))
+            .collect();
+        let are_same = owners.iter().copied().eq(machine.owners.iter().map(String::as_str));
+        let due = machine.repeats.extract_if(.., |(at, _)| *at <= self.now);
+        let due: Vec<usize> = due.map(|(_, address)| address).collect();
+        let due = due.into_iter().filter(|it| machine.owned.contains(it));
+        self.cached.extend(due.map(|it| (it, number)));
+        if !has_healed && are_same && machine.abstentions == abstentions {
             return;
         }
         machine.owners = owners.iter().map(|it| (*it).to_owned()).collect();
         let ours = Some(name(number));
         let owned: BTreeSet<usize> =
-            (0..ADDRESSES).filter(|it| elected(&owners, *it) == ours).collect();
+            (0..ADDRESSES).filter(|it| elected(&owners, &abstentions, *it) == ours).collect();
+        machine.abstentions = abstentions;
         let before = std::mem::replace(&mut machine.owned, owned.clone());
+        if are_same && !has_healed {
+            let new = owned.difference(&before).map(|it| (self.now + REPEAT_AFTER, *it));
+            machine.repeats.extend(new);
+        }
         let announced: Vec<usize> =
             owned.into_iter().filter(|it| has_healed || !before.contains(it)).collect();
         self.cached.extend(announced.into_iter().map(|it| (it, number)));
@@ -233,13 +284,20 @@ impl World {
             let groups: BTreeSet<u64> = self.machines.iter().map(|it| it.group).collect();
             for group in groups {
                 let is_in = |it: &usize| self.machines[*it].group == group;
-                let somebody_could = (0..count).any(|it| is_in(&it) && self.is_healthy(it));
+                let could = |it: usize| {
+                    self.is_healthy(it) && !self.machines[it].unserved.contains(&address)
+                };
+                let somebody_could = (0..count).any(|it| is_in(&it) && could(it));
                 // One behind a broken link may be taken for alive by those that cannot hear it.
                 let is_whole = self.broken.is_empty();
                 let is_silent = !answering.iter().any(is_in) && somebody_could && is_whole;
                 let silent_for = self.silent_for.entry((address, group)).or_default();
                 *silent_for = if is_silent { *silent_for + STEP } else { Duration::ZERO };
                 assert!(*silent_for <= SILENCE_MAX, "nobody answers for {address} in {group}");
+            }
+            for one in &answering {
+                let is_served = !self.machines[*one].unserved.contains(&address);
+                assert!(is_served, "{one} answers for {address}, which it does not serve");
             }
             for (place, one) in answering.iter().enumerate() {
                 for other in &answering[place + 1..] {
@@ -268,7 +326,7 @@ impl World {
     fn happen(&mut self) {
         let count = u64::try_from(self.machines.len()).unwrap();
         let number = usize::try_from(self.rng.next_u64() % count).unwrap();
-        match self.rng.next_u64() % 9 {
+        match self.rng.next_u64() % 11 {
             0 => self.crash(number),
             1 if self.machines[number].membership.is_none() => self.start(number),
             // A crash and a start at once.
@@ -299,10 +357,15 @@ impl World {
                 let now = local(self.now, drift);
                 self.machines[number].membership.as_mut().unwrap().leave(now);
             }
-            _ if self.runs(number) => {
+            8 if self.runs(number) => {
                 let drift = self.machines[number].drift_millionths;
                 let now = local(self.now, drift);
                 self.machines[number].membership.as_mut().unwrap().come_back(now);
+            }
+            9.. if self.runs(number) => {
+                let address = usize::try_from(self.rng.next_u64()).unwrap() % ADDRESSES;
+                self.toggle(number, address);
+                self.announce(number);
             }
             _ => {}
         }
@@ -333,7 +396,11 @@ impl World {
         for address in 0..ADDRESSES {
             let answering: Vec<usize> =
                 (0..self.machines.len()).filter(|it| self.answers(*it, address)).collect();
-            assert_eq!(answering.len(), 1, "of address {address}");
+            let is_served = self.machines.iter().any(|it| !it.unserved.contains(&address));
+            assert_eq!(answering.len(), usize::from(is_served), "of address {address}");
+            if !is_served {
+                continue;
+            }
             let cached = self.cached.get(&address);
             assert_eq!(cached, answering.first(), "where clients send to address {address}");
         }
@@ -489,6 +556,29 @@ fn a_machine_that_cannot_answer_owns_nothing() {
     assert!(world.machines[0].owned.is_empty());
     set_able(&mut world, true);
     world.calm_down();
+}
+
+#[test]
+fn what_a_member_abstains_from_is_told_at_once() {
+    let mut world = World::new(1, 3);
+    world.loss_percent = 0;
+    world.run(JOINED_AFTER);
+    let owner = (0..3).find(|it| world.answers(*it, 0)).unwrap();
+    // Right behind a heartbeat.
+    while world.machines[owner].membership.as_ref().unwrap().ticked
+        != local(world.now, world.machines[owner].drift_millionths)
+    {
+        world.step();
+    }
+    world.toggle(owner, 0);
+    world.announce(owner);
+    world.run(3 * STEP);
+    let next = (0..3).find(|it| world.answers(*it, 0)).expect("another one answers");
+    assert_ne!(next, owner);
+    world.toggle(owner, 0);
+    world.announce(owner);
+    world.run(3 * STEP);
+    assert!(world.answers(owner, 0) && !world.answers(next, 0));
 }
 
 #[test]
