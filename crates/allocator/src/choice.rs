@@ -60,7 +60,8 @@ impl Choice<'_> {
         }
         if let (FamilyPolicy::PreferDual(_), Some(kept)) = (self.service.families, kept.first()) {
             return Ok(match self.beside(*kept) {
-                Ok(other) => self.both(*kept, other),
+                // The first one stays the first one.
+                Ok(other) => Found::all(vec![*kept, other]),
                 Err(missing) => Found::one_family(*kept, missing),
             });
         }
@@ -131,18 +132,13 @@ impl Choice<'_> {
             (FamilyPolicy::PreferDual(_), [only]) => Some(Reason::OneFamilyRequested(*only)),
             _ => None,
         };
-        let addresses = request::in_family_order(self.service, requested);
-        Ok(Found { addresses, reason: alone })
+        Ok(Found { addresses: requested.clone(), reason: alone })
     }
 
     /// The other family for a Service that has one, or why there is none.
     fn beside(&self, kept: IpAddr) -> Result<IpAddr, Reason> {
         let (pools, family) = (self.around(kept), AddressFamily::of(kept).other());
         self.take(&pools, family).ok_or_else(|| missing(&pools, family))
-    }
-
-    fn both(&self, one: IpAddr, other: IpAddr) -> Found {
-        Found::all(request::in_family_order(self.service, &[one, other]))
     }
 
     fn prefer_dual(
@@ -170,7 +166,7 @@ impl Choice<'_> {
         kept: Option<IpAddr>,
     ) -> Result<Found, Reason> {
         if let Some((kept, Ok(other))) = kept.map(|kept| (kept, self.beside(kept))) {
-            return Ok(self.both(kept, other));
+            return Ok(Found::all(request::new_pair(kept, other)));
         }
         let pair = candidates.tiers.iter().find_map(|tier| self.pair(tier, first));
         pair.map(Found::all).ok_or_else(|| self.no_pair(candidates, first))
@@ -180,7 +176,8 @@ impl Choice<'_> {
     fn pair(&self, tier: &[&Pool], first: AddressFamily) -> Option<Vec<IpAddr>> {
         let groups = self.groups(tier);
         let from = |find: &dyn Fn(&[&Pool], AddressFamily) -> Option<IpAddr>| {
-            groups.iter().find_map(|it| Some(vec![find(it, first)?, find(it, first.other())?]))
+            let both = |it: &&[&Pool]| Some((find(it, first)?, find(it, first.other())?));
+            groups.iter().find_map(|it| both(it).map(|(one, other)| request::new_pair(one, other)))
         };
         from(&|pools, family| self.fresh(pools, family))
             .or_else(|| from(&|pools, family| self.take(pools, family)))

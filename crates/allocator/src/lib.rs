@@ -57,17 +57,17 @@ pub use sharing::SharingConflict;
 /// The addresses of one Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// The pool they come from. With one family from each of two pools: both names, the preferred
-    /// family's first, separated by a comma. Empty while it is unknown, for lack of pools.
+    /// The pool they come from. With one family from each of two pools: both names, in the order of the
+    /// addresses, separated by a comma. Empty while it is unknown, for lack of pools.
     pub pool: String,
-    /// One address for each family at most, the preferred family first.
+    /// One address for each family at most, in the order of the status.
     pub addresses: Vec<IpAddr>,
 }
 
 /// The outcome for one Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its addresses, the preferred family first; empty while it waits for some.
+    /// Its addresses, in the order of the status; empty while it waits for some.
     pub addresses: Vec<IpAddr>,
     /// Where they come from, as in [`Assignment::pool`]; `None` without addresses or pools.
     pub pool: Option<String>,

@@ -22,13 +22,12 @@ pub(super) fn families_in_order(service: &Service) -> Vec<AddressFamily> {
     }
 }
 
-/// `addresses` with the preferred family first.
-pub(super) fn in_family_order(service: &Service, addresses: &[IpAddr]) -> Vec<IpAddr> {
-    let mut ordered = Vec::with_capacity(addresses.len());
-    for family in families_in_order(service) {
-        ordered.extend(addresses.iter().filter(|address| AddressFamily::of(**address) == family));
-    }
-    ordered
+/// Two addresses that are new to a Service: IPv4 first, whichever family it prefers. MetalLB lists them so, and the
+/// first one of a status decides which node answers on layer 2.
+pub(super) fn new_pair(one: IpAddr, other: IpAddr) -> Vec<IpAddr> {
+    let mut pair = vec![one, other];
+    pair.sort_by_key(IpAddr::is_ipv6);
+    pair
 }
 
 /// Whether the requested addresses could be assigned if no other Service had them.
@@ -103,7 +102,7 @@ fn keeps_unknown(service: &Service, address: IpAddr, pools: &PoolLookup<'_>) -> 
     pools.may_be_unknown(address) && service.status_addresses.contains(&address)
 }
 
-/// What the Service may have of `wanted`, one address of each of its families, in their order. A
+/// What the Service may have of `wanted`, one address of each of its families, in the order that they have. A
 /// requested address counts only if the whole request is met; of others the first that is allowed
 /// counts, and those that it may have beside that one.
 pub(super) fn still_valid(
@@ -113,7 +112,7 @@ pub(super) fn still_valid(
 ) -> Vec<IpAddr> {
     if !service.requested_addresses.is_empty() {
         let is_met = is_complete(service, wanted) && check(service, pools).is_ok();
-        return if is_met { in_family_order(service, wanted) } else { Vec::new() };
+        return if is_met { wanted.to_vec() } else { Vec::new() };
     }
     let families = families_in_order(service);
     let mut allowed: Vec<_> = wanted.to_vec();
@@ -125,11 +124,16 @@ pub(super) fn still_valid(
     one_of_each_family(service, &allowed)
 }
 
-/// The first of `addresses` of each family that the Service wants, in their order.
+/// The first of `addresses` of each family that the Service wants, in the order that they have.
 pub(super) fn one_of_each_family(service: &Service, addresses: &[IpAddr]) -> Vec<IpAddr> {
-    let families = families_in_order(service).into_iter();
-    let first = |family| addresses.iter().copied().find(|it| AddressFamily::of(*it) == family);
-    families.filter_map(first).collect()
+    let families = families_in_order(service);
+    let is_first = |position: usize, address: &IpAddr| {
+        let family = AddressFamily::of(*address);
+        let mut before = addresses.iter().take(position);
+        families.contains(&family) && before.all(|it| AddressFamily::of(*it) != family)
+    };
+    let numbered = addresses.iter().enumerate();
+    numbered.filter(|(position, it)| is_first(*position, it)).map(|(_, it)| *it).collect()
 }
 
 /// Whether there is nothing left to assign or to report.

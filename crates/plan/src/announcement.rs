@@ -17,7 +17,7 @@ use super::{Answer, Layer2Verdict, Reason};
 pub struct Announcement {
     /// Why nothing of it is announced, if the reason does not concern a single address.
     pub reason: Option<Reason>,
-    /// Its addresses, the preferred family first.
+    /// Its addresses, in the order of the status.
     pub addresses: Vec<AddressAnnouncement>,
     /// Whether this node answers for them on layer 2, for each pool they come from; empty without a
     /// matching L2Advertisement.
