@@ -455,11 +455,6 @@ impl Membership {
         }
     }
 
-    /// Whether others own what was our own.
-    pub fn has_left(&self) -> bool {
-        self.phase == Phase::Left
-    }
-
     /// This machine is in service again after [`Self::leave`].
     pub fn come_back(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Leaving { .. } | Phase::Left) {

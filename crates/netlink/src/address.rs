@@ -52,7 +52,10 @@ impl Address {
     /// to go nor made to change.
     pub fn is_settled(&self) -> bool {
         let is_temporary = self.address.is_ipv6() && self.is_secondary_or_temporary;
-        let is_deprecated = self.address.is_ipv6() && self.is_deprecated;
+        // A lease of DHCP may be deprecated; an address without a network that is deprecated belongs to a program that
+        // shares it with other machines, as layer 2 does.
+        let is_alone = self.prefix_length == 32;
+        let is_deprecated = self.is_deprecated && (self.address.is_ipv6() || is_alone);
         !(self.is_tentative || self.has_failed_detection || is_deprecated || is_temporary)
     }
 

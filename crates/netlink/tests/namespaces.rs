@@ -5,13 +5,14 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // What fails here fails the test.
 
 use std::future::Future;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::IpAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fairway_netlink::request::Presence;
 use fairway_netlink::{
-    Kind, Kinds, Machine, NeighbourState, RouteKind, RouteScope, Scope, Watch, read,
+    Kind, Kinds, Machine, NeighbourState, Requests, RouteKind, RouteScope, Scope, Watch, read,
 };
 use nix::sched::{CloneFlags, unshare};
 use tokio::time::timeout;
@@ -151,6 +152,43 @@ fn an_ipv6_address_is_settled_when_its_detection_is_over() {
         until(&mut watch, "there", |it| has_address(it, "2001:db8::1")).await;
         until(&mut watch, "settled", |it| it.global_ipv6(e0).is_some()).await;
         until(&mut watch, "link-local", |it| it.link_local(e0).next().is_some()).await;
+    });
+}
+
+#[test]
+fn an_address_with_a_lifetime_is_removed_by_the_kernel_unless_it_is_added_again() {
+    in_namespace(|| async {
+        pair();
+        ip("address add 192.0.2.1/24 dev e0");
+        ip("address add 2001:db8::1/64 dev e0 nodad");
+        let mut watch = Watch::open(Scope::default()).unwrap();
+        let e0 = index(&watch.snapshot(), "e0");
+        let mut requests = Requests::open().unwrap();
+        let mut add = |address: &str, presence| {
+            requests.add_address(e0, address.parse().unwrap(), 2, presence).map_err(|it| it.kind())
+        };
+        for address in ["192.0.2.9", "2001:db8::9"] {
+            assert_eq!(add(address, Presence::New), Ok(()));
+            assert_eq!(add(address, Presence::New), Err(ErrorKind::AlreadyExists));
+            assert_eq!(add(address, Presence::Present), Ok(()));
+            until(&mut watch, "there", |it| has_address(it, address)).await;
+        }
+        let first = |machine: &Machine| (machine.global_ipv4(e0), machine.global_ipv6(e0));
+        let own = ("192.0.2.1".parse().ok(), "2001:db8::1".parse().ok());
+        assert_eq!(first(&watch.snapshot()), own, "no connection is to come from the others");
+        ip("address del 192.0.2.1/24 dev e0");
+        until(&mut watch, "the lease is over", |it| !has_address(it, "192.0.2.1")).await;
+        assert_eq!(first(&watch.snapshot()).0, None, "nor when there is no other");
+        for address in ["192.0.2.9", "2001:db8::9"] {
+            until(&mut watch, "removed", |it| !has_address(it, address)).await;
+        }
+        for address in ["192.0.2.9", "2001:db8::9"] {
+            let address = address.parse().unwrap();
+            requests.add_address(e0, address, 60, Presence::New).unwrap();
+            requests.remove_address(e0, address).unwrap();
+            let error = requests.remove_address(e0, address).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
+        }
     });
 }
 

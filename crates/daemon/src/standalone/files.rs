@@ -109,12 +109,9 @@ impl Files {
         let resolution = self.catalog.resolve_shared();
         // Drop the shared copy, so that changing the index does not clone it.
         node.forget_published();
-        // Before anything was announced, nothing was served.
-        let served = self.index.services.keys().filter(|_| node.has_announced());
-        let served: BTreeSet<ObjectName> = served.cloned().collect();
         let changes = Arc::make_mut(&mut self.index).follow(&self.objects, &resolution.objects);
         self.objects = resolution.objects;
-        self.follow_checks(&served);
+        self.follow_checks(&changes);
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.planner.set_node(self.node.clone());
@@ -128,13 +125,19 @@ impl Files {
         self.counters.loaded();
     }
 
-    /// Checks the Services that have a health check. `served`: those that there were before.
-    fn follow_checks(&mut self, served: &BTreeSet<ObjectName>) {
+    /// Checks the Services that have a health check, before they are planned anew.
+    fn follow_checks(&mut self, changes: &Changes) {
+        let is_checked = |name: &ObjectName| {
+            let service = self.index.services.get(name);
+            service.is_some_and(|it| it.health_check.is_some()) || self.checks.has(name)
+        };
+        if !changes.services.iter().any(is_checked) {
+            return;
+        }
         let services = self.index.services.values();
         let wanted = services.filter_map(|it| Some((it.name.clone(), it.health_check.clone()?)));
-        let failing = &self.local.failing;
-        let is_served = |name: &ObjectName| served.contains(name) && !failing.contains_key(name);
-        if self.checks.follow(wanted.collect(), is_served) {
+        let planned = &self.planner.plan().services;
+        if self.checks.follow(wanted.collect(), |name| planned.contains_key(name)) {
             self.follow_health();
         }
     }

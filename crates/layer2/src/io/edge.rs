@@ -1,10 +1,8 @@
 //! The task that owns the responder: frames, links, addresses and time in, frames out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::task::Poll;
 use std::time::Duration;
 
 use fairway_ground::Instant;
@@ -17,8 +15,8 @@ use tracing::{info, warn};
 use super::bound::{Bound, interface_for};
 use super::fence::Fence;
 use super::groups::{Group, Groups};
-use super::interface::Interface;
-use super::kernel::answers_as_well;
+use super::interface::{Interface, readable};
+use super::kernel::{answers_as_well, forwards_ipv6};
 use super::orders::{Member, Orders, Reach};
 use super::socket::{FRAME_LENGTH_BYTES_MAX, FrameSocket};
 use crate::ndp::solicited_node;
@@ -493,25 +491,9 @@ impl Task {
     }
 }
 
-/// Waits until an interface has frames.
-async fn readable(interfaces: &BTreeMap<u32, Interface>) {
-    poll_fn(|context| {
-        let ready =
-            interfaces.values().fold(false, |any, it| it.poll_readable(context).is_ready() | any);
-        if ready { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-}
-
 async fn at(deadline: Option<tokio::time::Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
-}
-
-/// Whether the kernel forwards IPv6 packets from this interface, which makes it a router to its neighbours.
-fn forwards_ipv6(interface: &str) -> bool {
-    let file = format!("/proc/sys/net/ipv6/conf/{interface}/forwarding");
-    std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1")
 }

@@ -2,6 +2,8 @@
 //!
 //! Owned by the task.
 
+use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
@@ -105,6 +107,16 @@ impl Interface {
             }
         }
     }
+}
+
+/// Waits until an interface has frames.
+pub(super) async fn readable(interfaces: &BTreeMap<u32, Interface>) {
+    poll_fn(|context| {
+        let ready =
+            interfaces.values().fold(false, |any, it| it.poll_readable(context).is_ready() | any);
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 fn send(socket: &FrameSocket, frame: &[u8]) {

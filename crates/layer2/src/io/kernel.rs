@@ -1,6 +1,6 @@
-//! Does the kernel leave the answers to this process? One that has an address of ours on another interface, as
-//! kube-proxy puts it on `kube-ipvs0`, answers ARP for it on every interface, unless it is told not to; and so do
-//! the kernels of all other nodes, which own nothing.
+//! Settings of the kernel that matter to what is answered: whether it forwards, and whether it leaves the answers to
+//! this process. One that has an address of ours on another interface, as kube-proxy puts it on `kube-ipvs0`, answers
+//! ARP for it on every interface, unless it is told not to; and so do the kernels of all other nodes, which own nothing.
 //!
 //! Read by the task with each change. Changes nothing: sysctls are the operator's.
 
@@ -35,4 +35,10 @@ pub(super) fn answers_as_well(
         "the kernel of each node that has {address} on {other} answers ARP for it, too: set \
          net.ipv4.conf.all.arp_ignore=1 and net.ipv4.conf.all.arp_announce=2 (kube-proxy: strictARP)"
     ))
+}
+
+/// Whether the kernel forwards IPv6 packets from this interface, which makes it a router to its neighbours.
+pub(super) fn forwards_ipv6(interface: &str) -> bool {
+    let file = format!("/proc/sys/net/ipv6/conf/{interface}/forwarding");
+    std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1")
 }

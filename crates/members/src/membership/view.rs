@@ -57,6 +57,11 @@ impl Membership {
         self.peers.values().filter(is_present).map(|it| it.name.as_str())
     }
 
+    /// Whether others own what was our own.
+    pub fn has_left(&self) -> bool {
+        self.phase == Phase::Left
+    }
+
     /// Whether another machine has the name of this one.
     pub fn has_namesake(&self, now: Instant) -> bool {
         self.namesake_at.is_some_and(|at| now.since(at) < NAMESAKE_FOR)

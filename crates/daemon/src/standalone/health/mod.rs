@@ -58,9 +58,6 @@ impl Checks {
         wanted: BTreeMap<ObjectName, HealthCheck>,
         is_served: impl Fn(&ObjectName) -> bool,
     ) -> bool {
-        if wanted.is_empty() && self.running.is_empty() {
-            return false;
-        }
         let is_other = self.health.follow(wanted, is_served);
         let mut former = std::mem::take(&mut self.running);
         for (name, check) in self.health.checks() {
@@ -113,6 +110,11 @@ impl Checks {
             _ => {}
         }
         is_other
+    }
+
+    /// Whether the Service is checked.
+    pub(super) fn has(&self, service: &ObjectName) -> bool {
+        self.running.contains_key(service)
     }
 
     /// What the checks say.
