@@ -38,8 +38,12 @@ fn every_example_passes_the_check() {
     let edits = ["after", "before"].repeat(3);
     assert_eq!(
         names,
-        [&["compose", "metallb", "peers"], &edits[..], &["quickstart", "segment", "transit"]]
-            .concat()
+        [
+            &["api-server", "compose", "metallb", "peers"],
+            &edits[..],
+            &["quickstart", "segment", "transit"]
+        ]
+        .concat()
     );
     for folder in examples {
         let mut catalog = Catalog::new();

@@ -199,6 +199,17 @@ fn measured(page: &Page) -> f64 {
 fn a_daemon_shows_what_the_page_of_the_documentation_lists() {
     let stage = Stage::set();
     stage.write("announcer/segment.yaml", SEGMENT);
+    let check = format!(
+        "metadata: {{name: checked, annotations: {{fairway.dev/health-check: 'tcp://{}'}}}}",
+        stage.metrics
+    );
+    let checked = service("checked", "SingleStack").replace("metadata: {name: checked}", &check);
+    stage.write("announcer/checked.yaml", &checked);
+    stage.wait_for("a health check that succeeds", |page| {
+        let labels = [("service", "default/checked")];
+        page.0.contains_key("fairway_health_check_success")
+            && page.number("fairway_health_check_success", &labels) == 1.0
+    });
     let mut page = stage.wait_for("addresses on layer 2", |page| {
         page.0.contains_key("metallb_layer2_requests_received")
     });

@@ -125,7 +125,7 @@ impl Files {
         self.counters.loaded();
     }
 
-    /// Checks the Services that have a health check, before they are planned anew.
+    /// Checks the Services that have a health check, before they are planned again.
     fn follow_checks(&mut self, changes: &Changes) {
         let is_checked = |name: &ObjectName| {
             let service = self.index.services.get(name);
