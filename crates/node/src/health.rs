@@ -4,7 +4,7 @@
 //! recovery: how many are is said by the Service. Knows no socket and no clock; driven by the daemon that has the
 //! files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_model::{HealthCheck, ObjectName};
 
@@ -33,9 +33,6 @@ pub struct Health {
     services: BTreeMap<ObjectName, Checked>,
 }
 
-/// What is shown of a Service that no check has ended of.
-const NOT_CHECKED_YET: &str = "it has not ended yet";
-
 impl Health {
     /// The checks of all Services. `is_served`: the Service was announced before without this check, and remains so
     /// until the check says otherwise. Returns whether the checks are other ones than before.
@@ -53,6 +50,7 @@ impl Health {
                 if known.check.probe != check.probe && known.verdict != Verdict::Unknown {
                     let is_served = !matches!(known.verdict, Verdict::Fails(_));
                     known.verdict = if is_served { Verdict::Presumed } else { Verdict::Unknown };
+                    known.against = 0;
                 }
                 known.check = check;
                 continue;
@@ -76,8 +74,14 @@ impl Health {
             return false;
         };
         let enough = match (&service.verdict, &outcome) {
-            (Verdict::Passes, Ok(())) | (Verdict::Fails(_), Err(_)) => {
+            (Verdict::Passes, Ok(())) => {
                 service.against = 0;
+                return false;
+            }
+            (Verdict::Fails(_), Err(failure)) => {
+                service.against = 0;
+                // What it is now helps more than what it was hours ago.
+                service.verdict = Verdict::Fails(failure.clone());
                 return false;
             }
             (Verdict::Unknown, _) | (Verdict::Presumed, Ok(())) => 1,
@@ -97,26 +101,26 @@ impl Health {
         before != Verdict::Presumed || service.verdict != Verdict::Passes
     }
 
-    /// The Services that this machine does not serve, and why.
+    /// The Services whose check fails, and how.
     pub fn failing(&self) -> BTreeMap<ObjectName, String> {
         let failure = |it: &Checked| match &it.verdict {
-            Verdict::Unknown => Some(NOT_CHECKED_YET.to_owned()),
             Verdict::Fails(failure) => Some(failure.clone()),
-            Verdict::Presumed | Verdict::Passes => None,
+            Verdict::Unknown | Verdict::Presumed | Verdict::Passes => None,
         };
         let failing = self.services.iter();
         failing.filter_map(|(name, it)| Some((name.clone(), failure(it)?))).collect()
+    }
+
+    /// The Services of which it is not known yet whether they are served.
+    pub fn pending(&self) -> BTreeSet<ObjectName> {
+        let unknown = self.services.iter().filter(|(_, it)| it.verdict == Verdict::Unknown);
+        unknown.map(|(name, _)| name.clone()).collect()
     }
 
     /// Each Service that is checked, and whether this machine serves it.
     pub fn verdicts(&self) -> BTreeMap<ObjectName, bool> {
         let serves = |it: &Checked| matches!(it.verdict, Verdict::Presumed | Verdict::Passes);
         self.services.iter().map(|(name, it)| (name.clone(), serves(it))).collect()
-    }
-
-    /// Services of which it is not known yet whether they are served.
-    pub fn is_pending(&self) -> bool {
-        self.services.values().any(|it| it.verdict == Verdict::Unknown)
     }
 
     /// The checks to run.
@@ -154,18 +158,22 @@ mod tests {
     }
 
     fn fails(health: &Health) -> bool {
-        health.failing().contains_key(&web())
+        health.verdicts().get(&web()) == Some(&false)
+    }
+
+    fn is_pending(health: &Health) -> bool {
+        health.pending().contains(&web())
     }
 
     #[test]
     fn a_service_that_starts_is_served_after_its_first_success() {
         let mut health = checked(false);
-        assert!(health.is_pending() && fails(&health));
+        assert!(is_pending(&health) && fails(&health));
         assert!(health.ended(&web(), &check(1), Ok(())));
-        assert!(!health.is_pending() && !fails(&health));
+        assert!(!is_pending(&health) && !fails(&health));
         let mut health = checked(false);
         assert!(health.ended(&web(), &check(1), Err("refused".to_owned())));
-        assert!(!health.is_pending());
+        assert!(!is_pending(&health));
         assert_eq!(health.failing()[&web()], "refused");
     }
 
@@ -187,7 +195,7 @@ mod tests {
     #[test]
     fn a_check_that_is_added_changes_nothing_before_it_has_failed() {
         let mut health = checked(true);
-        assert!(!health.is_pending() && !fails(&health));
+        assert!(!is_pending(&health) && !fails(&health));
         let failed = || Err("refused".to_owned());
         assert!(!health.ended(&web(), &check(1), failed()));
         assert!(!health.ended(&web(), &check(1), failed()));

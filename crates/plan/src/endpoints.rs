@@ -18,7 +18,7 @@ pub(super) struct Endpoints {
     /// How many are usable on this node.
     here: u32,
     /// What the health check of the Service found here.
-    failure: Option<String>,
+    obstacle: Option<Obstacle>,
 }
 
 impl Endpoints {
@@ -31,11 +31,11 @@ impl Endpoints {
         options: PlanOptions,
     ) -> Self {
         let Own { node, local, .. } = own;
-        let failure = local.failing.get(&service.name).cloned();
+        let obstacle = local.obstacle(&service.name);
         let mut slices = index.slices_of(&service.name).peekable();
         if slices.peek().is_none() {
             let is_served = options.unsliced_services_are_served;
-            return Self { is_served, here: u32::from(is_served), failure };
+            return Self { is_served, here: u32::from(is_served), obstacle };
         }
         let mut is_served = false;
         // A dual-stack Service lists each of its endpoints twice, in slices of each family.
@@ -49,13 +49,13 @@ impl Endpoints {
                 }
             }
         }
-        Self { is_served, here: here.into_values().max().unwrap_or(0), failure }
+        Self { is_served, here: here.into_values().max().unwrap_or(0), obstacle }
     }
 
     /// Whether this node can answer traffic for `service`.
     pub(super) fn check(&self, service: &Service, node: &Node) -> Result<(), Reason> {
-        if let Some(failure) = &self.failure {
-            return Err(Reason::Obstructed(Obstacle::HealthCheckFails(failure.clone())));
+        if let Some(obstacle) = &self.obstacle {
+            return Err(Reason::Obstructed(obstacle.clone()));
         }
         match service.traffic_policy {
             TrafficPolicy::Local if self.here == 0 => {

@@ -17,7 +17,8 @@ use fairway_model::{
 };
 use sha2::{Digest, Sha256};
 
-use super::abstention::{from_advertisement, from_service};
+use super::abstention::{from_address, from_advertisement};
+use super::local::Obstacles;
 use super::reason::{Because, NextOwner, Obstacle};
 use super::{Local, PlanOptions, Reason};
 
@@ -57,8 +58,7 @@ pub(super) struct Member {
 pub(super) struct Own<'a> {
     pub(super) node: &'a Node,
     pub(super) local: &'a Local,
-    /// What it is no candidate for.
-    pub(super) abstentions: &'a BTreeSet<Abstention>,
+    pub(super) obstacles: &'a Obstacles,
 }
 
 /// A node that may answer.
@@ -96,9 +96,9 @@ pub(super) fn candidates<'a>(
     members: Option<&'a BTreeMap<String, Member>>,
 ) -> Vec<Candidate<'a>> {
     const NONE: &BTreeSet<Abstention> = &BTreeSet::new();
-    let Own { node, abstentions, .. } = own;
+    let Own { node, obstacles, .. } = own;
     let of = |it: &'a Node, said: &'a BTreeSet<Abstention>| match it.name == node.name {
-        true => Candidate { node, abstentions },
+        true => Candidate { node, abstentions: &obstacles.abstentions },
         false => Candidate { node: it, abstentions: said },
     };
     let Some(members) = members else {
@@ -135,7 +135,7 @@ impl<'a> Layer2<'a> {
         pools: &PoolLookup<'_>,
     ) -> Vec<Layer2Verdict> {
         let mut by_pool: Vec<(&Pool, Vec<IpAddr>)> = Vec::new();
-        for address in in_order_of_status(service, addresses).iter().copied() {
+        for address in in_order_of_status(service, addresses) {
             let Some(pool) = pools.offering(address) else { continue };
             match by_pool.iter_mut().find(|(it, _)| it.name == pool.name) {
                 Some((_, others)) => others.push(address),
@@ -199,15 +199,15 @@ impl<'a> Layer2<'a> {
             false => Some(here.iter().flat_map(|it| it.interfaces.iter().cloned()).collect()),
         };
         let answer = Answer { interfaces, bind: here.iter().any(|it| it.bind) };
-        let obstacle = self.obstacle(service, &here);
+        let obstacle = self.obstacle(first, &here);
         self.elect(service, first, speaking, &served, (answer, obstacle))
     }
 
     /// What this machine has found out about itself that rules it out; `here` are the advertisements that select it.
-    fn obstacle(&self, service: &Service, here: &[&Layer2Advertisement]) -> Option<Obstacle> {
-        let Own { local, abstentions, .. } = self.own;
-        if let Some(failure) = local.failing.get(&service.name) {
-            return Some(Obstacle::HealthCheckFails(failure.clone()));
+    fn obstacle(&self, first: IpAddr, here: &[&Layer2Advertisement]) -> Option<Obstacle> {
+        let Obstacles { of_addresses, abstentions } = self.own.obstacles;
+        if let Some(obstacle) = of_addresses.get(&first) {
+            return Some(obstacle.clone());
         }
         let mut out_of_reach =
             here.iter().filter(|it| abstains(abstentions, || from_advertisement(&it.name)));
@@ -240,7 +240,9 @@ impl<'a> Layer2<'a> {
         }
         let scored = self.candidates.iter().zip(totals).filter_map(|(candidate, score)| {
             let Candidate { node, abstentions } = *candidate;
-            let may_answer = !abstains(abstentions, || from_service(&service.name))
+            let is_obstructed = node.name == self.own.node.name && obstacle.is_some();
+            let may_answer = !is_obstructed
+                && !abstains(abstentions, || from_address(first))
                 && !node.network_unavailable
                 && !self.is_excluded(node)
                 && served.may_answer(service, node);
@@ -300,12 +302,17 @@ fn abstains(abstentions: &BTreeSet<Abstention>, of: impl FnOnce() -> Abstention)
 }
 
 /// The first address decides, and MetalLB takes it from the Service's status: so does Fairway, once
-/// the status has the same addresses; until then it is the one that comes first in it.
-fn in_order_of_status<'a>(service: &'a Service, addresses: &'a [IpAddr]) -> &'a [IpAddr] {
+/// the status has the same addresses. Until then, and without a cluster, it is the IPv4 one: hosts with the same files
+/// may have got their addresses in another order.
+fn in_order_of_status(service: &Service, addresses: &[IpAddr]) -> Vec<IpAddr> {
     let status = &service.status_addresses;
     let is_current =
         status.len() == addresses.len() && status.iter().all(|it| addresses.contains(it));
-    if is_current { status } else { addresses }
+    let mut ordered = if is_current { status.clone() } else { addresses.to_vec() };
+    if !is_current {
+        ordered.sort_by_key(IpAddr::is_ipv6);
+    }
+    ordered
 }
 
 /// The position of a node for an address; the lowest one answers. The address is written as by Go's

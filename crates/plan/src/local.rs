@@ -1,36 +1,85 @@
 //! What this machine finds out about itself and no object says: which Services it does not serve, and which
-//! interfaces it can answer on.
+//! interfaces it can answer on; and what follows from that on layer 2.
 //!
 //! Facts only; handed to the planner by the daemon.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
+use fairway_allocator::Outcomes;
 use fairway_ground::Abstention;
-use fairway_model::{ClusterIndex, ObjectName};
+use fairway_model::{ClusterIndex, Layer2Advertisement, Node, ObjectName};
 
-use super::abstention::{from_advertisement, from_service};
+use super::abstention::{from_address, from_advertisement};
+use super::reason::Obstacle;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Local {
     /// Services with a health check that fails here, and how.
     pub failing: BTreeMap<ObjectName, String>,
+    /// Services with a health check that has not ended yet, and that are not served before it has.
+    pub pending: BTreeSet<ObjectName>,
     /// The names of the interfaces that layer 2 can answer on; `None` while that is not known.
     pub interfaces: Option<BTreeSet<String>>,
 }
 
+/// What rules a node out on layer 2.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Obstacles {
+    /// Addresses of Services that it does not serve: Services that share one have the same owner.
+    pub(super) of_addresses: BTreeMap<IpAddr, Obstacle>,
+    /// What other members are told. Not what is only not known yet.
+    pub(super) abstentions: BTreeSet<Abstention>,
+}
+
 impl Local {
-    /// What this machine is no candidate for on layer 2.
-    pub(super) fn abstentions(&self, index: &ClusterIndex) -> BTreeSet<Abstention> {
-        let checked = self.failing.keys().filter(|it| index.services.contains_key(*it));
-        let services = checked.map(from_service);
-        let is_out_of_reach = |interfaces: &BTreeSet<String>| {
-            let reached = self.interfaces.as_ref();
-            let is_reached = |it: &BTreeSet<String>| !it.is_disjoint(interfaces);
-            !interfaces.is_empty() && reached.is_some_and(|it| !is_reached(it))
-        };
-        let advertisements = index.layer2_advertisements.values();
-        let advertisements = advertisements.filter(|it| is_out_of_reach(&it.interfaces));
-        services.chain(advertisements.map(|it| from_advertisement(&it.name))).collect()
+    /// Why this machine does not serve a Service.
+    pub(super) fn obstacle(&self, service: &ObjectName) -> Option<Obstacle> {
+        match self.failing.get(service) {
+            Some(failure) => Some(Obstacle::HealthCheckFails(failure.clone())),
+            None => self.pending.contains(service).then_some(Obstacle::NotCheckedYet),
+        }
+    }
+
+    /// What rules `node`, which is this machine, out on layer 2. Only what would concern it otherwise: what members
+    /// can tell each other is limited.
+    pub(super) fn obstacles(
+        &self,
+        index: &ClusterIndex,
+        node: &Node,
+        outcomes: &Outcomes,
+    ) -> Obstacles {
+        let here = index.layer2_advertisements.values();
+        let here: Vec<_> = here.filter(|it| it.selects_node(&node.labels)).collect();
+        let mut obstacles = Obstacles::default();
+        for name in self.failing.keys().chain(&self.pending) {
+            let Some((service, outcome)) = index.services.get(name).zip(outcomes.get(name)) else {
+                continue;
+            };
+            if !here.iter().any(|it| it.selects_service(service)) {
+                continue;
+            }
+            for address in &outcome.addresses {
+                let Some(obstacle) = self.obstacle(name) else { continue };
+                if obstacle != Obstacle::NotCheckedYet {
+                    obstacles.abstentions.insert(from_address(*address));
+                }
+                // A check that fails says more than one that has not ended.
+                let of_address = obstacles.of_addresses.entry(*address).or_insert(obstacle.clone());
+                if *of_address == Obstacle::NotCheckedYet {
+                    *of_address = obstacle;
+                }
+            }
+        }
+        let out_of_reach = here.into_iter().filter(|it| self.is_out_of_reach(it));
+        obstacles.abstentions.extend(out_of_reach.map(|it| from_advertisement(&it.name)));
+        obstacles
+    }
+
+    fn is_out_of_reach(&self, advertisement: &Layer2Advertisement) -> bool {
+        let interfaces = &advertisement.interfaces;
+        let is_disjoint = |it: &BTreeSet<String>| it.is_disjoint(interfaces);
+        !interfaces.is_empty() && self.interfaces.as_ref().is_some_and(is_disjoint)
     }
 }

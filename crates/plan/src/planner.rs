@@ -16,6 +16,7 @@ use fairway_seam::{DesiredRoute, Extras};
 use super::basis::Basis;
 use super::decision::{Decision, Facts};
 use super::layer2::{Member, Own};
+use super::local::Obstacles;
 use super::routes::{RouteTable, Settled};
 use super::{
     Announcement, Fault, Layer2Announcement, Local, NodePlan, PlanChanges, PlanDiff, PlanOptions,
@@ -30,8 +31,7 @@ pub struct NodePlanner {
     /// The members that own layer 2 addresses; `None` where it is not known which nodes are alive.
     members: Option<BTreeMap<String, Member>>,
     local: Local,
-    /// What the node is no candidate for.
-    abstentions: BTreeSet<Abstention>,
+    obstacles: Obstacles,
     /// The plan is for another node, or for none.
     is_outdated: bool,
     basis: Basis,
@@ -57,7 +57,7 @@ impl NodePlanner {
             options,
             members: None,
             local: Local::default(),
-            abstentions: BTreeSet::new(),
+            obstacles: Obstacles::default(),
             is_outdated: true,
             basis: Basis::default(),
             routes: RouteTable::default(),
@@ -99,7 +99,7 @@ impl NodePlanner {
 
     /// What the node is no candidate for, by the last update.
     pub fn abstentions(&self) -> &BTreeSet<Abstention> {
-        &self.abstentions
+        &self.obstacles.abstentions
     }
 
     /// The plan in force.
@@ -119,10 +119,12 @@ impl NodePlanner {
         outcomes: &Outcomes,
         changes: &PlanChanges,
     ) -> PlanUpdate {
-        if std::mem::take(&mut self.is_outdated) || changes.all {
+        let obstacles = self.local.obstacles(index, &self.node, outcomes);
+        // They may concern other Services with the same address.
+        let has_other_obstacles = self.obstacles != obstacles;
+        if std::mem::take(&mut self.is_outdated) || changes.all || has_other_obstacles {
             return self.replan(index, outcomes);
         }
-        self.abstentions = self.local.abstentions(index);
         let mut touched = self.decide(index, outcomes, &changes.services);
         let routes = self.settle_routes(&mut touched);
         let layer2 = self.settle_layer2(touched.answered);
@@ -163,7 +165,7 @@ impl NodePlanner {
     /// Computes the first plan.
     pub(super) fn make(&mut self, index: &ClusterIndex, outcomes: &Outcomes) {
         self.routes = RouteTable::default();
-        self.abstentions = self.local.abstentions(index);
+        self.obstacles = self.local.obstacles(index, &self.node, outcomes);
         let (mut basis, peers, mut faults) = Basis::new(index, &self.node, self.options);
         faults.extend(basis.originate(&mut self.routes));
         self.basis = basis;
@@ -187,8 +189,8 @@ impl NodePlanner {
     ) -> Touched {
         let node = self.node.clone();
         let (members, local) = (self.members.clone(), self.local.clone());
-        let abstentions = self.abstentions.clone();
-        let own = Own { node: &node, local: &local, abstentions: &abstentions };
+        let obstacles = self.obstacles.clone();
+        let own = Own { node: &node, local: &local, obstacles: &obstacles };
         let mut facts = Facts::new(index, own, members.as_ref(), self.options);
         let mut touched = Touched::default();
         for name in services {

@@ -202,6 +202,9 @@ pub enum Obstacle {
     /// The health check of the Service fails, with this failure.
     #[error("the health check of the Service fails on this node: {0}")]
     HealthCheckFails(String),
+    /// The health check of the Service has not ended yet.
+    #[error("the first health check of the Service has not ended yet on this node")]
+    NotCheckedYet,
     /// It cannot answer on the interfaces of the L2Advertisements that select it, of which this is one.
     #[error("this node can answer on no interface of L2Advertisement {0} (fairway show l2)")]
     NoUsableInterface(ObjectName),
@@ -210,7 +213,7 @@ pub enum Obstacle {
 impl Obstacle {
     fn word(&self) -> &'static str {
         match self {
-            Self::HealthCheckFails(_) => "noEndpoints",
+            Self::HealthCheckFails(_) | Self::NotCheckedYet => "noEndpoints",
             Self::NoUsableInterface(_) => "notOwner",
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time;
+use std::time::{self, Duration};
 
 use fairway_allocator::{Allocator, Memory};
 use fairway_ground::{Abstention, Instant};
@@ -15,7 +15,7 @@ use fairway_plan::{self as plan, Local, NodePlanner, PlanChanges, PlanOptions};
 use fairway_resources::{BackendKind, Catalog};
 use fairway_seam::{Announcements, Backend, Leave};
 use tokio::sync::mpsc;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::health::{Checks, Ended};
 use crate::host::{self, Assigner, Published, saver, state_file};
@@ -24,6 +24,9 @@ use crate::node::{Announcing, Owners, Source};
 use crate::options::HostOptions;
 use crate::service::Reading;
 use crate::source::{FileBatch, FileSource};
+
+/// How long the start waits for the first health checks.
+const CHECKS_LIMIT: Duration = Duration::from_secs(10);
 
 /// What arrives.
 pub(super) enum Event {
@@ -53,6 +56,12 @@ pub(super) struct Files {
     paths: Vec<String>,
     /// Some paths have not been readable since the start: there may be more objects.
     awaits_sources: bool,
+    /// The first health checks have not ended, which the start waits for.
+    awaits_checks: bool,
+    /// It waits no longer than that.
+    checks_until: Option<Instant>,
+    /// What the backend was told of both.
+    told_awaits: Option<bool>,
     checks: Checks,
     /// What this machine has found out about itself.
     local: Local,
@@ -93,6 +102,9 @@ impl Files {
             assumed_node,
             paths: config.iter().map(|path| path.display().to_string()).collect(),
             awaits_sources: true,
+            awaits_checks: true,
+            checks_until: None,
+            told_awaits: None,
             checks: Checks::new(),
             local: Local::default(),
             counters,
@@ -112,14 +124,14 @@ impl Files {
         let changes = Arc::make_mut(&mut self.index).follow(&self.objects, &resolution.objects);
         self.objects = resolution.objects;
         self.follow_checks(&changes);
+        self.checks_until.get_or_insert(now.monotonic + CHECKS_LIMIT);
+        self.look_at_checks(now);
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.planner.set_node(self.node.clone());
         node.follow_mark(now, self.node.drain);
-        let awaited = self.awaits_sources;
         self.awaits_sources &= self.paths.iter().any(|path| self.catalog.is_unreadable(path));
-        let is_complete_now = awaited && !self.awaits_sources;
-        self.decide(now, &changes, is_complete_now, Some(batch.at), node);
+        self.decide(now, &changes, Some(batch.at), node);
         self.counters.updated(batch.changes.len());
         node.judge(resolution.findings, resolution.stale);
         self.counters.loaded();
@@ -144,16 +156,27 @@ impl Files {
 
     fn follow_health(&mut self) {
         self.local.failing = self.checks.health().failing();
+        self.local.pending = self.checks.health().pending();
         self.planner.set_local(self.local.clone());
     }
 
-    /// A health check has ended.
+    /// Whether the start still waits for the first health checks: a router that keeps routes over a restart must not
+    /// take one away before, nor another member leave an address to this one. A check that hangs is not waited for.
+    fn look_at_checks(&mut self, now: Moment) {
+        let is_over = self.checks_until.is_some_and(|until| until <= now.monotonic);
+        self.awaits_checks &= !is_over && !self.local.pending.is_empty();
+    }
+
+    /// A health check has ended, and perhaps others with it.
     fn checked(&mut self, now: Moment, ended: Ended, node: &mut Announcing) {
-        let was_pending = self.checks.health().is_pending();
-        if self.checks.handle(ended) {
+        let mut is_other = self.checks.handle(ended);
+        while let Some(ended) = self.checks.try_ended() {
+            is_other |= self.checks.handle(ended);
+        }
+        if is_other {
             self.follow_health();
-            let is_complete_now = was_pending && !self.checks.health().is_pending();
-            self.decide(now, &Changes::default(), is_complete_now, None, node);
+            self.look_at_checks(now);
+            self.decide(now, &Changes::default(), None, node);
             node.want_save();
         }
     }
@@ -164,14 +187,15 @@ impl Files {
         &mut self,
         now: Moment,
         changes: &Changes,
-        is_complete_now: bool,
         changed_at: Option<time::Instant>,
         node: &mut Announcing,
     ) {
         let other = self.assigner.converge(now.monotonic, &self.index, changes);
         let (outcomes, changes) = (self.assigner.outcomes(), PlanChanges::of(changes, other));
         let update = self.planner.update(&self.index, outcomes, &changes);
+        let is_complete_now = self.told_awaits != Some(self.awaits());
         if !node.has_announced() || is_complete_now || update.is_for_routers() {
+            self.told_awaits = Some(self.awaits());
             // First the wire, then the log: routes do not wait for a line of text.
             let change_age = changed_at.map(|at| at.elapsed());
             node.announce(self.announcements(), change_age);
@@ -182,7 +206,8 @@ impl Files {
         node.check_others(self.planner.plan());
         node.log_update(&update, self.planner.plan());
         let services = self.index.services.keys().filter(|_| changes.all);
-        let changed = changes.services.iter().chain(services);
+        // Without a change of theirs a health check or a member has changed them.
+        let changed = changes.services.iter().chain(services).chain(update.services.keys());
         node.note(now, changed, outcomes, self.planner.plan());
         self.withdrawing.handed(node.generation(), self.assigner.last_release());
         // A crash must not lose this, so it does not wait for the rest of the state.
@@ -197,9 +222,13 @@ impl Files {
             peers: plan.peers.clone(),
             routes: Arc::clone(&plan.routes),
             extras: plan.extras.clone(),
-            // A router that keeps our routes over a restart must not take one away before its first check.
-            awaits_sources: self.awaits_sources || self.checks.health().is_pending(),
+            awaits_sources: self.awaits(),
         }
+    }
+
+    /// Whether more may be announced soon.
+    fn awaits(&self) -> bool {
+        self.awaits_sources || self.awaits_checks
     }
 }
 
@@ -237,7 +266,7 @@ impl Source for Files {
                 // Other Services may get these addresses.
                 let released = self.withdrawing.reached();
                 if released.is_some_and(|released| self.assigner.withdrawn(released)) {
-                    self.decide(now, &Changes::default(), false, None, node);
+                    self.decide(now, &Changes::default(), None, node);
                 }
                 Reading::AsBefore
             }
@@ -250,7 +279,7 @@ impl Source for Files {
         self.local.interfaces = Some(names.clone());
         self.planner.set_local(self.local.clone());
         if node.has_announced() {
-            self.decide(now, &Changes::default(), false, None, node);
+            self.decide(now, &Changes::default(), None, node);
         }
     }
 
@@ -262,12 +291,12 @@ impl Source for Files {
         self.planner.set_members(Some(owners));
         // Before the files were read there is nothing to decide.
         if node.has_announced() {
-            self.decide(now, &Changes::default(), false, None, node);
+            self.decide(now, &Changes::default(), None, node);
         }
     }
 
     fn has_plan(&self, node: &Announcing) -> bool {
-        node.has_announced()
+        node.has_announced() && !self.awaits_checks
     }
 
     fn member_addresses(&self) -> Option<&BTreeSet<IpAddr>> {
@@ -275,12 +304,23 @@ impl Source for Files {
     }
 
     fn next_deadline(&self, _: Instant) -> Option<Instant> {
-        self.assigner.next_deadline()
+        let checks_until = self.checks_until.filter(|_| self.awaits_checks);
+        [self.assigner.next_deadline(), checks_until].into_iter().flatten().min()
     }
 
     fn tick(&mut self, now: Moment, node: &mut Announcing) {
-        if self.assigner.next_deadline().is_some_and(|deadline| deadline <= now.monotonic) {
-            self.decide(now, &Changes::default(), false, None, node);
+        let awaited = self.awaits_checks;
+        self.look_at_checks(now);
+        let has_waited = awaited && !self.awaits_checks;
+        if has_waited {
+            warn!(
+                "the first health checks have not ended in time: their Services are not announced"
+            );
+        }
+        if has_waited
+            || self.assigner.next_deadline().is_some_and(|deadline| deadline <= now.monotonic)
+        {
+            self.decide(now, &Changes::default(), None, node);
         }
     }
 

@@ -6,6 +6,7 @@ use fairway_ground::Abstention;
 use fairway_model::{Kind, Layer2Advertisement, ObjectKey, PreferredNodes};
 
 use super::super::layer2::{Answer, Layer2, Member, Own, candidates, hash};
+use super::super::local::Obstacles;
 use super::*;
 
 fn advertised(called: &str) -> Layer2Advertisement {
@@ -35,9 +36,11 @@ fn four_nodes() -> Cluster {
 
 /// A node that has found out nothing about itself.
 fn own(node: &Node) -> Own<'_> {
-    static NOTHING: Local = Local { failing: BTreeMap::new(), interfaces: None };
-    const NONE: &BTreeSet<Abstention> = &BTreeSet::new();
-    Own { node, local: &NOTHING, abstentions: NONE }
+    static NOTHING: Local =
+        Local { failing: BTreeMap::new(), pending: BTreeSet::new(), interfaces: None };
+    static NONE: Obstacles =
+        Obstacles { of_addresses: BTreeMap::new(), abstentions: BTreeSet::new() };
+    Own { node, local: &NOTHING, obstacles: &NONE }
 }
 
 /// What each of the nodes does about `web`: `+` with its interfaces, or why not.
@@ -407,7 +410,7 @@ fn a_member_that_does_not_serve_a_service_leaves_it_to_another_one() {
     cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
     assert_eq!(owners_with(&cluster, &Local::default()).0, ["n3"]);
     let failing = BTreeMap::from([(name("web"), "connection refused".to_owned())]);
-    let (owners, why) = owners_with(&cluster, &Local { failing, interfaces: None });
+    let (owners, why) = owners_with(&cluster, &Local { failing, ..Local::default() });
     assert_eq!(owners.len(), 1);
     assert_ne!(owners, ["n3"]);
     let said = format!(
@@ -418,7 +421,7 @@ fn a_member_that_does_not_serve_a_service_leaves_it_to_another_one() {
     assert_eq!(why, said);
     // A check of another Service moves nothing.
     let failing = BTreeMap::from([(name("mail"), String::new())]);
-    assert_eq!(owners_with(&cluster, &Local { failing, interfaces: None }).0, ["n3"]);
+    assert_eq!(owners_with(&cluster, &Local { failing, ..Local::default() }).0, ["n3"]);
 }
 
 #[test]
@@ -452,7 +455,7 @@ fn a_service_that_is_not_served_here_is_not_announced_over_bgp_either() {
     cluster.service(service("web"));
     let plan = |failing: BTreeMap<ObjectName, String>| {
         let mut planner = NodePlanner::new(node("n1"), PlanOptions::default());
-        planner.set_local(Local { failing, interfaces: None });
+        planner.set_local(Local { failing, ..Local::default() });
         planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
         planner.plan().clone()
     };
@@ -482,4 +485,69 @@ fn an_address_is_bound_where_an_advertisement_of_the_owner_says_so() {
         ..elsewhere
     }));
     assert!(is_bound(&cluster));
+}
+
+#[test]
+fn services_that_share_an_address_keep_one_owner_when_one_is_not_served() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let sharing = |called: &str, port: u16| Service {
+        requested_addresses: vec![ip("198.51.100.10")],
+        sharing_key: Some("key".to_owned()),
+        ports: vec![ServicePort { protocol: "TCP".to_owned(), port }],
+        ..service(called)
+    };
+    cluster.add(Object::Service(sharing("web", 80)));
+    cluster.add(Object::Service(sharing("mail", 25)));
+    let failing = BTreeMap::from([(name("mail"), "refused".to_owned())]);
+    let plans = plans_with(&cluster, &Local { failing, ..Local::default() });
+    let owners: Vec<_> = plans.iter().filter(|(_, it)| !it.layer2.is_empty()).collect();
+    assert_eq!(owners.len(), 1);
+    assert_ne!(owners[0].0, "n3");
+    assert_eq!(owners[0].1.layer2[0].services.len(), 2, "both are there");
+    let why = plans["n3"].services[&name("web")].layer2[0].answer.as_ref().unwrap_err();
+    assert!(why.to_string().ends_with("fails on this node: refused"), "{why}");
+}
+
+#[test]
+fn a_check_that_has_not_ended_makes_no_other_member_an_owner() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let requested_addresses = vec![ip("198.51.100.10")];
+    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    let pending = BTreeSet::from([name("web")]);
+    let plans = plans_with(&cluster, &Local { pending, ..Local::default() });
+    assert!(plans.values().all(|it| it.layer2.is_empty()), "it is about to be known");
+    let why = |node: &str| {
+        let verdict = &plans[node].services[&name("web")].layer2[0];
+        verdict.answer.as_ref().unwrap_err().to_string()
+    };
+    assert!(why("n1").starts_with("notOwner: node n3 answers"), "{}", why("n1"));
+    assert!(why("n3").contains("has not ended yet"), "{}", why("n3"));
+}
+
+#[test]
+fn members_are_told_only_of_what_would_concern_the_node() {
+    let mut cluster = four_nodes();
+    for number in 0..100 {
+        cluster.add(Object::Layer2Advertisement(Layer2Advertisement {
+            interfaces: names(&["vlan7"]),
+            node_selectors: selecting("n1=here"),
+            service_selectors: selecting("tier=gold"),
+            ..advertised(&format!("elsewhere-{number}"))
+        }));
+    }
+    let requested_addresses = vec![ip("198.51.100.10")];
+    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    let failing = BTreeMap::from([(name("web"), "refused".to_owned())]);
+    let local = Local { failing, interfaces: Some(names(&["eth0"])), ..Local::default() };
+    let abstentions = |node: &str| {
+        let node = cluster.index.nodes[node].clone();
+        let mut planner = NodePlanner::new(node, PlanOptions::default());
+        planner.set_local(local.clone());
+        planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+        planner.abstentions().len()
+    };
+    assert_eq!(abstentions("n3"), 0);
+    assert_eq!(abstentions("n1"), 100);
 }

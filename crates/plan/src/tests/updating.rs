@@ -144,8 +144,10 @@ impl World {
 
     fn any_local(&mut self) -> Local {
         let failing = self.any_name('s', SERVICES);
+        let pending = self.any_name('s', SERVICES);
         Local {
             failing: [(name(&failing), "refused".to_owned())].into(),
+            pending: [name(&pending)].into(),
             interfaces: self.any(&[None, Some("eth0"), Some("eth1")]).map(|it| names(&[it])),
         }
     }

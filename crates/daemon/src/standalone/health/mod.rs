@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
 /// Checks that wait for an answer at a time; others wait for their turn.
-const PROBES_MAX: usize = 64;
+const PROBES_MAX: usize = 256;
 /// Outcomes that wait for the loop; then checks wait, too.
 const ENDED_MAX: usize = 64;
 
@@ -94,6 +94,11 @@ impl Checks {
             // Not while this has a sender.
             None => std::future::pending().await,
         }
+    }
+
+    /// An outcome that is there already.
+    pub(super) fn try_ended(&mut self) -> Option<Ended> {
+        self.ended.try_recv().ok()
     }
 
     /// Takes an outcome; see [`Health::ended`].
