@@ -53,7 +53,7 @@ impl Choice<'_> {
     /// All addresses that the Service should have. `kept` is what it has and may keep.
     pub(super) fn make(&self, kept: &[IpAddr]) -> Result<Found, Reason> {
         if !self.service.requested_addresses.is_empty() {
-            return self.requested();
+            return self.requested(kept);
         }
         if request::is_satisfied(self.service, kept) {
             return Ok(Found::all(kept.to_vec()));
@@ -122,7 +122,7 @@ impl Choice<'_> {
         Some(Reason::AddressCooling { address, former })
     }
 
-    fn requested(&self) -> Result<Found, Reason> {
+    fn requested(&self, kept: &[IpAddr]) -> Result<Found, Reason> {
         request::check(self.service, self.pools)?;
         let requested = &self.service.requested_addresses;
         if let Some(refusal) = requested.iter().find_map(|address| self.refusal(*address)) {
@@ -132,7 +132,10 @@ impl Choice<'_> {
             (FamilyPolicy::PreferDual(_), [only]) => Some(Reason::OneFamilyRequested(*only)),
             _ => None,
         };
-        Ok(Found { addresses: requested.clone(), reason: alone })
+        // Those that it has keep their order.
+        let has_all = kept.len() == requested.len() && requested.iter().all(|it| kept.contains(it));
+        let addresses = if has_all { kept.to_vec() } else { requested.clone() };
+        Ok(Found { addresses, reason: alone })
     }
 
     /// The other family for a Service that has one, or why there is none.

@@ -58,6 +58,7 @@ impl Bindings {
         wanted: &BTreeMap<IpAddr, u32>,
         machine: &Machine,
     ) -> Vec<Step> {
+        self.forget_what_is_not_ours(now, machine);
         let superfluous =
             self.bound.iter().filter(|(address, it)| wanted.get(*address) != Some(&it.index));
         let mut steps: Vec<Step> = superfluous
@@ -80,9 +81,13 @@ impl Bindings {
                         let on = machine
                             .link(foreign.index)
                             .map_or("an interface", |it| it.name.as_str());
-                        let text = format!(
-                            "it is on {on} already, not by this process, and stays as it is"
-                        );
+                        let by = match foreign.is_deprecated {
+                            true => {
+                                "perhaps by an earlier process, which it would outlive by seconds"
+                            }
+                            false => "not by this process, and stays as it is",
+                        };
+                        let text = format!("it is on {on} already, {by}");
                         self.refused.insert(address, text);
                     }
                     None => steps.push(Step::Add { address, index, presence: Presence::New }),
@@ -90,6 +95,16 @@ impl Bindings {
             }
         }
         steps
+    }
+
+    /// The kernel has removed what was not renewed in time, and what has no lifetime now was put there by somebody else.
+    fn forget_what_is_not_ours(&mut self, now: Instant, machine: &Machine) {
+        let is_ours = |address: &IpAddr, it: &Bound| {
+            let mut shown =
+                machine.addresses_of(it.index).iter().filter(|of| of.address == *address);
+            now.since(it.at) < LIFETIME && shown.all(|of| of.is_deprecated)
+        };
+        self.bound.retain(|address, it| is_ours(address, it));
     }
 
     /// A step was carried out at `now`, or not for that reason.
@@ -121,9 +136,9 @@ impl Bindings {
         self.bound.contains_key(&address)
     }
 
-    /// Whether it has any.
+    /// Whether there is nothing to remove, to renew or to try again.
     pub(crate) fn is_empty(&self) -> bool {
-        self.bound.is_empty()
+        self.bound.is_empty() && self.refused.is_empty()
     }
 
     /// What could not be added, and why.
@@ -146,7 +161,17 @@ mod tests {
         Instant::ZERO + Duration::from_secs(number)
     }
 
+    /// With addresses of somebody else.
     fn with(addresses: &[(&str, u32)]) -> Machine {
+        machine(addresses, false)
+    }
+
+    /// With addresses that have a lifetime.
+    fn with_ours(addresses: &[(&str, u32)]) -> Machine {
+        machine(addresses, true)
+    }
+
+    fn machine(addresses: &[(&str, u32)], is_deprecated: bool) -> Machine {
         let of = |(address, index): &(&str, u32)| {
             Fact::Address(Address {
                 index: *index,
@@ -156,7 +181,7 @@ mod tests {
                 scope: 0,
                 is_tentative: false,
                 has_failed_detection: false,
-                is_deprecated: false,
+                is_deprecated,
                 is_secondary_or_temporary: false,
                 created_centiseconds: 0,
             })
@@ -189,7 +214,7 @@ mod tests {
         let nothing = with(&[]);
         assert_eq!(act(&mut bindings, seconds(1), &[(VIP, 2)], &nothing), add(Presence::New));
         assert_eq!(bindings.next_deadline(), Some(seconds(2)));
-        let there = with(&[(VIP, 2)]);
+        let there = with_ours(&[(VIP, 2)]);
         assert_eq!(act(&mut bindings, seconds(1), &[(VIP, 2)], &there), []);
         assert_eq!(act(&mut bindings, seconds(2), &[(VIP, 2)], &there), add(Presence::Present));
         assert!(REFRESH_INTERVAL * 2 < LIFETIME);
@@ -199,11 +224,11 @@ mod tests {
     fn what_is_no_longer_owned_is_removed_and_moves_with_its_interface() {
         let mut bindings = Bindings::default();
         act(&mut bindings, seconds(1), &[(VIP, 2)], &with(&[]));
-        let moved = act(&mut bindings, seconds(1), &[(VIP, 3)], &with(&[(VIP, 2)]));
+        let moved = act(&mut bindings, seconds(1), &[(VIP, 3)], &with_ours(&[(VIP, 2)]));
         let remove = |index| Step::Remove { address: ip(VIP), index };
         let add = Step::Add { address: ip(VIP), index: 3, presence: Presence::New };
         assert_eq!(moved, [remove(2), add]);
-        assert_eq!(act(&mut bindings, seconds(1), &[], &with(&[(VIP, 3)])), [remove(3)]);
+        assert_eq!(act(&mut bindings, seconds(1), &[], &with_ours(&[(VIP, 3)])), [remove(3)]);
         assert!(bindings.is_empty());
         assert_eq!(bindings.next_deadline(), None);
     }
@@ -218,6 +243,34 @@ mod tests {
         // Once it is gone.
         assert_eq!(act(&mut bindings, seconds(3), &[(VIP, 2)], &with(&[])).len(), 1);
         assert!(bindings.refused().is_empty());
+    }
+
+    #[test]
+    fn an_address_that_was_taken_over_by_somebody_else_stays() {
+        let mut bindings = Bindings::default();
+        act(&mut bindings, seconds(1), &[(VIP, 2)], &with(&[]));
+        // `ip address replace` has taken its lifetime away.
+        let replaced = with(&[(VIP, 2)]);
+        assert_eq!(act(&mut bindings, seconds(2), &[(VIP, 2)], &replaced), []);
+        assert!(bindings.refused()[&ip(VIP)].contains("stays as it is"));
+        assert_eq!(act(&mut bindings, seconds(3), &[], &replaced), []);
+        // The process did not run for longer than the lifetime: what is there now is of somebody else.
+        act(&mut bindings, seconds(10), &[(VIP, 2)], &with(&[]));
+        let later = with_ours(&[(VIP, 2)]);
+        assert_eq!(act(&mut bindings, seconds(20), &[], &later), []);
+    }
+
+    #[test]
+    fn what_was_refused_and_is_not_wanted_any_more_is_forgotten() {
+        let mut bindings = Bindings::default();
+        let [step] = bindings.steps(seconds(1), &wanted(&[(VIP, 2)]), &with(&[]))[..] else {
+            panic!()
+        };
+        bindings.done(seconds(1), step, Err("not permitted".to_owned()));
+        assert!(!bindings.is_empty());
+        assert_eq!(act(&mut bindings, seconds(2), &[], &with(&[])), []);
+        assert!(bindings.is_empty());
+        assert_eq!(bindings.next_deadline(), None);
     }
 
     #[test]

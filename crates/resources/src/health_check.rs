@@ -15,7 +15,9 @@ const FORM: &str = "tcp://ADDRESS:PORT, http://ADDRESS[:PORT]/PATH or https://AD
                     interval=1s timeout=1s failures=3 successes=2";
 const LENGTH_BYTES_MAX: usize = 1_024;
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
-const TIME_MAX: Duration = Duration::from_secs(3_600);
+const INTERVAL_MAX: Duration = Duration::from_secs(3_600);
+/// Checks that hang hold up others.
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// Parses the value of the annotation.
 ///
@@ -40,8 +42,8 @@ pub(super) fn parse(text: &str) -> Result<HealthCheck, String> {
         })?;
         let wrong = |expected: &str| format!("{word:?} is not allowed; expected {expected}");
         match name {
-            "interval" => check.interval = time(value).map_err(|it| wrong(&it))?,
-            "timeout" => check.timeout = time(value).map_err(|it| wrong(&it))?,
+            "interval" => check.interval = time(value, INTERVAL_MAX).map_err(|it| wrong(&it))?,
+            "timeout" => check.timeout = time(value, TIMEOUT_MAX).map_err(|it| wrong(&it))?,
             "failures" => check.failures = count(value).map_err(|it| wrong(&it))?,
             "successes" => check.successes = count(value).map_err(|it| wrong(&it))?,
             _ => return Err(wrong("interval, timeout, failures or successes")),
@@ -83,8 +85,9 @@ fn probe(url: &str) -> Result<Probe, String> {
     }
 }
 
-fn time(text: &str) -> Result<Duration, String> {
-    let expected = || "a time from 100ms to 1h, as 500ms, 2s or 1m".to_owned();
+fn time(text: &str, most: Duration) -> Result<Duration, String> {
+    let most_text = if most == TIMEOUT_MAX { "1m" } else { "1h" };
+    let expected = || format!("a time from 100ms to {most_text}, as 500ms, 2s or 1m");
     let digits = text.len() - text.trim_start_matches(|it: char| it.is_ascii_digit()).len();
     let (number, unit) = text.split_at_checked(digits).ok_or_else(expected)?;
     let milliseconds: u64 = match unit {
@@ -96,7 +99,7 @@ fn time(text: &str) -> Result<Duration, String> {
     };
     let number: u64 = number.parse().map_err(|_| expected())?;
     let time = Duration::from_millis(number.saturating_mul(milliseconds));
-    Some(time).filter(|it| (INTERVAL_MIN..=TIME_MAX).contains(it)).ok_or_else(expected)
+    Some(time).filter(|it| (INTERVAL_MIN..=most).contains(it)).ok_or_else(expected)
 }
 
 fn count(text: &str) -> Result<u8, String> {
@@ -143,7 +146,8 @@ mod tests {
             ("http://127.0.0.1/ rise=2", "expected interval, timeout"),
             ("http://127.0.0.1/ interval=10ms", "from 100ms to 1h"),
             ("http://127.0.0.1/ interval=99999999999999999999h", "from 100ms to 1h"),
-            ("http://127.0.0.1/ timeout=é", "from 100ms to 1h"),
+            ("http://127.0.0.1/ timeout=é", "from 100ms to 1m"),
+            ("http://127.0.0.1/ timeout=61s", "from 100ms to 1m"),
             ("http://127.0.0.1/ failures=0", "from 1 to 100"),
         ] {
             let error = parse(text).unwrap_err();

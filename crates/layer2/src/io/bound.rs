@@ -8,22 +8,31 @@ use std::net::IpAddr;
 
 use fairway_ground::Instant;
 use fairway_netlink::{Address, Machine, Requests};
+use nix::libc;
 use tracing::{info, warn};
 
 use crate::binding::{Bindings, LIFETIME, Step};
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Bound {
     bindings: Bindings,
     requests: Option<Requests>,
+    followed_at: Instant,
     /// What the log says of addresses that could not be added.
     said: BTreeMap<IpAddr, String>,
 }
 
+impl Default for Bound {
+    fn default() -> Self {
+        let (bindings, said) = (Bindings::default(), BTreeMap::new());
+        Self { bindings, requests: None, followed_at: Instant::ZERO, said }
+    }
+}
+
 impl Drop for Bound {
     fn drop(&mut self) {
-        self.follow(Instant::ZERO, BTreeMap::new(), &Machine::default());
+        self.follow(self.followed_at, BTreeMap::new(), &Machine::default());
     }
 }
 
@@ -35,11 +44,11 @@ impl Bound {
         wanted: BTreeMap<IpAddr, u32>,
         machine: &Machine,
     ) {
+        self.followed_at = now;
         for step in self.bindings.steps(now, &wanted, machine) {
-            let outcome = self.carry_out(step).map_err(|error| match error.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    format!("{error} (the capability NET_ADMIN is missing)")
-                }
+            let outcome = self.carry_out(step).map_err(|error| match error.raw_os_error() {
+                Some(libc::EPERM) => format!("{error} (the capability NET_ADMIN is missing)"),
+                Some(libc::EACCES) => format!("{error} (IPv6 is off there: disable_ipv6)"),
                 _ => error.to_string(),
             });
             self.bindings.done(now, step, outcome);
@@ -76,7 +85,7 @@ impl Bound {
         self.bindings.next_deadline()
     }
 
-    /// Whether this process has added any.
+    /// Whether there is nothing to remove, to renew or to try again.
     pub(super) fn is_empty(&self) -> bool {
         self.bindings.is_empty()
     }
