@@ -9,6 +9,8 @@ use super::shown::prints;
 use crate::api::word;
 use crate::objects::{SYSTEM, ours, pool, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
+use lab::fairway::Fairway;
+use lab::make_directory;
 use lab::wait::{PATIENCE, wait_until};
 
 const ADDRESS: &str = "10.90.0.200";
@@ -64,6 +66,44 @@ fn one_answers(stage: &mut Stage, without: Option<&str>) -> Result<&'static str>
         Ok(())
     })?;
     Ok(node)
+}
+
+/// `docs/api-server-address.md`: a host has the address of the API servers while its own one is alive. Here the one of
+/// the cluster stands for it, with its certificate and its rights.
+pub(super) fn an_address_is_there_while_the_api_server_is_alive(stage: &mut Stage) -> Result<()> {
+    const SHARED: &str = "10.90.0.250";
+    const EXAMPLE: &str = include_str!("../../../examples/api-server/address.yaml");
+    let url = format!("https://{}/livez", stage.cluster()?.address());
+    let replaced = |text: String, from: &str, to: &str| -> Result<String> {
+        ensure!(text.contains(from), "the example has no {from}");
+        Ok(text.replace(from, to))
+    };
+    let text = replaced(EXAMPLE.to_owned(), "192.0.2.10/32", &format!("{SHARED}/32"))?;
+    let text = replaced(text, "https://127.0.0.1:6443/livez", &url)?;
+    let directory = stage.directory.join("control-plane");
+    make_directory(&directory)?;
+    let mut fairway = Fairway::prepare_in(&directory)?;
+    fairway.apply("address.yaml", &text)?;
+    let arguments = ["--bgp-listen", "none", "--metrics-listen", "none"];
+    fairway.extra_arguments = arguments.map(str::to_owned).to_vec();
+    fairway.start(stage.nodes.first().context("a node")?)?;
+    let becomes = |stage: &Stage, is_there: bool| {
+        let node = stage.nodes.first().context("a node")?;
+        wait_until(&format!("the address is there: {is_there}"), 2 * PATIENCE, || {
+            let shown = node.ip(&["address", "show", "dev", "eth0"])?;
+            let found = shown.contains(&format!("inet {SHARED}/32"));
+            let explained = fairway.explain("api-server")?;
+            ensure!(found == is_there, "{shown}{explained}");
+            Ok(explained)
+        })
+    };
+    becomes(stage, true)?;
+    stage.api_server_goes()?;
+    let explained = becomes(stage, false)?;
+    ensure!(explained.contains("the health check of the Service fails"), "{explained}");
+    stage.api_server_is_back()?;
+    becomes(stage, true)?;
+    fairway.stop()
 }
 
 /// The owner is excluded, and another one answers; the advertisement is edited, and the node that it selects does; it

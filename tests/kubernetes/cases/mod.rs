@@ -63,6 +63,7 @@ pub(crate) fn all() -> Vec<Case> {
         BOTH shown::statuses_follow_the_sessions,
         BOTH shown::a_broken_object_is_named_and_stops_nobody,
         BOTH layer2::one_node_answers_on_the_segment,
+        REAL layer2::an_address_is_there_while_the_api_server_is_alive or "layer2",
         BOTH leaving::a_marked_node_is_drained,
         BOTH leaving::a_restarted_speaker_loses_nothing,
         BOTH leaving::a_removed_speaker_leaves_for_good,

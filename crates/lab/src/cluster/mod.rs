@@ -5,7 +5,7 @@
 pub mod http;
 
 use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -131,6 +131,11 @@ impl Cluster {
         let log = self.path("kube-apiserver.log");
         self.server = Some(Process::spawn(&self.network, &program, &arguments, &log)?);
         Ok(())
+    }
+
+    /// Where it answers with TLS.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.ports.secure)
     }
 
     /// Ends the API server in the middle of its work. etcd stays.
