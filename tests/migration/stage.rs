@@ -133,6 +133,8 @@ impl Stage {
         if let Some(Running::Fairway(mut fairway)) = self.nodes[node].running.take() {
             fairway.stop()?;
         }
+        let former = address_of_node(node);
+        self.routers_have(|ways| !ways.contains(&former))?;
         self.start(node, software)?;
         self.settle()
     }
@@ -231,16 +233,21 @@ impl Stage {
     /// Waits until the kernel of each router has exactly the ways that it should have.
     fn settle(&self) -> Result<()> {
         let expected = self.expected();
+        self.routers_have(|ways| ways == expected)
+    }
+
+    /// Waits until these are the ways in the kernel of each router, sorted.
+    fn routers_have(&self, is_right: impl Fn(&[String]) -> bool) -> Result<()> {
         for (_, place) in &self.routers {
-            wait_until("a router has all ways", 2 * PATIENCE, || {
+            wait_until("a router has the right ways", 2 * PATIENCE, || {
                 let text = place.ip(&["-json", "route", "show", ADDRESS])?;
-                let all: Value = serde_json::from_str(&text).context("a route")?;
+                let all: Value = serde_json::from_str(&text).unwrap_or_default();
                 let one = all[0]["gateway"].as_str().map(str::to_owned);
                 let several = all[0]["nexthops"].as_array().into_iter().flatten();
                 let several = several.filter_map(|it| it["gateway"].as_str().map(str::to_owned));
                 let mut ways: Vec<String> = several.chain(one).collect();
                 ways.sort();
-                ensure!(ways == expected, "{ways:?}, and {expected:?} are expected");
+                ensure!(is_right(&ways), "it has {ways:?}");
                 Ok(())
             })?;
         }
@@ -273,7 +280,7 @@ fn by_connection(place: &Namespace) -> Result<()> {
 /// Counts packets to the address from now on; they go no further.
 fn count_from_now(node: &Namespace) -> Result<()> {
     let rule = format!("ip daddr {ADDRESS} counter drop;");
-    let chain = format!("chain all {{ type filter hook prerouting priority 0; {rule} }};");
+    let chain = format!("chain arriving {{ type filter hook prerouting priority 0; {rule} }};");
     // The first line is for the delete that needs something to delete.
     let text = format!("table ip count; delete table ip count; table ip count {{ {chain} }};");
     node.run("nft", &[&text]).map(drop)
