@@ -23,6 +23,12 @@ const VARIANTS: &[Variant] = &[
         "            self.abstentions.clone_from(abstentions);",
     ),
     variant(
+        "one that left and came back unheard has announced nothing",
+        PEER,
+        "self.is_unknown |= is_silent;",
+        "self.is_unknown |= is_silent && self.state != MemberState::Left;",
+    ),
+    variant(
         "abstentions of others are not heard",
         MEMBERSHIP,
         "        peer.abstentions = heartbeat.abstentions.iter().copied().collect();\n",

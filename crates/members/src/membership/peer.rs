@@ -27,7 +27,7 @@ pub(super) struct Peer {
     pub(super) is_told: bool,
     /// We were an owner since it was one to us the last time, and may have announced what it owns.
     pub(super) is_replaced: bool,
-    /// It was dead to us since then, or this process of it is new.
+    /// It was silent to us since then, or this process of it is new.
     pub(super) is_unknown: bool,
     /// How often it became an owner to us while we were one, and how often we became one to it so.
     pub(super) revivals: u16,
@@ -99,8 +99,9 @@ impl Peer {
             (false, Standing::Active) if self.is_confirmed => MemberState::Alive,
             (false, _) => MemberState::Joining,
         };
+        // One that has left may come back unheard, and announce what it no longer owns when it is heard.
+        self.is_unknown |= is_silent;
         if state != self.state {
-            self.is_unknown |= state == MemberState::Dead;
             if state == MemberState::Alive {
                 judged.was_replaced = std::mem::take(&mut self.is_replaced);
                 // A process of it that has ended since cannot tell what it announced.
