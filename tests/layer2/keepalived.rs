@@ -75,6 +75,18 @@ impl Keepalived {
         Ok(())
     }
 
+    /// A killed one may have left its child, beside which no other one starts.
+    fn end_what_is_left(&self, node: usize) {
+        let directory = self.directory.join(NAMES[node]);
+        if let Ok(text) = std::fs::read_to_string(directory.join("vrrp.pid")) {
+            // It may have ended by itself.
+            let _ = output_of(lab::process::bounded("kill").args(["-9", text.trim()]));
+        }
+        for name in ["pid", "vrrp.pid"] {
+            let _ = std::fs::remove_file(directory.join(name));
+        }
+    }
+
     fn process(&mut self, node: usize) -> Result<&mut Process> {
         self.processes[node].as_mut().context("keepalived was not started")
     }
@@ -103,6 +115,7 @@ impl Software for Keepalived {
     fn mend(&mut self, node: usize, fault: Fault) -> Result<()> {
         match fault {
             Fault::Kill | Fault::Terminate => {
+                self.end_what_is_left(node);
                 // What a killed one has left on the interface; it would not find that by itself.
                 for (address, _) in ROUTER_IDS {
                     let words = ["address", "del", address, "dev", "eth0"];

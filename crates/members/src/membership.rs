@@ -31,8 +31,9 @@ const JOIN_LIMIT: Duration = Duration::from_secs(3);
 const TELL_LIMIT: Duration = Duration::from_secs(60);
 /// How long a machine that leaves waits until all others know.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
-/// From the heartbeat in which the last one knows to the end of our answers: its announcement comes first.
-const LEAVE_OVERLAP: Duration = Duration::from_millis(30);
+/// From the heartbeat in which the last one knows to the end of our answers. The next owner of thousands of addresses
+/// has to plan them first; what it has announced is not answered any more meanwhile.
+const LEAVE_OVERLAP: Duration = Duration::from_millis(150);
 /// How long a member is told which process of it is known here, after a heartbeat of an earlier one.
 const CONTESTED_FOR: Duration = Duration::from_secs(1);
 /// So many heartbeats behind the last one, a heartbeat is not late on its way: its process has gone back in time,

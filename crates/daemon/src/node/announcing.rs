@@ -146,6 +146,8 @@ impl Announcing {
         // The others are told its hardware addresses before it owns anything.
         self.answering.start();
         self.members = Some(Arc::clone(&members));
+        // From now on the members say when another one owns what is this node's: until then it answers.
+        self.answering.follow_drain(DrainState::InService);
         Ok(members)
     }
 
@@ -251,7 +253,9 @@ impl Announcing {
         self.draining.change(&self.saver, act, |state| {
             self.published = None;
             self.handed.apply(state, None);
-            self.answering.follow_drain(state);
+            if self.members.is_none() {
+                self.answering.follow_drain(state);
+            }
         })
     }
 

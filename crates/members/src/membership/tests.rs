@@ -419,12 +419,17 @@ fn settings_of(name: &str, incarnation: u64, expected: Option<usize>) -> Setting
 /// Schedules that have found a mistake once, which few others do.
 const FOUND: [u64; 1] = [25_764];
 
-/// Which schedules: as many as FAIRWAY_SEEDS says, or enough to notice a mistake; or the one of FAIRWAY_SEED.
+/// Which schedules: as many as FAIRWAY_SEEDS says, from FAIRWAY_FIRST_SEED on, or enough to notice a mistake; or the one
+/// of FAIRWAY_SEED.
 fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|it| it.parse().ok());
     match number("FAIRWAY_SEED") {
         Some(seed) => vec![seed],
-        None => (0..number("FAIRWAY_SEEDS").unwrap_or(60)).chain(FOUND).collect(),
+        None => {
+            let first = number("FAIRWAY_FIRST_SEED").unwrap_or(0);
+            let count = number("FAIRWAY_SEEDS").unwrap_or(60);
+            (first..first.saturating_add(count)).chain(FOUND).collect()
+        }
     }
 }
 
