@@ -81,7 +81,7 @@ impl Bindings {
                         let on = machine
                             .link(foreign.index)
                             .map_or("an interface", |it| it.name.as_str());
-                        let by = match foreign.is_deprecated {
+                        let by = match foreign.has_lifetime {
                             true => {
                                 "perhaps by an earlier process, which it would outlive by seconds"
                             }
@@ -102,7 +102,7 @@ impl Bindings {
         let is_ours = |address: &IpAddr, it: &Bound| {
             let mut shown =
                 machine.addresses_of(it.index).iter().filter(|of| of.address == *address);
-            now.since(it.at) < LIFETIME && shown.all(|of| of.is_deprecated)
+            now.since(it.at) < LIFETIME && shown.all(|of| of.has_lifetime)
         };
         self.bound.retain(|address, it| is_ours(address, it));
     }
@@ -171,7 +171,7 @@ mod tests {
         machine(addresses, true)
     }
 
-    fn machine(addresses: &[(&str, u32)], is_deprecated: bool) -> Machine {
+    fn machine(addresses: &[(&str, u32)], has_lifetime: bool) -> Machine {
         let of = |(address, index): &(&str, u32)| {
             Fact::Address(Address {
                 index: *index,
@@ -181,7 +181,8 @@ mod tests {
                 scope: 0,
                 is_tentative: false,
                 has_failed_detection: false,
-                is_deprecated,
+                is_deprecated: has_lifetime,
+                has_lifetime,
                 is_secondary_or_temporary: false,
                 created_centiseconds: 0,
             })

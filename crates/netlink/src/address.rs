@@ -27,6 +27,8 @@ pub struct Address {
     pub has_failed_detection: bool,
     /// It is not for new connections: its preferred lifetime is over.
     pub is_deprecated: bool,
+    /// The kernel removes it when its time is over, unless that is renewed.
+    pub has_lifetime: bool,
     /// A second one of the same network (IPv4), or one that changes for privacy (IPv6): the kernel uses one
     /// flag for both.
     pub is_secondary_or_temporary: bool,

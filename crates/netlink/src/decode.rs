@@ -264,6 +264,7 @@ fn address(payload: &[u8]) -> Option<Address> {
         is_tentative: flags.contains(AddressFlags::Tentative),
         has_failed_detection: flags.contains(AddressFlags::Dadfailed),
         is_deprecated: flags.contains(AddressFlags::Deprecated),
+        has_lifetime: !flags.contains(AddressFlags::Permanent),
         is_secondary_or_temporary: flags.contains(AddressFlags::Secondary),
         created_centiseconds,
     })

@@ -47,10 +47,12 @@ impl Health {
         for (name, check) in wanted {
             if let Some(known) = self.services.get_mut(&name) {
                 is_other |= known.check != check;
-                if known.check.probe != check.probe && known.verdict != Verdict::Unknown {
-                    let is_served = !matches!(known.verdict, Verdict::Fails(_));
-                    known.verdict = if is_served { Verdict::Presumed } else { Verdict::Unknown };
+                if known.check.probe != check.probe {
+                    // What fails goes on failing, and what is served is served, until the new one says otherwise.
                     known.against = 0;
+                    if known.verdict == Verdict::Passes {
+                        known.verdict = Verdict::Presumed;
+                    }
                 }
                 known.check = check;
                 continue;
@@ -62,8 +64,15 @@ impl Health {
         is_other
     }
 
+    /// The first checks have not ended in time: what they are of counts as not served from now on.
+    pub fn stop_waiting(&mut self) {
+        for service in self.services.values_mut().filter(|it| it.verdict == Verdict::Unknown) {
+            service.verdict = Verdict::Fails("it has not ended in time".to_owned());
+        }
+    }
+
     /// A check has ended. What is not checked any more, or with another check, is ignored. Returns whether it is known
-    /// now and was not that the Service is served, or that it is not.
+    /// now and was not that the Service is served, or that it is not, or why.
     pub fn ended(
         &mut self,
         name: &ObjectName,
@@ -81,8 +90,8 @@ impl Health {
             (Verdict::Fails(_), Err(failure)) => {
                 service.against = 0;
                 // What it is now helps more than what it was hours ago.
-                service.verdict = Verdict::Fails(failure.clone());
-                return false;
+                let now = Verdict::Fails(failure.clone());
+                return std::mem::replace(&mut service.verdict, now) != service.verdict;
             }
             (Verdict::Unknown, _) | (Verdict::Presumed, Ok(())) => 1,
             (Verdict::Presumed | Verdict::Passes, Err(_)) => check.failures,
@@ -178,6 +187,16 @@ mod tests {
     }
 
     #[test]
+    fn a_first_check_that_hangs_is_not_waited_for() {
+        let mut health = checked(false);
+        health.stop_waiting();
+        assert!(!is_pending(&health) && fails(&health));
+        assert_eq!(health.failing()[&web()], "it has not ended in time");
+        assert!(!health.ended(&web(), &check(1), Ok(())));
+        assert!(health.ended(&web(), &check(1), Ok(())));
+    }
+
+    #[test]
     fn some_failures_in_a_row_are_an_outage_and_some_successes_a_recovery() {
         let mut health = checked(false);
         let mut ends = |outcome: Result<(), &str>| {
@@ -202,8 +221,13 @@ mod tests {
         assert!(health.ended(&web(), &check(1), failed()));
         // Another probe says nothing yet of what fails, and the outcome of the former one counts no more.
         assert!(health.follow(BTreeMap::from([(web(), check(2))]), |_| true));
-        assert!(fails(&health));
+        assert!(fails(&health) && !is_pending(&health));
         assert!(!health.ended(&web(), &check(1), Ok(())));
+        assert!(
+            health.ended(&web(), &check(2), Err("status 503".to_owned())),
+            "why is another one"
+        );
+        assert!(!health.ended(&web(), &check(2), Ok(())));
         assert!(health.ended(&web(), &check(2), Ok(())));
         assert!(health.follow(BTreeMap::new(), |_| true));
         assert!(!fails(&health) && !health.ended(&web(), &check(2), Err(String::new())));

@@ -134,15 +134,7 @@ impl<'a> Layer2<'a> {
         addresses: &[IpAddr],
         pools: &PoolLookup<'_>,
     ) -> Vec<Layer2Verdict> {
-        let mut by_pool: Vec<(&Pool, Vec<IpAddr>)> = Vec::new();
-        for address in in_order_of_status(service, addresses) {
-            let Some(pool) = pools.offering(address) else { continue };
-            match by_pool.iter_mut().find(|(it, _)| it.name == pool.name) {
-                Some((_, others)) => others.push(address),
-                None => by_pool.push((pool, vec![address])),
-            }
-        }
-        let by_pool = by_pool.into_iter();
+        let by_pool = by_pool(service, addresses, pools).into_iter();
         by_pool.filter_map(|(pool, addresses)| self.verdict(service, pool, addresses)).collect()
     }
 
@@ -199,13 +191,22 @@ impl<'a> Layer2<'a> {
             false => Some(here.iter().flat_map(|it| it.interfaces.iter().cloned()).collect()),
         };
         let answer = Answer { interfaces, bind: here.iter().any(|it| it.bind) };
-        let obstacle = self.obstacle(first, &here);
+        let obstacle = self.obstacle(service, first, &here);
         self.elect(service, first, speaking, &served, (answer, obstacle))
     }
 
     /// What this machine has found out about itself that rules it out; `here` are the advertisements that select it.
-    fn obstacle(&self, first: IpAddr, here: &[&Layer2Advertisement]) -> Option<Obstacle> {
+    fn obstacle(
+        &self,
+        service: &Service,
+        first: IpAddr,
+        here: &[&Layer2Advertisement],
+    ) -> Option<Obstacle> {
         let Obstacles { of_addresses, abstentions } = self.own.obstacles;
+        // Others that have the address are served meanwhile.
+        if self.own.local.pending.contains(&service.name) {
+            return Some(Obstacle::NotCheckedYet);
+        }
         if let Some(obstacle) = of_addresses.get(&first) {
             return Some(obstacle.clone());
         }
@@ -299,6 +300,23 @@ impl<'a> Layer2<'a> {
 /// Whether what `of` gives is among these, which are mostly none.
 fn abstains(abstentions: &BTreeSet<Abstention>, of: impl FnOnce() -> Abstention) -> bool {
     !abstentions.is_empty() && abstentions.contains(&of())
+}
+
+/// The addresses of each pool, the one that decides first.
+pub(super) fn by_pool<'p>(
+    service: &Service,
+    addresses: &[IpAddr],
+    pools: &PoolLookup<'p>,
+) -> Vec<(&'p Pool, Vec<IpAddr>)> {
+    let mut by_pool: Vec<(&Pool, Vec<IpAddr>)> = Vec::new();
+    for address in in_order_of_status(service, addresses) {
+        let Some(pool) = pools.offering(address) else { continue };
+        match by_pool.iter_mut().find(|(it, _)| it.name == pool.name) {
+            Some((_, others)) => others.push(address),
+            None => by_pool.push((pool, vec![address])),
+        }
+    }
+    by_pool
 }
 
 /// The first address decides, and MetalLB takes it from the Service's status: so does Fairway, once

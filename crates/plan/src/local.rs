@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use fairway_allocator::Outcomes;
+use fairway_allocator::{Outcomes, PoolLookup};
 use fairway_ground::Abstention;
 use fairway_model::{ClusterIndex, Layer2Advertisement, Node, ObjectName};
 
 use super::abstention::{from_address, from_advertisement};
+use super::layer2::by_pool;
 use super::reason::Obstacle;
 
 /// See the module.
@@ -29,7 +30,7 @@ pub struct Local {
 pub(super) struct Obstacles {
     /// Addresses of Services that it does not serve: Services that share one have the same owner.
     pub(super) of_addresses: BTreeMap<IpAddr, Obstacle>,
-    /// What other members are told. Not what is only not known yet.
+    /// What other members are told.
     pub(super) abstentions: BTreeSet<Abstention>,
 }
 
@@ -53,23 +54,20 @@ impl Local {
         let here = index.layer2_advertisements.values();
         let here: Vec<_> = here.filter(|it| it.selects_node(&node.labels)).collect();
         let mut obstacles = Obstacles::default();
-        for name in self.failing.keys().chain(&self.pending) {
+        let pools = (!self.failing.is_empty()).then(|| PoolLookup::new(index));
+        for ((name, failure), pools) in self.failing.iter().zip(pools.iter().cycle()) {
             let Some((service, outcome)) = index.services.get(name).zip(outcomes.get(name)) else {
                 continue;
             };
             if !here.iter().any(|it| it.selects_service(service)) {
                 continue;
             }
-            for address in &outcome.addresses {
-                let Some(obstacle) = self.obstacle(name) else { continue };
-                if obstacle != Obstacle::NotCheckedYet {
-                    obstacles.abstentions.insert(from_address(*address));
-                }
-                // A check that fails says more than one that has not ended.
-                let of_address = obstacles.of_addresses.entry(*address).or_insert(obstacle.clone());
-                if *of_address == Obstacle::NotCheckedYet {
-                    *of_address = obstacle;
-                }
+            // As the election looks them up: the first one of each pool decides.
+            let deciding = by_pool(service, &outcome.addresses, pools).into_iter();
+            for address in deciding.filter_map(|(_, addresses)| addresses.first().copied()) {
+                let obstacle = Obstacle::HealthCheckFails(failure.clone());
+                obstacles.of_addresses.entry(address).or_insert(obstacle);
+                obstacles.abstentions.insert(from_address(address));
             }
         }
         let out_of_reach = here.into_iter().filter(|it| self.is_out_of_reach(it));

@@ -248,6 +248,7 @@ mod tests {
             is_tentative: false,
             has_failed_detection: false,
             is_deprecated: false,
+            has_lifetime: false,
             is_secondary_or_temporary: false,
             created_centiseconds: 0,
         }

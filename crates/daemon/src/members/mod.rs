@@ -272,6 +272,10 @@ impl Task {
             self.membership.expect(targets.len());
             self.addresses.clone_from(targets);
         }
+        // One that is drained as it becomes able to answer is not to own anything in between.
+        if told.is_leaving && !self.obeyed.is_leaving {
+            self.membership.leave(now);
+        }
         let fits = told.abstentions.len() <= ABSTENTIONS_MAX;
         if !fits && self.obeyed.abstentions.len() <= ABSTENTIONS_MAX {
             warn!(
@@ -285,10 +289,8 @@ impl Task {
         if fits {
             self.membership.abstain(now, &told.abstentions);
         }
-        match (self.obeyed.is_leaving, told.is_leaving) {
-            (false, true) => self.membership.leave(now),
-            (true, false) => self.membership.come_back(now),
-            _ => {}
+        if self.obeyed.is_leaving && !told.is_leaving {
+            self.membership.come_back(now);
         }
         self.obeyed = told;
     }

@@ -56,9 +56,11 @@ pub(super) struct Files {
     paths: Vec<String>,
     /// Some paths have not been readable since the start: there may be more objects.
     awaits_sources: bool,
-    /// The first health checks have not ended, which the start waits for.
+    /// This machine has not joined the members, since the first health checks have not ended.
+    joins_later: bool,
+    /// More may be announced soon, since files or the first health checks are missing.
     awaits_checks: bool,
-    /// It waits no longer than that.
+    /// They are not waited for longer than that.
     checks_until: Option<Instant>,
     /// What the backend was told of both.
     told_awaits: Option<bool>,
@@ -102,6 +104,7 @@ impl Files {
             assumed_node,
             paths: config.iter().map(|path| path.display().to_string()).collect(),
             awaits_sources: true,
+            joins_later: true,
             awaits_checks: true,
             checks_until: None,
             told_awaits: None,
@@ -124,13 +127,16 @@ impl Files {
         let changes = Arc::make_mut(&mut self.index).follow(&self.objects, &resolution.objects);
         self.objects = resolution.objects;
         self.follow_checks(&changes);
-        self.checks_until.get_or_insert(now.monotonic + CHECKS_LIMIT);
-        self.look_at_checks(now);
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.planner.set_node(self.node.clone());
         node.follow_mark(now, self.node.drain);
+        let awaited = self.awaits_sources;
         self.awaits_sources &= self.paths.iter().any(|path| self.catalog.is_unreadable(path));
+        if self.checks_until.is_none() || awaited != self.awaits_sources {
+            self.checks_until = Some(now.monotonic + CHECKS_LIMIT);
+        }
+        self.look_at_checks(now);
         self.decide(now, &changes, Some(batch.at), node);
         self.counters.updated(batch.changes.len());
         node.judge(resolution.findings, resolution.stale);
@@ -163,8 +169,19 @@ impl Files {
     /// Whether the start still waits for the first health checks: a router that keeps routes over a restart must not
     /// take one away before, nor another member leave an address to this one. A check that hangs is not waited for.
     fn look_at_checks(&mut self, now: Moment) {
-        let is_over = self.checks_until.is_some_and(|until| until <= now.monotonic);
-        self.awaits_checks &= !is_over && !self.local.pending.is_empty();
+        // Before the first files there is nothing to wait for, and nothing is known.
+        let Some(until) = self.checks_until else { return };
+        let is_over = until <= now.monotonic;
+        if is_over && (self.joins_later || self.awaits_checks) && !self.local.pending.is_empty() {
+            warn!(
+                "the first health checks have not ended in time: their Services are not announced"
+            );
+            self.checks.stop_waiting();
+            self.follow_health();
+        }
+        let is_known = self.local.pending.is_empty();
+        self.joins_later &= !is_known;
+        self.awaits_checks &= !is_known || self.awaits_sources;
     }
 
     /// A health check has ended, and perhaps others with it.
@@ -296,7 +313,7 @@ impl Source for Files {
     }
 
     fn has_plan(&self, node: &Announcing) -> bool {
-        node.has_announced() && !self.awaits_checks
+        node.has_announced() && !self.joins_later
     }
 
     fn member_addresses(&self) -> Option<&BTreeSet<IpAddr>> {
@@ -304,19 +321,15 @@ impl Source for Files {
     }
 
     fn next_deadline(&self, _: Instant) -> Option<Instant> {
-        let checks_until = self.checks_until.filter(|_| self.awaits_checks);
+        let checks_until = self.checks_until.filter(|_| !self.local.pending.is_empty());
+        let checks_until = checks_until.filter(|_| self.joins_later || self.awaits_checks);
         [self.assigner.next_deadline(), checks_until].into_iter().flatten().min()
     }
 
     fn tick(&mut self, now: Moment, node: &mut Announcing) {
-        let awaited = self.awaits_checks;
+        let before = (self.joins_later, self.awaits_checks);
         self.look_at_checks(now);
-        let has_waited = awaited && !self.awaits_checks;
-        if has_waited {
-            warn!(
-                "the first health checks have not ended in time: their Services are not announced"
-            );
-        }
+        let has_waited = before != (self.joins_later, self.awaits_checks);
         if has_waited
             || self.assigner.next_deadline().is_some_and(|deadline| deadline <= now.monotonic)
         {

@@ -73,6 +73,7 @@ pub(crate) fn address_message(address: &Address) -> AddressMessage {
         (AddressFlags::Tentative, address.is_tentative),
         (AddressFlags::Dadfailed, address.has_failed_detection),
         (AddressFlags::Deprecated, address.is_deprecated),
+        (AddressFlags::Permanent, !address.has_lifetime),
         (AddressFlags::Secondary, address.is_secondary_or_temporary),
     ] {
         flags.set(flag, is_set);
@@ -210,6 +211,7 @@ pub(crate) fn address(index: u32, text: &str) -> Address {
         is_tentative: false,
         has_failed_detection: false,
         is_deprecated: false,
+        has_lifetime: false,
         is_secondary_or_temporary: false,
         created_centiseconds: 0,
     }

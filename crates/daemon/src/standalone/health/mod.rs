@@ -117,6 +117,11 @@ impl Checks {
         is_other
     }
 
+    /// See [`Health::stop_waiting`].
+    pub(super) fn stop_waiting(&mut self) {
+        self.health.stop_waiting();
+    }
+
     /// Whether the Service is checked.
     pub(super) fn has(&self, service: &ObjectName) -> bool {
         self.running.contains_key(service)
