@@ -4,6 +4,11 @@
 //! In the place of MetalLB's speaker in its native mode is BIRD, which sends what that sends: LOCAL_PREF 0, or what a
 //! BGPAdvertisement says.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of a JSON value it gives null, where there is nothing; nodes have the numbers that the stage gives"
+)]
+
 mod flows;
 mod stage;
 

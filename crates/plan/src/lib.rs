@@ -13,6 +13,7 @@ mod changes;
 mod cluster;
 pub mod columns;
 mod combination;
+mod deciding;
 mod decision;
 mod diff;
 mod endpoints;

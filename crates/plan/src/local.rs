@@ -11,7 +11,7 @@ use fairway_ground::Abstention;
 use fairway_model::{ClusterIndex, Layer2Advertisement, Node, ObjectName};
 
 use super::abstention::{from_address, from_advertisement};
-use super::layer2::by_pool;
+use super::deciding::by_pool;
 use super::reason::Obstacle;
 
 /// See the module.
