@@ -489,6 +489,10 @@ impl Membership {
     /// Whether a member has come to know this machine as an owner since the last call: it may have announced what
     /// this machine owns. Once for all members that do so within [`HEAL_INTERVAL`].
     pub fn take_healed(&mut self, now: Instant) -> bool {
+        // One that leaves would bring clients back.
+        if matches!(self.phase, Phase::Leaving { .. } | Phase::Left) {
+            self.has_healed = false;
+        }
         if !self.has_healed || now < self.healed_at + HEAL_INTERVAL {
             return false;
         }

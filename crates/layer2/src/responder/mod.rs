@@ -222,6 +222,9 @@ impl Responder {
 
     /// Announces all addresses again: another machine may have announced them meanwhile.
     pub fn announce_all_again(&mut self) {
+        if self.is_handing_over {
+            return;
+        }
         for (address, owned) in &self.owned {
             for on in self.segments.values_mut().filter(|it| owned.is_answered_on(&it.segment)) {
                 self.sequence = self.sequence.saturating_add(1);
