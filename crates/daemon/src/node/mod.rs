@@ -218,9 +218,10 @@ pub(crate) async fn run<S: Source>(
     }
     info!("leaving");
     drop(enquiries);
-    service.leaving();
+    let told = service.leaving();
     admin.abort();
     leave(&source, node, &joined, &*backend).await;
+    told.await;
     drop((socket_file, lock));
     Ok(())
 }

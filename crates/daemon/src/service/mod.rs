@@ -99,10 +99,14 @@ impl Service {
         }
     }
 
-    /// The daemon is stopping.
-    pub(crate) fn leaving(&self) {
-        if let Some(notifier) = &self.notifier {
-            notifier.say(vec![Word::Stopping, Word::Status("leaving".to_owned())]);
+    /// The daemon is stopping. The process must not end before the future does.
+    pub(crate) fn leaving(&self) -> impl Future<Output = ()> + use<> {
+        let words = vec![Word::Stopping, Word::Status("leaving".to_owned())];
+        let told = self.notifier.as_ref().map(|notifier| notifier.say_last(words));
+        async {
+            if let Some(told) = told {
+                told.await;
+            }
         }
     }
 

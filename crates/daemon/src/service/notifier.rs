@@ -8,11 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tracing::{debug, warn};
 
 /// Notifications in the queue for a busy service manager. Further ones are dropped: a late watchdog signal is
 /// useless.
 const MESSAGES_MAX: usize = 16;
+/// How long the end of the daemon waits for its last notification. A service manager that reads its socket
+/// takes it within microseconds.
+const LAST_LIMIT: Duration = Duration::from_secs(1);
 
 /// A notification to the service manager (sd_notify(3)).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,16 +30,24 @@ pub(super) enum Word {
     ExtendTimeout(Duration),
 }
 
+/// One datagram to the service manager.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) words: Vec<Word>,
+    /// Dropped when the message is sent, or cannot be.
+    pub(super) in_hand: Option<oneshot::Sender<()>>,
+}
+
 /// Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Notifier {
-    messages: SyncSender<Vec<Word>>,
+    messages: SyncSender<Message>,
     is_ready: Arc<AtomicBool>,
 }
 
 impl Notifier {
     #[cfg(test)]
-    pub(super) fn into(messages: SyncSender<Vec<Word>>) -> Self {
+    pub(super) fn into(messages: SyncSender<Message>) -> Self {
         Self { messages, is_ready: Arc::default() }
     }
 
@@ -52,7 +65,19 @@ impl Notifier {
 
     /// Queues notifications. Returns at once.
     pub(super) fn say(&self, words: Vec<Word>) {
-        if self.messages.try_send(words).is_err() {
+        self.queue(Message { words, in_hand: None });
+    }
+
+    /// Queues the last notifications, at once. The future ends when they are sent, or after
+    /// [`LAST_LIMIT`]: the thread ends with the process, and what is still in the queue is lost.
+    pub(super) fn say_last(&self, words: Vec<Word>) -> impl Future<Output = ()> + use<> {
+        let (in_hand, sent) = oneshot::channel();
+        self.queue(Message { words, in_hand: Some(in_hand) });
+        async { drop(timeout(LAST_LIMIT, sent).await) }
+    }
+
+    fn queue(&self, message: Message) {
+        if self.messages.try_send(message).is_err() {
             debug!("the service manager does not read its socket");
         }
     }
@@ -69,9 +94,9 @@ impl Notifier {
 }
 
 /// Runs until the daemon ends.
-fn send_all(inbox: &Receiver<Vec<Word>>) {
+fn send_all(inbox: &Receiver<Message>) {
     let mut failed = false;
-    for words in inbox {
+    for Message { words, in_hand } in inbox {
         let states: Vec<NotifyState<'_>> = words.iter().flat_map(states).collect();
         match sd_notify::notify(&states) {
             // Logged once: watchdog signals go on for as long as the daemon runs.
@@ -82,6 +107,7 @@ fn send_all(inbox: &Receiver<Vec<Word>>) {
             Err(_) => {}
             Ok(()) => failed = false,
         }
+        drop(in_hand);
     }
 }
 

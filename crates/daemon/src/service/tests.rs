@@ -75,7 +75,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         stale: Vec::new(),
         sources: Vec::new(),
     });
-    let (messages, said): (_, Receiver<Vec<Word>>) = sync_channel(1000);
+    let (messages, said) = sync_channel(1000);
     let (ask, questions) = mpsc::channel(1);
     let notifier = Notifier::into(messages);
     let attendant = Attendant {
@@ -94,7 +94,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         std::future::pending::<()>().await;
     };
     let _ = timeout(WHILE, async { tokio::join!(attendant.run(), answering) }).await;
-    let words: Vec<Word> = said.try_iter().flatten().collect();
+    let words: Vec<Word> = said.try_iter().flat_map(|message| message.words).collect();
     let count = words.iter().filter(|word| **word == Word::Watchdog).count();
     (count, words.contains(&Word::Ready))
 }
@@ -115,4 +115,34 @@ async fn a_core_that_hangs_gives_no_sign_of_life() {
 async fn a_main_loop_that_hangs_gives_no_sign_of_life() {
     assert_eq!(signs_of_life(0, u32::MAX).await, (0, false));
     assert!(signs_of_life(2, u32::MAX).await.0 <= 2);
+}
+
+/// A service that says farewell into this queue.
+fn leaving() -> (impl Future<Output = ()>, Receiver<notifier::Message>) {
+    let (messages, queue) = sync_channel(1);
+    let (_ask, questions) = mpsc::channel(1);
+    let notifier = Some(Notifier::into(messages));
+    let service = Service { notifier, questions, sources_have_spoken: true };
+    (service.leaving(), queue)
+}
+
+#[tokio::test]
+async fn the_end_waits_until_the_service_manager_is_told() {
+    let (told, queue) = leaving();
+    tokio::pin!(told);
+    let message = queue.recv().unwrap();
+    assert!(message.words.contains(&Word::Stopping), "{message:?}");
+    tokio::select! {
+        biased;
+        () = &mut told => panic!("the message is not sent yet"),
+        () = tokio::task::yield_now() => {}
+    }
+    drop(message);
+    told.await;
+}
+
+#[tokio::test]
+async fn a_service_manager_that_does_not_read_does_not_keep_the_daemon() {
+    let (told, _queue) = leaving();
+    timeout(Duration::from_secs(30), told).await.expect("the daemon waits for a bounded time");
 }
