@@ -204,6 +204,14 @@ impl Membership {
             (peer.is_confirmed, peer.is_told) = (false, false);
             (peer.knows_us_as, peer.revivals_of_us, peer.is_unknown) = (None, 0, true);
         }
+        let abstentions: BTreeSet<Abstention> = heartbeat.abstentions.iter().copied().collect();
+        let is_next = order == (peer.incarnation, peer.sequence.saturating_add(1));
+        if peer.abstentions != abstentions {
+            // While others vouched for it, or one heartbeat was lost, we may have owned and announced what it owns
+            // since it abstains no longer.
+            peer.is_outdated |= !is_next && self.has_owned;
+            peer.abstentions = abstentions;
+        }
         (peer.incarnation, peer.sequence) = order;
         let interval = Duration::from_millis(heartbeat.interval_milliseconds.into());
         peer.interval = interval.clamp(INTERVAL, INTERVAL_MAX);
@@ -227,7 +235,6 @@ impl Membership {
         peer.knows_us_as = of_us.map(|it| it.standing).or(peer.knows_us_as);
         peer.standing = heartbeat.standing;
         peer.macs.clone_from(&heartbeat.macs);
-        peer.abstentions = heartbeat.abstentions.iter().copied().collect();
         peer.heard_at = now;
         peer.alive_at = now;
         if peer.is_confirmed {

@@ -31,14 +31,14 @@ const VARIANTS: &[Variant] = &[
     variant(
         "abstentions of others are not heard",
         MEMBERSHIP,
-        "        peer.abstentions = heartbeat.abstentions.iter().copied().collect();\n",
+        "            peer.abstentions = abstentions;\n",
         "",
     ),
     variant(
         "abstentions are never taken back",
         MEMBERSHIP,
-        "        peer.abstentions = heartbeat.abstentions.iter().copied().collect();",
-        "        peer.abstentions.extend(heartbeat.abstentions.iter().copied());",
+        "            peer.abstentions = abstentions;",
+        "            peer.abstentions.extend(abstentions);",
     ),
     variant(
         "a member does not abstain itself",
@@ -237,6 +237,12 @@ const VARIANTS: &[Variant] = &[
         MEMBERSHIP,
         "            self.forgotten.insert(id, (peer.incarnation, peer.sequence));\n",
         "            let _ = (id, peer);\n",
+    ),
+    variant(
+        "what a member said while it was not heard is no reason to announce again",
+        MEMBERSHIP,
+        "            peer.is_outdated |= !is_next && self.has_owned;\n",
+        "            let _ = is_next;\n",
     ),
     variant(
         "who joins among many owns before all were told",

@@ -27,6 +27,8 @@ pub(super) struct Peer {
     pub(super) is_told: bool,
     /// We were an owner since it was one to us the last time, and may have announced what it owns.
     pub(super) is_replaced: bool,
+    /// We learned late what it abstains from, and may have announced what it owns.
+    pub(super) is_outdated: bool,
     /// It was silent to us since then, or this process of it is new.
     pub(super) is_unknown: bool,
     /// How often it became an owner to us while we were one, and how often we became one to it so.
@@ -61,6 +63,7 @@ impl Peer {
             standing: Standing::Joining,
             is_told: false,
             is_replaced,
+            is_outdated: false,
             is_unknown: true,
             revivals: 0,
             revivals_of_us: 0,
@@ -109,6 +112,7 @@ impl Peer {
             }
             (self.state, self.since) = (state, now);
         }
+        judged.was_replaced |= std::mem::take(&mut self.is_outdated);
         if judged.was_replaced {
             self.revivals = self.revivals.wrapping_add(1);
         }
