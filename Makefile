@@ -217,6 +217,7 @@ sim: ## A million random schedules, a hundred thousand worlds in transit, every 
 	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib sim:: -- --nocapture --skip transit
 	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib transit -- --nocapture
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
+	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-members --lib whatever_fails
 
 mutants: ## Breaks the state machines on purpose: each mistake must be noticed
 	$(CARGO) test --locked --test mutants
