@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_frr::io::{FrrBackend, FrrOptions};
+use fairway_frr::owner::Owner;
 use fairway_layer2::Excluded;
 use fairway_plan::AttributeDefaults;
 use fairway_resources::BackendKind;
@@ -108,7 +109,7 @@ impl HostOptions {
                 Arc::new(FrrBackend::start(FrrOptions {
                     socket_dir: socket_dir.clone(),
                     min_interval: *min_interval,
-                    earlier,
+                    owner: Owner::of_node(&self.node),
                 }))
             }
         }

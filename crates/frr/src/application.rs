@@ -6,16 +6,24 @@
 //! applied. Knows no socket. Driven by `io::backend`.
 
 mod memory;
+mod ordering;
+mod recording;
 mod refusals;
+mod site;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::configuration::{Configuration, Statement, without_secrets};
 use crate::daemon::{Daemon, Takes};
-use crate::difference::{Batch, Purpose, Sides, Step, difference};
+use crate::difference::{Batch, Purpose, Step};
+use crate::owner::Owner;
+use crate::record::Record;
+use crate::render::Site;
 use memory::Memory;
+use recording::Recording;
 use refusals::Refusals;
+use site::Obstacles;
 
 /// Shortest and longest wait between a failure and the next attempt: FRR restarts within a second, and
 /// checking whether it is up is cheap.
@@ -27,6 +35,9 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval between two hints that are followed.
 const HINT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The first version that resolves next hops by a default route unless it is told otherwise.
+const NHT_SINCE: (u8, u8) = (9, 1);
 
 /// Time since a fixed starting point.
 pub type Now = Duration;
@@ -69,6 +80,8 @@ pub struct Running {
     pub daemons: BTreeMap<Daemon, Configuration>,
     /// Why the others did not answer.
     pub away: BTreeMap<Daemon, String>,
+    /// How long ago bgpd started, if that is known.
+    pub bgpd_age: Option<Duration>,
 }
 
 /// The outcome of one batch, as far as it was sent.
@@ -104,6 +117,16 @@ pub enum Broken {
 #[derive(Debug)]
 pub struct Application {
     min_interval: Duration,
+    owner: Owner,
+    mark: String,
+    /// Where the neighbours of the default VRF are; unknown before bgpd has answered.
+    site: Option<Site>,
+    /// The Fairway that this FRR belongs to, if it is another one.
+    other_owner: Option<Owner>,
+    /// FRR may load its own configuration until then.
+    loading_until: Now,
+    recording: Recording,
+    obstacles: Obstacles,
     wanted: Option<Wanted>,
     /// The last configuration in force, including the good version of what was rejected then.
     good: Option<Vec<Statement>>,
@@ -126,9 +149,16 @@ pub struct Application {
 
 impl Application {
     /// Applications are at least `min_interval` apart.
-    pub fn new(min_interval: Duration) -> Self {
+    pub fn new(owner: Owner, min_interval: Duration) -> Self {
         Self {
             min_interval,
+            owner,
+            mark: owner.mark(),
+            site: None,
+            other_owner: None,
+            loading_until: Now::ZERO,
+            recording: Recording::default(),
+            obstacles: Obstacles::default(),
             wanted: None,
             good: None,
             first: Vec::new(),
@@ -156,6 +186,9 @@ impl Application {
     /// before it may accept now.
     pub fn connected(&mut self, daemon: Daemon) {
         self.refusals.forget_daemon(daemon);
+        if daemon == Daemon::Bgpd {
+            self.recording.forget_refusals();
+        }
         self.memory.entry(daemon).or_default().begin_anew();
     }
 
@@ -171,6 +204,21 @@ impl Application {
         if self.known.is_some() {
             self.read_at = self.read_at.min(now.max(self.read_last.saturating_add(HINT_INTERVAL)));
         }
+    }
+
+    /// Where the neighbours of the default VRF are to be: the wanted configuration must fit. Unknown before bgpd has
+    /// answered.
+    pub fn site(&self) -> Option<Site> {
+        self.site
+    }
+
+    /// Whether FRR has to be told to reach neighbours by a default route. It does so unasked since 9.1, but not with
+    /// the defaults of data centers.
+    pub fn needs_nht(&self, version: Option<(u8, u8)>) -> bool {
+        let zebra = self.known.iter().filter_map(|it| it.daemons.get(&Daemon::Zebra));
+        let mut lines = zebra.flat_map(|it| &it.statements).map(|it| &*it.line);
+        let is_datacenter = lines.any(|it| it == "frr defaults datacenter");
+        version.is_some_and(|it| it < NHT_SINCE || is_datacenter)
     }
 
     /// The generation that is completely in force, with nothing else of ours.
@@ -196,7 +244,15 @@ impl Application {
                 format!("FRR's {name} does not apply `{line}`: the setting is still configured")
             })
         });
-        away.chain(self.refusals.faults()).chain(stubborn).collect()
+        let other_owner = self.other_owner.map(|it| {
+            format!(
+                "this FRR is configured by another Fairway, {it}; stop that one, and remove its \
+                 lines with `fairway frr-forget --owner {it}`"
+            )
+        });
+        let faults = other_owner.into_iter().chain(away).chain(self.obstacles.faults());
+        let faults = faults.chain(self.recording.faults());
+        faults.chain(self.refusals.faults()).chain(stubborn).collect()
     }
 
     /// The next action. Idempotent.
@@ -206,6 +262,9 @@ impl Application {
         }
         if now >= self.read_at {
             return Next::Read;
+        }
+        if now < self.loading_until {
+            return Next::Wait(self.loading_until.min(self.read_at));
         }
         let orders = loop {
             let Some(orders) = self.orders() else { return Next::Wait(self.read_at) };
@@ -230,6 +289,17 @@ impl Application {
             let all = running.daemons.values().flat_map(|it| it.statements.iter().cloned());
             self.first = all.collect();
         }
+        if let Some(bgpd) = running.daemons.get(&Daemon::Bgpd) {
+            self.recording.read(Record::read(bgpd, &self.mark));
+            self.other_owner = site::other_owner(bgpd, self.owner);
+            let made = |router: &str| self.recording.has_made(router);
+            let site = site::choose(bgpd, made);
+            self.site = Some(site);
+            // Read again after the wait: there may be a router of somebody else then.
+            let wait = site::wait_to_create(bgpd, site, running.bgpd_age);
+            let is_waiting = !wait.is_zero() && self.loading_until <= now;
+            self.loading_until = if is_waiting { now.saturating_add(wait) } else { Now::ZERO };
+        }
         for (daemon, configuration) in &running.daemons {
             self.memory.entry(*daemon).or_default().compare(configuration);
         }
@@ -242,18 +312,25 @@ impl Application {
         } else {
             self.failures = 0;
             self.read_at = now.saturating_add(LOOK_INTERVAL);
+            if now < self.loading_until {
+                self.read_at = self.read_at.min(self.loading_until);
+            }
         }
     }
 
     /// Takes the result of [`Next::Say`].
     pub fn said(&mut self, now: Now, said: Said) {
         self.say_at = now.saturating_add(self.min_interval);
-        if said.is_all() {
+        if self.recording.is_writing() {
+            self.say_at = now;
+        }
+        if said.is_all() && !self.recording.is_writing() {
             // What follows may be rejected before this configuration is read back.
             self.good = Some(self.target().into_iter().cloned().collect());
         }
         self.known = None;
         self.read_at = now;
+        self.recording.said(&said);
         for (daemon, step) in said.taken {
             self.memory.entry(daemon).or_default().took(step);
         }
@@ -269,7 +346,7 @@ impl Application {
                 self.say_at = now;
                 let is_again = self.memory.entry(daemon).or_default().tried(&step);
                 // A single rejection may be due to a concurrent manual change.
-                if is_again {
+                if is_again && !self.recording.is_writing() {
                     self.refuse(daemon, &step, words);
                 }
             }
@@ -297,87 +374,6 @@ impl Application {
     fn needs(&self, daemon: Daemon) -> bool {
         let statements = self.wanted.iter().flat_map(|it| &it.configuration.statements);
         daemon == Daemon::Bgpd || statements.into_iter().any(|it| daemon.takes(it) == Takes::Must)
-    }
-
-    /// The configuration that FRR should have, given what it rejected.
-    fn target(&self) -> Vec<&Statement> {
-        let wanted = self.wanted.as_ref().map(|it| it.configuration.statements.as_slice());
-        let good = self.good.as_ref().unwrap_or(&self.first);
-        let shown = self.known.iter().flat_map(|it| it.daemons.values());
-        self.refusals.target(wanted.unwrap_or_default(), good, shown)
-    }
-
-    /// The lines that FRR lacks, as far as its configuration is known.
-    fn orders(&mut self) -> Option<Orders> {
-        let (wanted, known) = (self.wanted.as_ref()?, self.known.as_ref()?);
-        let target = self.target();
-        let batches = known.daemons.iter().filter_map(|(daemon, running)| {
-            let memory = self.memory.get(daemon)?;
-            let here = target.iter().copied().filter(|it| memory.may_take(*daemon, it));
-            let batch = difference(&Sides {
-                running,
-                wanted: &here.collect::<Vec<_>>(),
-                told: &memory.told,
-                hidden: &memory.hidden,
-                keep: wanted.is_partial,
-            });
-            Some((*daemon, batch))
-        });
-        let mut batches: Vec<(Daemon, Batch)> = batches.collect();
-        for (daemon, batch) in &mut batches {
-            self.memory.entry(*daemon).or_default().sort_out(batch);
-        }
-        batches.retain(|(_, batch)| !batch.is_empty());
-        Some(Orders { batches, is_repair: self.is_settled })
-    }
-
-    /// Draws conclusions from lines that were sent before and are due again. Returns whether there were any.
-    fn learn(&mut self, orders: &Orders) -> bool {
-        let Some(known) = &self.known else { return false };
-        let mut learnt = false;
-        let mut refused = Vec::new();
-        for (daemon, batch) in &orders.batches {
-            let Some(running) = known.daemons.get(daemon) else { continue };
-            let memory = self.memory.entry(*daemon).or_default();
-            let made: Vec<&Step> =
-                batch.additions.iter().filter(|it| it.makes_something()).collect();
-            learnt |= memory.forget_what_is_in(&made);
-            let is_in_new =
-                |step: &Step| made.iter().any(|it| it.is_around(&step.context, &step.line));
-            let steps = batch.additions.iter().chain(&batch.removals);
-            for step in steps.filter(|it| !is_in_new(it)) {
-                match memory.learn(step, running) {
-                    memory::Learnt::Nothing => continue,
-                    memory::Learnt::Accepted => {}
-                    memory::Learnt::Refused(words) => refused.push((*daemon, step.clone(), words)),
-                }
-                learnt = true;
-            }
-        }
-        refused.extend(self.known_by_nobody());
-        learnt |= !refused.is_empty();
-        for (daemon, step, words) in refused {
-            self.refuse(daemon, &step, words);
-        }
-        learnt
-    }
-
-    /// Lines that at least one daemon must know, but none does.
-    fn known_by_nobody(&self) -> Vec<(Daemon, Step, String)> {
-        if self.memory.values().all(Memory::knows_all) {
-            return Vec::new();
-        }
-        let daemons: BTreeSet<Daemon> =
-            self.known.iter().flat_map(|it| it.daemons.keys().copied()).collect();
-        let words = |daemon, statement| self.memory.get(&daemon)?.words_about(statement);
-        let target = self.target().into_iter();
-        let may_be_for_any = target.filter(|it| Daemon::Bgpd.takes(it) == Takes::May);
-        may_be_for_any
-            .filter_map(|it| {
-                let all: Option<Vec<&String>> = daemons.iter().map(|d| words(*d, it)).collect();
-                Some((Daemon::Bgpd, Step::add(it), (*all?.last()?).clone()))
-            })
-            .collect()
     }
 
     /// Whether no route is originated beyond the wanted ones. A setting that FRR fails to remove counts as
@@ -411,7 +407,8 @@ impl Application {
             self.withdrawn = Some(generation);
         }
         let does_all = self.memory.values().all(|it| it.stubborn.is_empty());
-        if does_all && self.refusals.is_empty() {
+        let is_all = self.refusals.is_empty() && self.obstacles.is_empty();
+        if does_all && is_all && self.other_owner.is_none() {
             self.in_force = Some(generation);
         }
     }

@@ -71,7 +71,7 @@ fn only_for(line: &str) -> Option<Daemon> {
         ("router", "bgp") | ("bgp", _) => Some(Daemon::Bgpd),
         ("bfd", "") => Some(Daemon::Bfdd),
         // Route maps with other names are for zebra, too.
-        ("route-map", name) if name.starts_with(crate::difference::MARK) => Some(Daemon::Bgpd),
+        ("route-map", name) if name.starts_with(crate::owner::MARK) => Some(Daemon::Bgpd),
         ("ip" | "ipv6", "prefix-list") if is_marked(line) => Some(Daemon::Bgpd),
         ("ip" | "ipv6", "nht") => Some(Daemon::Zebra),
         _ => None,
@@ -79,5 +79,5 @@ fn only_for(line: &str) -> Option<Daemon> {
 }
 
 fn is_marked(line: &str) -> bool {
-    line.split(' ').any(|word| word.starts_with(crate::difference::MARK))
+    line.split(' ').any(|word| word.starts_with(crate::owner::MARK))
 }

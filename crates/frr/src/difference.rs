@@ -13,12 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::configuration::{Configuration, Context, Statement, leads_into_context};
-use settings::unset;
-pub(crate) use settings::{holds_anyway, setting};
-use whose::Ours;
-
-/// Prefix of every name that Fairway creates in FRR.
-pub const MARK: &str = "FW-";
+pub(crate) use settings::{holds_anyway, setting, unset};
+pub(crate) use whose::{Ours, is_marked, is_of_every_router, is_router, is_view, neighbor};
 
 /// A line and its context.
 pub type Place = (Context, Arc<str>);
@@ -30,12 +26,16 @@ pub struct Sides<'a> {
     pub running: &'a Configuration,
     /// The wanted statements. Of two lines that set the same, the later one counts.
     pub wanted: &'a [&'a Statement],
-    /// Lines that it was sent so far, beside those that carry [`MARK`].
+    /// How the names of our objects begin.
+    pub mark: &'a str,
+    /// Lines that it was sent so far, beside those that carry the mark.
     pub told: &'a BTreeSet<Place>,
+    /// What some of them replaced.
+    pub replaced: &'a BTreeMap<Place, Arc<str>>,
     /// Lines that it accepted but shows in another form or not at all, with what it shows instead.
     pub hidden: &'a BTreeMap<Place, Option<Arc<str>>>,
-    /// The wanted statements may be incomplete: only lines that the daemon was sent are removed.
-    pub keep: bool,
+    /// The wanted statements may be incomplete: of all others only these lines are removed.
+    pub keep_all_but: Option<&'a BTreeSet<Place>>,
 }
 
 /// A line to send.
@@ -98,19 +98,24 @@ fn keyed(statement: &Statement) -> (Key, &Statement) {
 pub fn difference(sides: &Sides<'_>) -> Batch {
     let wanted: Keyed<'_> = sides.wanted.iter().map(|it| keyed(it)).collect();
     let running: Keyed<'_> = sides.running.statements.iter().map(keyed).collect();
-    let ours = Ours::find(sides);
+    let ours = Ours::find(sides.running, sides.wanted, sides.mark, sides.told);
     let mut removals = Removals {
         wanted: &wanted,
         running: &running,
         ours: &ours,
-        keep_all_but: sides.keep.then_some(sides.told),
+        replaced: sides.replaced,
+        keep_all_but: sides.keep_all_but,
         found: BTreeSet::new(),
     };
     for (key, statement) in &running {
         removals.consider(key, statement);
     }
     let (early, late): (Vec<_>, Vec<_>) = removals.found.into_iter().partition(|it| it.is_early);
-    let taken = if sides.keep { Taken::find(&wanted, &running) } else { Taken::default() };
+    let taken = if sides.keep_all_but.is_some() {
+        Taken::find(&wanted, &running, sides.mark)
+    } else {
+        Taken::default()
+    };
     let (in_routers, others): (Vec<_>, Vec<_>) = sides
         .wanted
         .iter()
@@ -232,7 +237,8 @@ impl Removal {
 struct Removals<'a> {
     wanted: &'a Keyed<'a>,
     running: &'a Keyed<'a>,
-    ours: &'a Ours,
+    ours: &'a Ours<'a>,
+    replaced: &'a BTreeMap<Place, Arc<str>>,
     keep_all_but: Option<&'a BTreeSet<Place>>,
     found: BTreeSet<Removal>,
 }
@@ -245,6 +251,10 @@ impl Removals<'_> {
         }
         let Statement { context, line, .. } = statement;
         if self.keep_all_but.is_some_and(|told| !told.contains(&(context.clone(), line.clone()))) {
+            return;
+        }
+        if let Some(before) = self.replaced.get(&(context.clone(), line.clone())) {
+            self.remove(true, 3, context, before.to_string());
             return;
         }
         let router = context.first().filter(|it| it.starts_with("router bgp"));
@@ -357,13 +367,13 @@ struct Taken {
 }
 
 impl Taken {
-    fn find(wanted: &Keyed<'_>, running: &Keyed<'_>) -> Self {
+    fn find(wanted: &Keyed<'_>, running: &Keyed<'_>, mark: &str) -> Self {
         let mut taken = Self::default();
         for (key, statement) in wanted {
             let Some(tag) = statement.line.strip_prefix("match tag ") else { continue };
             if running.get(key).is_some_and(|it| it.line != statement.line) {
                 taken.entries.extend(key.0.first().cloned());
-                taken.maps.insert(format!("{MARK}set-{tag}"));
+                taken.maps.insert(format!("{mark}set-{tag}"));
             }
         }
         taken

@@ -9,6 +9,8 @@ pub mod daemon;
 pub mod difference;
 #[cfg(feature = "io")]
 pub mod io;
+pub mod owner;
+mod record;
 pub mod render;
 pub mod status;
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use fairway_allocator::Allocator;
+use fairway_frr::owner::Owner;
 use fairway_frr::render::{Rendered, Settings, render};
 use fairway_plan::ClusterPlan;
 use fairway_resources::BackendKind;
@@ -75,9 +76,14 @@ pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
         attributes.plan_options(),
     );
     let mut has_faults = say_faults(reader.findings(), [&plan].into_iter());
-    let settings = Settings { version, hide_secrets: !show_secrets };
     let mut text = String::new();
     for (name, node) in &plan.nodes {
+        let settings = Settings {
+            version,
+            hide_secrets: !show_secrets,
+            owner: Owner::of_node(name),
+            ..Settings::default()
+        };
         let desired = Desired {
             peers: node.peers.clone(),
             routes: node.routes.clone(),

@@ -26,7 +26,7 @@ struct World {
 impl World {
     fn new() -> Self {
         Self {
-            application: Application::new(INTERVAL),
+            application: Application::new(Owner::default(), INTERVAL),
             bgpd: Model::default(),
             bfdd: Model::default(),
             now: Now::ZERO,
@@ -37,7 +37,7 @@ impl World {
     }
 
     fn running(&self) -> Running {
-        let mut running = Running::default();
+        let mut running = Running { bgpd_age: Some(Duration::from_secs(60)), ..Running::default() };
         running.daemons.insert(Daemon::Bfdd, self.bfdd.running.clone());
         match self.is_away {
             true => drop(running.away.insert(Daemon::Bgpd, "no such file".to_owned())),
@@ -132,11 +132,24 @@ impl World {
 
     fn has(&self, text: &str) -> bool {
         let both = [self.bgpd.lines(), self.bfdd.lines()].concat();
-        let mut both: Vec<String> = both.into_iter().filter(|it| it != "bfd").collect();
+        let is_record = |it: &str| it.starts_with("route-map fairway-00000000-record ");
+        let counts = |it: &String| it != "bfd" && !is_record(it);
+        let mut both: Vec<String> = both.into_iter().filter(counts).collect();
         both.sort();
         let is = lines(&without_origins(&Configuration::parse(text)));
         both == is.into_iter().filter(|it| it != "bfd").collect::<Vec<_>>()
     }
+}
+
+/// An FRR with this configuration, which we made.
+fn made(text: &str) -> Model {
+    let configuration = Configuration::parse(text);
+    let routers = configuration.statements.iter().filter(|it| it.line.starts_with("router "));
+    let entry = |it: &Statement| ((Daemon::Bgpd, (it.context.clone(), it.line.clone())), None);
+    let record = Record(routers.map(entry).collect());
+    let mut model = Model::with(text);
+    model.running.statements.extend(record.statements(&Owner::default().mark()));
+    model
 }
 
 /// A configuration with one neighbour per setting.
@@ -144,7 +157,7 @@ fn text(routers: &[(u8, &str)]) -> String {
     let mut text = "! router\nrouter bgp 1\n".to_owned();
     for (number, setting) in routers {
         text += &format!(
-            "! BGPPeer {number}\n neighbor 10.0.0.{number} remote-as 2\n neighbor 10.0.0.{number} description {setting}\n neighbor 10.0.0.{number} route-map FW-in-{number} in\n"
+            "! BGPPeer {number}\n neighbor 10.0.0.{number} remote-as 2\n neighbor 10.0.0.{number} description {setting}\n neighbor 10.0.0.{number} route-map fairway-00000000-in-{number} in\n"
         );
     }
     text
@@ -156,9 +169,10 @@ fn the_first_change_is_said_at_once_and_those_that_follow_are_one() {
     world.want(1, &text(&[(1, "a")]));
     world.settle();
     assert!(world.has(&text(&[(1, "a")])));
+    // The record of the router comes first.
     assert_eq!(
         (world.said_at.as_slice(), world.application.in_force()),
-        (&[Now::ZERO][..], Some(1))
+        (&[Now::ZERO; 2][..], Some(1))
     );
     for generation in 2..20 {
         world.want(generation, &text(&[(1, &generation.to_string())]));
@@ -166,14 +180,14 @@ fn the_first_change_is_said_at_once_and_those_that_follow_are_one() {
     }
     world.pass(INTERVAL);
     assert!(world.has(&text(&[(1, "19")])));
-    assert_eq!(world.said_at, [Now::ZERO, INTERVAL]);
+    assert_eq!(world.said_at, [Now::ZERO, Now::ZERO, INTERVAL]);
     assert_eq!(world.application.in_force(), Some(19));
 }
 
 #[test]
 fn what_is_so_already_is_not_said() {
     let mut world = World::new();
-    world.bgpd = Model::with(&text(&[(1, "a")]));
+    world.bgpd = made(&text(&[(1, "a")]));
     world.want(7, &text(&[(1, "a")]));
     world.pass(LOOK_INTERVAL * 3);
     assert!(world.said_at.is_empty());
@@ -214,7 +228,7 @@ fn what_was_taken_is_good_before_it_is_read_back() {
     world.settle();
     world.now += INTERVAL;
     world.want(2, &text(&[(1, "b")]));
-    while world.said_at.len() < 2 {
+    while world.said_at.len() < 3 {
         assert!(world.step());
     }
     world.want(3, &text(&[(1, "bad")]));
@@ -267,7 +281,7 @@ fn what_hands_did_is_undone_at_the_next_look_or_at_a_hint() {
     world.want(1, &text(&[(1, "a")]));
     world.pass(HINT_INTERVAL);
     for hint in [false, true] {
-        world.bgpd = Model::with(&text(&[(1, "edited")]));
+        world.bgpd = made(&text(&[(1, "edited")]));
         if hint {
             world.application.hint(world.now);
         }
@@ -327,10 +341,10 @@ fn any_schedule_ends_with_what_is_wanted_or_with_a_fault() {
                 }
                 7 => {
                     let edited = [
-                        "router bgp 1\n neighbor 10.0.0.1 remote-as 9\n neighbor 10.0.0.1 route-map FW-in-1 in\n",
+                        "router bgp 1\n neighbor 10.0.0.1 remote-as 9\n neighbor 10.0.0.1 route-map fairway-00000000-in-1 in\n",
                         "",
                     ];
-                    world.bgpd = Model::with(edited[usize::try_from(draw(2)).unwrap()]);
+                    world.bgpd = made(edited[usize::try_from(draw(2)).unwrap()]);
                 }
                 8 => world.application.hint(world.now),
                 _ => {}

@@ -13,7 +13,7 @@ hostname vm
 ! \"log file /x debugging\" enabled by \"--log\" startup option
 !
 bfd
- profile FW-fast
+ profile fairway-00000000-fast
   receive-interval 100
  exit
  !
@@ -24,12 +24,12 @@ router bgp 65001
  neighbor FD77::0:2 remote-as 65002
  !
  address-family ipv6 unicast
-  network fd00:0::/64 route-map FW-set-77
+  network fd00:0::/64 route-map fairway-00000000-set-77
   neighbor fd77::2 activate
  exit-address-family
 exit
 !
-route-map FW-set-77 permit 10
+route-map fairway-00000000-set-77 permit 10
  set tag 77
 exit
 ";
@@ -42,16 +42,16 @@ fn running_configuration_is_read_with_its_contexts() {
             "frr version 8.4.4",
             "hostname vm",
             "bfd",
-            "bfd / profile FW-fast",
-            "bfd / profile FW-fast / receive-interval 100",
+            "bfd / profile fairway-00000000-fast",
+            "bfd / profile fairway-00000000-fast / receive-interval 100",
             "router bgp 65001",
             "router bgp 65001 / no bgp ebgp-requires-policy",
             "router bgp 65001 / neighbor fd77::2 remote-as 65002",
             "router bgp 65001 / address-family ipv6 unicast",
-            "router bgp 65001 / address-family ipv6 unicast / network fd00::/64 route-map FW-set-77",
+            "router bgp 65001 / address-family ipv6 unicast / network fd00::/64 route-map fairway-00000000-set-77",
             "router bgp 65001 / address-family ipv6 unicast / neighbor fd77::2 activate",
-            "route-map FW-set-77 permit 10",
-            "route-map FW-set-77 permit 10 / set tag 77",
+            "route-map fairway-00000000-set-77 permit 10",
+            "route-map fairway-00000000-set-77 permit 10 / set tag 77",
         ]
     );
 }

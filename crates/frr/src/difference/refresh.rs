@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Batch, MARK, Sides, Step, vrf, words};
+use super::{Batch, Sides, Step, vrf, words};
 use crate::configuration::Statement;
 
 /// The tag of learned routes.
@@ -26,21 +26,21 @@ pub(super) fn after(sides: &Sides<'_>, batch: &Batch) -> Vec<String> {
             && it.line.starts_with("match ")
     };
     let mut maps: BTreeSet<&str> =
-        in_maps().filter(uses_list).filter_map(|it| map(it.context.first()?)).collect();
+        in_maps().filter(uses_list).filter_map(|it| map(it.context.first()?, sides.mark)).collect();
     let tags = tags_of_entries(sides);
     // An entry that matches no tag is for all routes.
     let concerns_routes =
         |entry: &&str| tags.get(entry).is_none_or(|tags| !tags.is_disjoint(&steady));
-    maps.extend(steps().map(entry).filter(concerns_routes).filter_map(map));
+    maps.extend(steps().map(entry).filter(concerns_routes).filter_map(|it| map(it, sides.mark)));
     let wanted: BTreeSet<(&[Arc<str>], &str)> =
         sides.wanted.iter().map(|it| (&*it.context, &*it.line)).collect();
     let users = running().filter(|it| wanted.contains(&(&*it.context, &*it.line)));
-    users.filter_map(|it| command(it, &maps)).collect()
+    users.filter_map(|it| command(it, &maps, sides.mark)).collect()
 }
 
 /// The name of a map of ours.
-fn map(opener: &str) -> Option<&str> {
-    opener.strip_prefix("route-map ")?.split(' ').next().filter(|it| it.starts_with(MARK))
+fn map<'a>(opener: &'a str, mark: &str) -> Option<&'a str> {
+    opener.strip_prefix("route-map ")?.split(' ').next().filter(|it| it.starts_with(mark))
 }
 
 fn prefix_list(line: &str) -> Option<&str> {
@@ -52,9 +52,10 @@ fn prefix_list(line: &str) -> Option<&str> {
 
 /// Tags that routes have before and after the change.
 fn steady_tags<'a>(sides: &Sides<'a>) -> BTreeSet<&'a str> {
+    let set = format!("route-map {}set-", sides.mark);
     let tag = |it: &'a Statement| {
         let is_network = it.line.starts_with("network ");
-        is_network.then(|| it.line.rsplit_once("route-map FW-set-").map(|it| it.1)).flatten()
+        is_network.then(|| it.line.rsplit_once(&set).map(|it| it.1)).flatten()
     };
     let now: BTreeSet<&str> = sides.running.statements.iter().filter_map(tag).collect();
     let then: BTreeSet<&str> = sides.wanted.iter().filter_map(|it| tag(it)).collect();
@@ -82,7 +83,7 @@ fn entry(step: &Step) -> &str {
 }
 
 /// The command to send if `statement` applies one of these maps to a neighbour.
-fn command(statement: &Statement, maps: &BTreeSet<&str>) -> Option<String> {
+fn command(statement: &Statement, maps: &BTreeSet<&str>, mark: &str) -> Option<String> {
     let [router, family] = &*statement.context else { return None };
     let family = family.strip_prefix("address-family ")?;
     let (name, way) = match words(&statement.line).as_slice() {
@@ -91,6 +92,6 @@ fn command(statement: &Statement, maps: &BTreeSet<&str>) -> Option<String> {
     };
     let vrf =
         vrf(router).filter(|it| !it.is_empty()).map(|it| format!("{it} ")).unwrap_or_default();
-    let group = if name.starts_with(MARK) { "peer-group " } else { "" };
+    let group = if name.starts_with(mark) { "peer-group " } else { "" };
     Some(format!("clear bgp {vrf}{family} {group}{name} soft {way}"))
 }

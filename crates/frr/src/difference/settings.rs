@@ -149,7 +149,7 @@ pub(crate) fn holds_anyway(context: &[Arc<str>], line: &str) -> bool {
 }
 
 /// The line that unsets the setting of `line`.
-pub(super) fn unset(context: &[Arc<str>], line: &str) -> String {
+pub(crate) fn unset(context: &[Arc<str>], line: &str) -> String {
     if let Some(opposite) = line.strip_prefix("no ") {
         return opposite.to_owned();
     }

@@ -1,13 +1,14 @@
 //! Is a line that a daemon shows ours or foreign?
 //!
-//! A line is ours if we sent it, if it carries our mark, or if it configures one of our neighbours. A router
-//! is ours if nothing in it is foreign.
+//! A line is ours if the record says so, if it carries our mark, or if it configures one of our neighbours: one whose
+//! lines carry the mark. A router is ours if we created it and nothing in it is foreign.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{MARK, Place, Sides, words};
-use crate::configuration::Statement;
+use super::{Place, words};
+use crate::configuration::{Configuration, Context, Statement};
+use crate::owner::VIEW;
 
 /// Beginnings of lines that we send for every router and that do not make a router foreign.
 const OF_EVERY_ROUTER: &[&str] = &[
@@ -24,67 +25,118 @@ const OF_EVERY_ROUTER: &[&str] = &[
 ];
 
 /// What is ours.
-pub(super) struct Ours {
-    told: BTreeSet<Place>,
+pub(crate) struct Ours<'a> {
+    mark: &'a str,
+    told: &'a BTreeSet<Place>,
     /// Neighbours, each with its router.
     neighbors: BTreeSet<(Arc<str>, String)>,
+    /// Routers that have nothing but ours.
     routers: BTreeSet<Arc<str>>,
 }
 
-impl Ours {
-    pub(super) fn find(sides: &Sides<'_>) -> Self {
-        let marked = sides.running.statements.iter().filter(|it| is_marked(it));
-        let wanted = sides.wanted.iter().copied();
-        let told = sides.told.iter().filter_map(|(context, line)| neighbor(context, line));
-        let neighbors = marked.chain(wanted).filter_map(|it| neighbor(&it.context, &it.line));
-        let mut ours = Self {
-            told: sides.told.clone(),
-            neighbors: neighbors.chain(told).collect(),
-            routers: BTreeSet::new(),
-        };
-        ours.routers = ours.find_routers(sides);
+impl<'a> Ours<'a> {
+    pub(crate) fn find(
+        running: &Configuration,
+        wanted: &[&Statement],
+        mark: &'a str,
+        told: &'a BTreeSet<Place>,
+    ) -> Self {
+        let marked = running.statements.iter().filter(|it| is_marked(it, mark));
+        let marked = marked.filter_map(|it| neighbor(&it.context, &it.line));
+        let told_neighbors = told.iter().filter_map(|(context, line)| neighbor(context, line));
+        let half_made = half_made(running, wanted, mark);
+        let neighbors = marked.chain(told_neighbors).chain(half_made).collect();
+        let mut ours = Self { mark, told, neighbors, routers: BTreeSet::new() };
+        ours.routers = ours.find_routers(running);
         ours
     }
 
-    fn find_routers(&self, sides: &Sides<'_>) -> BTreeSet<Arc<str>> {
-        let in_router = |it: &&Statement| it.context.first().is_some_and(|it| is_router(it));
-        let router = |it: &Statement| it.context.first().cloned();
-        let lines = || sides.running.statements.iter().filter(in_router);
-        let of_all =
-            |it: &Statement| OF_EVERY_ROUTER.iter().any(|begin| it.line.starts_with(begin));
-        let foreign: BTreeSet<_> =
-            lines().filter(|it| !of_all(it) && !self.has(it)).filter_map(router).collect();
-        let ours = lines().filter(|it| is_marked(it)).filter_map(router);
-        let told = self.told.iter().filter(|(context, it)| context.is_empty() && is_router(it));
-        ours.chain(told.map(|(_, it)| it.clone())).filter(|it| !foreign.contains(it)).collect()
+    /// Routers that we created, and in which nobody else has put anything.
+    fn find_routers(&self, running: &Configuration) -> BTreeSet<Arc<str>> {
+        let mut made: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut foreign: BTreeSet<Arc<str>> = BTreeSet::new();
+        for it in &running.statements {
+            match it.context.first() {
+                None if is_router(&it.line) && self.made(&it.line) => {
+                    made.insert(it.line.clone());
+                }
+                Some(router) if is_router(router) && !self.has(it) => {
+                    foreign.insert(router.clone());
+                }
+                _ => {}
+            }
+        }
+        made.into_iter().filter(|it| !foreign.contains(it)).collect()
+    }
+
+    /// Whether a router is one that we created.
+    pub(crate) fn made(&self, router: &str) -> bool {
+        is_view(router) || self.told.contains(&(Context::from([]), Arc::from(router)))
     }
 
     /// Whether a line is ours.
-    pub(super) fn has(&self, statement: &Statement) -> bool {
+    pub(crate) fn has(&self, statement: &Statement) -> bool {
         let Statement { context, line, .. } = statement;
         if context.is_empty() && is_router(line) {
             return self.routers.contains(line);
         }
-        is_marked(statement)
-            || neighbor(context, line).is_some_and(|it| self.neighbors.contains(&it))
+        if context.first().is_some_and(|it| is_view(it)) {
+            return true;
+        }
+        let is_in_ours = context.first().is_some_and(|it| is_router(it) && self.made(it));
+        (is_in_ours && is_of_every_router(line))
+            || is_marked(statement, self.mark)
+            || neighbor(context, line).is_some_and(|it| self.has_neighbor(&it))
             || self.told.contains(&(context.clone(), line.clone()))
+    }
+
+    fn has_neighbor(&self, neighbor: &(Arc<str>, String)) -> bool {
+        self.neighbors.contains(neighbor)
     }
 }
 
-fn is_router(line: &str) -> bool {
+/// Wanted neighbours with lines of ours that are not complete: their route maps come first.
+fn half_made(
+    running: &Configuration,
+    wanted: &[&Statement],
+    mark: &str,
+) -> BTreeSet<(Arc<str>, String)> {
+    let top = running.statements.iter().filter(|it| it.context.is_empty());
+    let maps: BTreeSet<&str> = top
+        .filter_map(|it| it.line.strip_prefix("route-map ")?.split(' ').next())
+        .filter(|it| it.starts_with(mark))
+        .collect();
+    let of_map = |it: &&&Statement| match words(&it.line).as_slice() {
+        ["neighbor", _, "route-map", map, "in"] => maps.contains(map),
+        _ => false,
+    };
+    wanted.iter().filter(of_map).filter_map(|it| neighbor(&it.context, &it.line)).collect()
+}
+
+/// Whether we send a line for every router.
+pub(crate) fn is_of_every_router(line: &str) -> bool {
+    OF_EVERY_ROUTER.iter().any(|begin| line.starts_with(begin))
+}
+
+pub(crate) fn is_router(line: &str) -> bool {
     line.starts_with("router bgp ")
 }
 
+/// Whether a router is the view that only Fairway has.
+pub(crate) fn is_view(router: &str) -> bool {
+    matches!(words(router).as_slice(), ["router", "bgp", _, "view", name] if *name == VIEW)
+}
+
 /// Whether it has a name of ours, or is in a context that has one.
-fn is_marked(statement: &Statement) -> bool {
-    let names = |line: &str| line.split(' ').any(|word| word.starts_with(MARK));
+pub(crate) fn is_marked(statement: &Statement, mark: &str) -> bool {
+    let names = |line: &str| line.split(' ').any(|word| word.starts_with(mark));
     let free =
         words(&statement.line).get(2).is_some_and(|it| matches!(*it, "description" | "password"));
     (!free && names(&statement.line)) || statement.context.iter().any(|it| names(it))
 }
 
 /// The neighbour that a line configures, with its router.
-fn neighbor(context: &[Arc<str>], line: &str) -> Option<(Arc<str>, String)> {
+pub(crate) fn neighbor(context: &[Arc<str>], line: &str) -> Option<(Arc<str>, String)> {
     let router = context.first().filter(|it| is_router(it))?;
     match words(line.strip_prefix("no ").unwrap_or(line)).as_slice() {
         ["neighbor", name, ..] => Some((router.clone(), (*name).to_owned())),

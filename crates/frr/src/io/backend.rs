@@ -13,9 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_ground::PeerKey;
-use fairway_seam::{
-    Backend, Clear, ClearFuture, Desired, EarlierRun, Latencies, Leave, ViewFuture, ViewScope,
-};
+use fairway_seam::{Backend, Clear, ClearFuture, Desired, Latencies, Leave, ViewFuture, ViewScope};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
@@ -24,6 +22,7 @@ use super::daemons::{Daemons, Look};
 use super::observer::Observer;
 use crate::application::{Application, Broken, Next, Now, Orders, Said, Wanted};
 use crate::configuration::{Configuration, without_secrets};
+use crate::owner::Owner;
 use crate::render::{Settings, render};
 
 /// How long FRR may take to remove our configuration when we leave for good.
@@ -40,8 +39,8 @@ pub struct FrrOptions {
     pub socket_dir: PathBuf,
     /// Minimum interval between two applications; changes within it are sent as one.
     pub min_interval: Duration,
-    /// State of an earlier run. FRR has kept it.
-    pub earlier: Option<EarlierRun>,
+    /// The owner in the names of our configuration.
+    pub owner: Owner,
 }
 
 /// BGP sessions of FRR.
@@ -85,19 +84,19 @@ impl FrrBackend {
     ///
     /// Must be called inside a tokio runtime.
     pub fn start(options: FrrOptions) -> Self {
-        let FrrOptions { socket_dir, min_interval, earlier: _ } = options;
+        let FrrOptions { socket_dir, min_interval, owner } = options;
         let (desired, wanted) = watch::channel(None);
         let (reached, withdrawn) = watch::channel(0);
         let (leave, leaving) = mpsc::channel(1);
         let observer = Observer::start(&socket_dir);
         let shared = Arc::new(Shared { observer, state: Mutex::default() });
         let task = Task {
-            application: Application::new(min_interval),
+            application: Application::new(owner, min_interval),
             daemons: Daemons::new(&socket_dir),
             begun: Instant::now(),
             desired: None,
             happened: Vec::new(),
-            version: None,
+            settings: Settings { owner, ..Settings::default() },
             unsaid: Vec::new(),
             reached,
             shared: shared.clone(),
@@ -177,8 +176,8 @@ struct Task {
     begun: Instant,
     desired: Option<Arc<Desired>>,
     happened: Vec<Instant>,
-    /// The FRR version that the configuration is rendered for.
-    version: Option<(u8, u8)>,
+    /// What the configuration is rendered for.
+    settings: Settings,
     /// Faults of rendering.
     unsaid: Vec<String>,
     reached: watch::Sender<u64>,
@@ -237,8 +236,7 @@ impl Task {
     /// Renders the desired state and passes it to the state machine.
     fn want(&mut self) {
         let Some(desired) = &self.desired else { return };
-        let settings = Settings { version: self.version, ..Settings::default() };
-        match render(desired, &settings) {
+        match render(desired, &self.settings) {
             Ok(rendered) => {
                 self.unsaid = rendered.faults.iter().map(ToString::to_string).collect();
                 self.application.want(Wanted {
@@ -261,8 +259,14 @@ impl Task {
                     self.application.connected(daemon);
                 }
                 self.application.read(self.now(), running);
-                if self.daemons.version() != self.version {
-                    self.version = self.daemons.version();
+                let settings = Settings {
+                    version: self.daemons.version(),
+                    site: self.application.site().unwrap_or(self.settings.site),
+                    needs_nht: self.application.needs_nht(self.daemons.version()),
+                    ..self.settings
+                };
+                if settings != self.settings {
+                    self.settings = settings;
                     self.want();
                 }
                 self.publish();

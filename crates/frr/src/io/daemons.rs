@@ -61,15 +61,16 @@ impl Daemons {
             if connection.is_none() {
                 new.push(daemon);
             }
-            let path = self.socket_dir.join(format!("{}.vty", daemon.name()));
+            let path = self.socket(daemon);
             asked.spawn(async move { (daemon, ask(connection, path).await) });
         }
         let mut running = Running::default();
         while let Some(Ok((daemon, answer))) = asked.join_next().await {
             match answer {
                 Ok(Answer { connection, configuration, version }) => {
-                    if daemon == Daemon::Bgpd && version.is_some() {
-                        self.version = version;
+                    if daemon == Daemon::Bgpd {
+                        self.version = version.or(self.version);
+                        running.bgpd_age = self.age(daemon);
                     }
                     self.connections.insert(daemon, connection);
                     running.daemons.insert(daemon, configuration);
@@ -81,6 +82,17 @@ impl Daemons {
         }
         new.retain(|it| running.daemons.contains_key(it));
         Look { running, new }
+    }
+
+    /// How long ago a daemon started: it made its socket then.
+    fn age(&self, daemon: Daemon) -> Option<Duration> {
+        let made = std::fs::metadata(self.socket(daemon)).and_then(|it| it.modified()).ok()?;
+        // A clock that was set back knows nothing.
+        made.elapsed().ok()
+    }
+
+    fn socket(&self, daemon: Daemon) -> PathBuf {
+        self.socket_dir.join(format!("{}.vty", daemon.name()))
     }
 
     /// Sends all lines, until one is rejected or a daemon disconnects.

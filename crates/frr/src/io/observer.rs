@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use super::daemon::Daemon;
 use super::vty::{Reply, Status, VtyError};
 use super::watch::Watch;
+use crate::owner::VIEW;
 use crate::status::{self, AnswerError, Picture, Sessions, bfd};
 
 /// The sockets.
@@ -171,28 +172,28 @@ impl Daemons {
         let deadline = Instant::now() + ROUTES_TIMEOUT;
         let mut outcome = Ok(());
         for (vrf, family) in picture.tables() {
-            let question = status::table_question(vrf, family);
+            let question = picture.table_question(vrf, family);
             let reply = within(deadline, ROUTES_TIMEOUT, self.bgpd.ask(&question)).await?;
             outcome = outcome.and(picture.table(vrf, family, &reply.text));
         }
         for (key, family) in picture.told() {
-            let asked = self.advertised(key, family);
+            let question = |detail| picture.advertised_question(key, family, detail);
+            let asked = self.advertised(question(true), question(false));
             let reply = within(deadline, ROUTES_TIMEOUT, asked).await?;
             outcome = outcome.and(picture.advertised(key, family, &reply.text));
         }
         Ok(outcome?)
     }
 
-    async fn advertised(&mut self, key: PeerKey, family: AddressFamily) -> Result<Reply, VtyError> {
+    async fn advertised(&mut self, detailed: String, plain: String) -> Result<Reply, VtyError> {
         if !self.lacks_detail {
-            let question = status::advertised_question(key, family, true);
-            let reply = self.bgpd.ask(&question).await?;
+            let reply = self.bgpd.ask(&detailed).await?;
             if reply.status != Status::Unknown {
                 return Ok(reply);
             }
             self.lacks_detail = true;
         }
-        self.bgpd.ask(&status::advertised_question(key, family, false)).await
+        self.bgpd.ask(&plain).await
     }
 
     async fn clear(
@@ -203,7 +204,10 @@ impl Daemons {
     ) -> Result<(), ClearError> {
         let view = self.view(desired, ViewScope::SESSIONS).await;
         let peer = view.peers.iter().find(|peer| peer.config.key == key);
-        let commands = clear_commands(peer.ok_or(ClearError::NoSuchPeer)?, how)?;
+        let peer = peer.ok_or(ClearError::NoSuchPeer)?;
+        // Without an answer the neighbour is not established, which is said first.
+        let sessions = sessions(&mut self.bgpd).await.unwrap_or_default();
+        let commands = clear_commands(peer, sessions.instance(key.vrf.as_ref()), how)?;
         let deadline = Instant::now() + SESSIONS_TIMEOUT;
         for command in commands {
             match within(deadline, SESSIONS_TIMEOUT, self.bgpd.ask(&command)).await {
@@ -252,9 +256,13 @@ async fn within<T>(
 }
 
 /// The commands for bgpd. Without a family it would send the neighbour two requests.
-fn clear_commands(peer: &PeerView, how: Clear) -> Result<Vec<String>, ClearError> {
+fn clear_commands(peer: &PeerView, instance: &str, how: Clear) -> Result<Vec<String>, ClearError> {
     let PeerKey { remote, vrf } = peer.config.key;
-    let vrf = vrf.map(|vrf| format!("vrf {vrf} ")).unwrap_or_default();
+    let vrf = match vrf {
+        Some(vrf) => format!("vrf {vrf} "),
+        None if instance == VIEW => format!("view {VIEW} "),
+        None => String::new(),
+    };
     let how = match how {
         Clear::Hard => return Ok(vec![format!("clear bgp {vrf}{remote}")]),
         Clear::SoftIn => "soft in",

@@ -12,8 +12,8 @@ use fairway_seam::{DesiredRoute, RouteAttributes};
 use serde::Serialize;
 
 use super::attributes::{Dialect, SetLines};
-use super::names::Hash;
 use super::neighbour::Neighbour;
+use crate::owner::Hash;
 
 /// The tag of learned routes. It is also set on all outgoing routes, so that FRR recognises a route that
 /// moved to another class but did not change for a neighbour, and does not send it again.

@@ -2,6 +2,8 @@
 //!
 //! Every value, by its place in the configuration. Decides nothing. Created by `render`.
 
+use std::collections::BTreeSet;
+
 use fairway_ground::{AddressFamily, GracefulRestart};
 use fairway_seam::{DrainState, Extras};
 use serde::Serialize;
@@ -26,6 +28,12 @@ pub(super) struct Document {
     pub(super) profiles: Vec<Profile>,
     pub(super) extras: Option<RawLines>,
     pub(super) learned_tag: u32,
+    /// The families whose next hops have to be resolved by a default route, as the words of lines.
+    pub(super) tracked: BTreeSet<&'static str>,
+    /// How all names begin.
+    pub(super) mark: String,
+    /// The view in place of the default instance.
+    pub(super) view: Option<&'static str>,
 }
 
 /// One BGP instance.
@@ -135,6 +143,20 @@ impl Instance {
     }
 }
 
+impl Instance {
+    /// Whether it is that of the default VRF.
+    pub(super) fn is_default(&self) -> bool {
+        self.vrf.is_none()
+    }
+
+    /// The line that opens it as the default instance, and as a view.
+    pub(super) fn router(&self, view: &str) -> (String, String) {
+        let default = format!("router bgp {}", self.asn);
+        let here = format!("{default} view {view}");
+        (default, here)
+    }
+}
+
 impl Family {
     fn new(
         family: AddressFamily,
@@ -157,12 +179,24 @@ impl Family {
 
 impl RawLines {
     /// Comments are left out: ours mark the origin of lines.
-    pub(super) fn new(extras: &Extras) -> Self {
+    ///
+    /// `own`: the router of the default VRF as others name it, and as it is named here. Extras are written for an
+    /// FRR that has nobody else's.
+    pub(super) fn new(extras: &Extras, own: Option<&(String, String)>) -> Self {
         let is_comment = |line: &&str| line.trim_start().starts_with(['!', '#']);
         let lines = extras.text.lines().map(str::trim_end).filter(|line| !line.is_empty());
         Self {
             origin: Words::new(extras.origin.as_bytes()).ok(),
-            lines: lines.filter(|line| !is_comment(line)).map(str::to_owned).collect(),
+            lines: lines
+                .filter(|line| !is_comment(line))
+                .map(|line| match own {
+                    Some((named, here)) if line.split_ascii_whitespace().eq(named.split(' ')) => {
+                        here
+                    }
+                    _ => line,
+                })
+                .map(str::to_owned)
+                .collect(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fairway_ground::{AddressFamily, FamilySet, PrefixFilter, PrefixRange};
 use serde::Serialize;
 
-use super::names::Hash;
+use crate::owner::Hash;
 
 /// Routes that are accepted from a neighbour.
 pub(super) type In = Filter;
@@ -70,7 +70,7 @@ impl Filter {
 }
 
 /// FRR's word for the family of an address.
-fn word(family: AddressFamily) -> &'static str {
+pub(super) fn word(family: AddressFamily) -> &'static str {
     match family {
         AddressFamily::Ipv4Unicast => "ip",
         AddressFamily::Ipv6Unicast => "ipv6",

@@ -4,7 +4,7 @@
 //! gives the same text. What FRR does not support is left out with a fault; everything else is rendered.
 //! Knows no running configuration. Called by the backend and by `fairway render`.
 //!
-//! Announced routes need no prefix lists: `network P route-map FW-set-T` marks a route with the tag T of its
+//! Announced routes need no prefix lists: `network P route-map fairway-OWNER-set-T` marks a route with the tag T of its
 //! class, and each neighbour's outgoing route map has entries for the tags that it is sent.
 
 mod attributes;
@@ -23,6 +23,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use crate::owner::{Owner, VIEW};
 use attributes::Dialect;
 use document::{Document, Instance, NeighbourSection, RawLines};
 use fairway_ground::PeerKey;
@@ -39,6 +40,22 @@ pub struct Settings {
     pub version: Option<(u8, u8)>,
     /// Passwords are masked. Such a configuration is for display only.
     pub hide_secrets: bool,
+    /// The owner in all names.
+    pub owner: Owner,
+    /// Where the neighbours of the default VRF are.
+    pub site: Site,
+    /// FRR does not reach a neighbour by a default route without being told so.
+    pub needs_nht: bool,
+}
+
+/// The BGP instance for the neighbours of the default VRF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Site {
+    /// The default one, which FRR has for nobody else.
+    #[default]
+    Alone,
+    /// A view of our own. Somebody else has the default one, whose settings, routes and kernel are not ours.
+    Beside,
 }
 
 /// A configuration of FRR.
@@ -86,6 +103,9 @@ pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, Render
         );
         faults.push(Fault { subject: "BGPAdvertisement".to_owned(), reason });
     }
+    let tracked = neighbours.values().filter_map(|(neighbour, _)| neighbour.tracked());
+    let is_tracking = settings.needs_nht && settings.site == Site::Alone;
+    let tracked = tracked.filter(|_| is_tracking).map(filters::word).collect();
     let mut of_vrf: BTreeMap<_, Vec<NeighbourSection>> = BTreeMap::new();
     for (key, (neighbour, dialect)) in neighbours {
         let told = NeighbourSection::new(neighbour, &dialect, &classes, desired.drain);
@@ -94,12 +114,18 @@ pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, Render
     let mut tags: Vec<u32> = classes.iter().map(|class| class.tag).collect();
     tags.sort_unstable();
     let instances = of_vrf.into_values().filter_map(|told| Instance::new(told, &classes));
+    let instances: Vec<Instance> = instances.collect();
+    let own = instances.iter().find(|it| it.is_default()).filter(|_| settings.site == Site::Beside);
+    let own_router = own.map(|it| it.router(VIEW));
     let document = Document {
         tags,
-        instances: instances.collect(),
+        instances,
         profiles: profiles.into_vec(),
-        extras: desired.extras.as_deref().map(RawLines::new),
+        extras: desired.extras.as_deref().map(|it| RawLines::new(it, own_router.as_ref())),
         learned_tag: classes::LEARNED_TAG,
+        tracked,
+        mark: settings.owner.mark(),
+        view: (settings.site == Site::Beside).then_some(VIEW),
     };
     let text = templates::render(&document).map_err(RenderError)?;
     Ok(Rendered { text, faults })
@@ -121,7 +147,7 @@ impl Accepted {
             let firsts = firsts.entry(peer.key.vrf).or_default();
             let neighbour = Neighbour::new(peer, settings).and_then(|neighbour| {
                 firsts.admit(&peer.name, &neighbour)?;
-                peer.bfd.iter().try_for_each(|bfd| profiles.add(bfd))?;
+                peer.bfd.iter().try_for_each(|bfd| profiles.add(bfd, &settings.owner.mark()))?;
                 Ok(neighbour)
             });
             match neighbour {

@@ -5,33 +5,10 @@
 
 use fairway_ground::{PeerKey, Remote};
 
-/// Prefix of all names, to tell our configuration from foreign lines.
-const PREFIX: &str = "FW-";
+use crate::owner::Hash;
 
 /// Maximum length of the name of a BFD profile.
 const PROFILE_LENGTH_BYTES_MAX: usize = 63;
-
-/// FNV-1a, 64 bits: the same in every version and on every machine.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hash(u64);
-
-impl Hash {
-    /// The hash of `text`; a different one for each `attempt`.
-    pub(super) fn of(text: &str, attempt: u32) -> Self {
-        const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
-        const PRIME: u64 = 0x0000_0100_0000_01B3;
-        let salt = attempt.to_be_bytes();
-        let salt: &[u8] = if attempt == 0 { &[] } else { &salt };
-        let bytes = text.bytes().chain(salt.iter().copied());
-        Self(bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME)))
-    }
-
-    /// Folded to 32 bits.
-    pub(super) fn short(self) -> u32 {
-        let [a, b, c, d, e, f, g, h] = self.0.to_be_bytes();
-        u32::from_be_bytes([a ^ e, b ^ f, c ^ g, d ^ h])
-    }
-}
 
 /// The part of route map and prefix list names that identifies a neighbour.
 pub(super) fn of_neighbour(key: PeerKey) -> String {
@@ -47,13 +24,13 @@ pub(super) fn of_neighbour(key: PeerKey) -> String {
 }
 
 /// The name of the peer group for neighbours of a range, unique in its VRF.
-pub(super) fn of_group(key: PeerKey) -> String {
-    format!("{PREFIX}{}", of_neighbour(PeerKey { vrf: None, ..key }))
+pub(super) fn of_group(mark: &str, key: PeerKey) -> String {
+    format!("{mark}{}", of_neighbour(PeerKey { vrf: None, ..key }))
 }
 
 /// The name of the BFD profile for a BFDProfile.
-pub(super) fn of_profile(name: &str) -> String {
-    let whole = format!("{PREFIX}{}", plain(name));
+pub(super) fn of_profile(mark: &str, name: &str) -> String {
+    let whole = format!("{mark}{}", plain(name));
     if whole.len() <= PROFILE_LENGTH_BYTES_MAX {
         return whole;
     }
@@ -97,22 +74,15 @@ mod tests {
         );
         let range = Remote::Range("2001:db8::/64".parse().unwrap());
         assert_eq!(of_neighbour(key(range, None)), "range-2001:db8::_64");
-        assert_eq!(of_group(key(range, Some("blue"))), "FW-range-2001:db8::_64");
+        assert_eq!(of_group("M-", key(range, Some("blue"))), "M-range-2001:db8::_64");
     }
 
     #[test]
     fn a_profile_has_a_name_that_frr_has_room_for() {
-        assert_eq!(of_profile("fast"), "FW-fast");
-        assert_eq!(of_profile("a b\n!"), "FW-a_20b_0a_21");
+        assert_eq!(of_profile("M-", "fast"), "M-fast");
+        assert_eq!(of_profile("M-", "a b\n!"), "M-a_20b_0a_21");
         let (one, other) = ("x".repeat(253), "x".repeat(252) + "y");
-        assert_eq!(of_profile(&one).len(), 63);
-        assert_ne!(of_profile(&one), of_profile(&other));
-    }
-
-    #[test]
-    fn a_hash_is_that_of_the_published_test_vectors() {
-        assert_eq!(Hash::of("", 0).0, 0xCBF2_9CE4_8422_2325);
-        assert_eq!(Hash::of("foobar", 0).0, 0x8594_4171_F739_67E8);
-        assert_ne!(Hash::of("foobar", 1).short(), Hash::of("foobar", 0).short());
+        assert_eq!(of_profile("M-", &one).len(), 63);
+        assert_ne!(of_profile("M-", &one), of_profile("M-", &other));
     }
 }

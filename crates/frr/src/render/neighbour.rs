@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::filters::{In, PassOn};
 use super::shared::Shared;
 use super::words::{Word, WordError, Words};
-use super::{Settings, names};
+use super::{Settings, Site, names};
 
 /// The first version with `addpath-tx-best-selected`.
 const PATHS_SINCE: (u8, u8) = (9, 1);
@@ -50,6 +50,11 @@ pub(super) enum Refusal {
     InterfaceNextHop,
     #[error("roleStrict is not supported with FRR for a listenRange")]
     StrictRange,
+    #[error(
+        "{0} is not supported where FRR has a `router bgp` that is not Fairway's: FRR passes all incoming \
+         connections to that one"
+    )]
+    Incoming(&'static str),
     #[error("localASN is not supported with FRR for a neighbor in myASN, or in localASN itself")]
     InternalLocalAs,
     #[error(
@@ -104,6 +109,8 @@ pub(super) struct Neighbour {
     #[serde(skip)]
     families: FamilySet,
     #[serde(skip)]
+    is_distant: bool,
+    #[serde(skip)]
     pub(super) shared: Shared,
 }
 
@@ -111,6 +118,7 @@ impl Neighbour {
     /// Fails for a neighbour that FRR would reject or handle differently.
     pub(super) fn new(peer: &PeerConfig, settings: &Settings) -> Result<Self, Refusal> {
         refuse(peer, settings)?;
+        let mark = settings.owner.mark();
         let what = |what| move |error| Refusal::Word { what, error };
         let description = Words::new(peer.name.as_bytes()).map_err(what("metadata.name"))?;
         let message = peer.shutdown.as_ref().map(|it| it.as_str()).filter(|it| !it.is_empty());
@@ -120,7 +128,7 @@ impl Neighbour {
         let (form, name) = match peer.key.remote {
             Remote::Address(address) => ("", address.to_string()),
             Remote::Interface(name) => ("interface", name.to_string()),
-            Remote::Range(_) => ("group", names::of_group(peer.key)),
+            Remote::Range(_) => ("group", names::of_group(&mark, peer.key)),
         };
         let vrf = peer.key.vrf.map(|vrf| Word::new(vrf.as_str().as_bytes()));
         let hold = peer.hold_time.seconds();
@@ -140,7 +148,7 @@ impl Neighbour {
             description,
             is_down: peer.shutdown.is_some(),
             shutdown_message: message.transpose().map_err(what("shutdown.message"))?,
-            bfd_profile: peer.bfd.as_ref().map(|bfd| names::of_profile(&bfd.profile)),
+            bfd_profile: peer.bfd.as_ref().map(|bfd| names::of_profile(&mark, &bfd.profile)),
             bfd_strict: peer.bfd.as_ref().is_some_and(|bfd| bfd.strict),
             password: password.map(|it| if settings.hide_secrets { Word::hidden() } else { it }),
             port: (peer.port != PeerConfig::PORT_DEFAULT).then_some(peer.port),
@@ -163,6 +171,7 @@ impl Neighbour {
             accepts: In::new(&peer.import.allowed, peer.families),
             passes_on: PassOn::new(&peer.pass_on, peer.families),
             families: peer.families,
+            is_distant: peer.kind() == PeerKind::Internal || !peer.is_next_door(),
             shared: Shared::of(peer),
         })
     }
@@ -170,6 +179,15 @@ impl Neighbour {
     /// Whether its session carries `family`.
     pub(super) fn carries(&self, family: AddressFamily) -> bool {
         self.families.contains(family)
+    }
+
+    /// The family of its address, if FRR looks for a route to it before it dials: a neighbour that is not directly
+    /// connected.
+    pub(super) fn tracked(&self) -> Option<AddressFamily> {
+        let Remote::Address(address) = self.key.remote else { return None };
+        let family =
+            if address.is_ipv4() { AddressFamily::Ipv4Unicast } else { AddressFamily::Ipv6Unicast };
+        (self.is_distant && self.vrf.is_none()).then_some(family)
     }
 
     /// Its sort key: FRR shows groups first, then interfaces, then addresses.
@@ -231,6 +249,14 @@ fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
         }
         if !peer.extended_next_hop {
             return Err(Refusal::InterfaceNextHop);
+        }
+    }
+    if settings.site == Site::Beside && peer.key.vrf.is_none() {
+        if peer.key.is_range() {
+            return Err(Refusal::Incoming("listenRange"));
+        }
+        if peer.passive {
+            return Err(Refusal::Incoming("passive"));
         }
     }
     let is_own = peer.remote_as == RemoteAs::Asn(peer.router_asn);

@@ -29,7 +29,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    fn new(bfd: &PeerBfd) -> Result<Self, Refusal> {
+    fn new(bfd: &PeerBfd, mark: &str) -> Result<Self, Refusal> {
         let BfdSettings {
             transmit_interval,
             receive_interval,
@@ -44,7 +44,7 @@ impl Profile {
         let ttl = Some(minimum_ttl);
         Ok(Self {
             origin: resource("BFDProfile", &bfd.profile)?,
-            name: names::of_profile(&bfd.profile),
+            name: names::of_profile(mark, &bfd.profile),
             detect_multiplier: multiplier
                 .filter(|it| *it != BfdSettings::DETECT_MULTIPLIER_DEFAULT)
                 .map(u8::from),
@@ -65,8 +65,8 @@ pub(super) struct Profiles(BTreeMap<String, Profile>);
 
 impl Profiles {
     /// Adds the profile of a neighbour.
-    pub(super) fn add(&mut self, bfd: &PeerBfd) -> Result<(), Refusal> {
-        let profile = Profile::new(bfd)?;
+    pub(super) fn add(&mut self, bfd: &PeerBfd, mark: &str) -> Result<(), Refusal> {
+        let profile = Profile::new(bfd, mark)?;
         self.0.entry(profile.name.clone()).or_insert(profile);
         Ok(())
     }

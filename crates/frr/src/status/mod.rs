@@ -24,7 +24,8 @@ use fairway_seam::{BgpView, Desired, PeerRoute, ViewScope};
 pub use answer::{ANSWER_BYTES_MAX, AnswerError};
 pub use digest::Digest;
 pub use sessions::{NEIGHBORS, SUMMARY, Sessions};
-pub use tables::{advertised_question, show_word, table_question};
+pub use tables::show_word;
+use tables::{advertised_question, table_question};
 
 use told::Wanted;
 
@@ -93,14 +94,28 @@ impl<'a> Picture<'a> {
         tables
     }
 
-    /// Takes the answer to [`table_question`].
+    fn instance<'n>(&self, vrf: Option<&'n InterfaceName>) -> &'n str {
+        self.sessions.instance(vrf)
+    }
+
+    /// The command for a table.
+    pub fn table_question(&self, vrf: Option<InterfaceName>, family: AddressFamily) -> String {
+        table_question(self.instance(vrf.as_ref()), family)
+    }
+
+    /// The command for the advertised routes of a neighbour.
+    pub fn advertised_question(&self, key: PeerKey, family: AddressFamily, detail: bool) -> String {
+        advertised_question(self.instance(key.vrf.as_ref()), key.remote, family, detail)
+    }
+
+    /// Takes the answer to [`Self::table_question`].
     pub fn table(
         &mut self,
         vrf: Option<InterfaceName>,
         family: AddressFamily,
         text: &str,
     ) -> Result<(), AnswerError> {
-        let paths = tables::table(&table_question(vrf, family), text)?;
+        let paths = tables::table(&table_question(self.instance(vrf.as_ref()), family), text)?;
         let learned = tables::learned(&paths, vrf, &self.view.peers);
         for peer in self.view.peers.iter_mut().filter(|peer| peer.config.key.vrf == vrf) {
             let key = peer.config.key;
@@ -140,14 +155,14 @@ impl<'a> Picture<'a> {
             .collect()
     }
 
-    /// Takes the answer to [`advertised_question`].
+    /// Takes the answer to [`Self::advertised_question`].
     pub fn advertised(
         &mut self,
         key: PeerKey,
         family: AddressFamily,
         text: &str,
     ) -> Result<(), AnswerError> {
-        let told = tables::advertised(&advertised_question(key, family, false), text)?;
+        let told = tables::advertised(&self.advertised_question(key, family, false), text)?;
         let here = self.sessions.own_next_hop(key, family);
         let Some(peer) = self.view.peers.iter_mut().find(|peer| peer.config.key == key) else {
             return Ok(());

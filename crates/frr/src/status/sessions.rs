@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::answer::{AnswerError, Fields, object};
 use super::neighbor;
-use super::words::{family_word, vrf_word};
+use super::words::{VRF_DEFAULT, family_word};
+use crate::owner::VIEW;
 
 /// The command for all neighbours.
 pub const NEIGHBORS: &str = "show bgp vrf all neighbors json";
@@ -30,13 +31,20 @@ impl Sessions {
         Ok(Self { summary: object(SUMMARY, summary)?, neighbors: object(NEIGHBORS, neighbors)? })
     }
 
+    /// The name of the BGP instance that has our neighbours of a VRF. Our view, where it exists, has those of the
+    /// default VRF.
+    pub fn instance<'a>(&self, vrf: Option<&'a InterfaceName>) -> &'a str {
+        let has_view = Fields::from(&self.neighbors).below(VIEW).exists();
+        vrf.map_or(if has_view { VIEW } else { VRF_DEFAULT }, InterfaceName::as_str)
+    }
+
     fn neighbor(&self, key: PeerKey) -> Fields<'_> {
-        let instance = Fields::from(&self.neighbors).below(vrf_word(key.vrf.as_ref()));
+        let instance = Fields::from(&self.neighbors).below(self.instance(key.vrf.as_ref()));
         instance.below(&key.remote.to_string())
     }
 
     fn summary(&self, key: PeerKey) -> PerFamily<Fields<'_>> {
-        let instance = Fields::from(&self.summary).below(vrf_word(key.vrf.as_ref()));
+        let instance = Fields::from(&self.summary).below(self.instance(key.vrf.as_ref()));
         let remote = key.remote.to_string();
         let of = |family| instance.below(family_word(family)).below("peers").below(&remote);
         PerFamily { ipv4: of(AddressFamily::Ipv4Unicast), ipv6: of(AddressFamily::Ipv6Unicast) }
@@ -44,7 +52,7 @@ impl Sessions {
 
     /// Whether there is a BGP instance in the VRF.
     pub(super) fn has_instance(&self, vrf: Option<&InterfaceName>) -> bool {
-        Fields::from(&self.neighbors).below(vrf_word(vrf)).exists()
+        Fields::from(&self.neighbors).below(self.instance(vrf)).exists()
     }
 
     /// Prefixes in the tables of all instances.
@@ -95,7 +103,7 @@ impl Sessions {
 
     /// The settings of the dynamic neighbours of a range.
     fn members(&self, config: &PeerConfig, range: ListenRange) -> Vec<PeerConfig> {
-        let instance = Fields::from(&self.neighbors).below(vrf_word(config.key.vrf.as_ref()));
+        let instance = Fields::from(&self.neighbors).below(self.instance(config.key.vrf.as_ref()));
         let prefix = range.prefix.to_string();
         let member = |(remote, neighbor): (&str, &Value)| {
             let group = Fields::from(neighbor).text("peerSubnetRangeGroup")?;

@@ -10,13 +10,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_ground::{AddressFamily, InterfaceName, PathId, PeerKey, PeerKind, Prefix, Remote};
+use fairway_ground::{AddressFamily, InterfaceName, PathId, PeerKind, Prefix, Remote};
 use fairway_seam::{DecisionStep, LearnedRoute, Path, PathAttributes, PathSource, PeerView};
 use serde_json::Value;
 
 use super::answer::{AnswerError, Fields, object};
 use super::attributes::{as_path_of_text, attributes, flat_next_hop, is_here, origin};
-use super::words::vrf_word;
 
 /// The word for a family in commands.
 pub fn show_word(family: AddressFamily) -> &'static str {
@@ -26,17 +25,21 @@ pub fn show_word(family: AddressFamily) -> &'static str {
     }
 }
 
-/// The command for a table.
-pub fn table_question(vrf: Option<InterfaceName>, family: AddressFamily) -> String {
-    format!("show bgp vrf {} {} unicast json detail", vrf_word(vrf.as_ref()), show_word(family))
+/// The command for the table of a BGP instance.
+pub(super) fn table_question(instance: &str, family: AddressFamily) -> String {
+    format!("show bgp vrf {instance} {} unicast json detail", show_word(family))
 }
 
 /// The command for the advertised routes of a neighbour; the plain form for releases without `detail`.
-pub fn advertised_question(key: PeerKey, family: AddressFamily, detail: bool) -> String {
-    let (vrf, remote) = (vrf_word(key.vrf.as_ref()), key.remote);
+pub(super) fn advertised_question(
+    instance: &str,
+    remote: Remote,
+    family: AddressFamily,
+    detail: bool,
+) -> String {
     let detail = if detail { " detail" } else { "" };
     format!(
-        "show bgp vrf {vrf} {} unicast neighbors {remote} advertised-routes{detail} json",
+        "show bgp vrf {instance} {} unicast neighbors {remote} advertised-routes{detail} json",
         show_word(family)
     )
 }

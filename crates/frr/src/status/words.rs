@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_ground::{AddressFamily, InterfaceName};
+use fairway_ground::AddressFamily;
 use fairway_seam::SessionState;
 
 /// FRR's name for the main table.
@@ -14,11 +14,6 @@ pub(super) fn family_word(family: AddressFamily) -> &'static str {
         AddressFamily::Ipv4Unicast => "ipv4Unicast",
         AddressFamily::Ipv6Unicast => "ipv6Unicast",
     }
-}
-
-/// The name of a VRF.
-pub(super) fn vrf_word(vrf: Option<&InterfaceName>) -> &str {
-    vrf.map_or(VRF_DEFAULT, InterfaceName::as_str)
 }
 
 /// A state. FRR's states beyond those of the RFC are transitions to Idle.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use fairway_frr::io::{FrrBackend, FrrOptions};
+use fairway_frr::owner::Owner;
 use fairway_ground::{Asn, PeerKey, Remote, RemoteAs, RouterId};
 use fairway_seam::{
     Backend, Desired, DesiredRoute, Extras, PeerConfig, RouteAttributes, ViewScope,
@@ -44,7 +45,7 @@ pub(crate) fn backend(host: &Host) -> FrrBackend {
     FrrBackend::start(FrrOptions {
         socket_dir: host.directory.clone(),
         min_interval,
-        earlier: None,
+        owner: Owner::default(),
     })
 }
 

@@ -35,7 +35,10 @@ async fn community(mut node: Node) -> Result<()> {
     node.wait_for_force().await?;
     ensure!(node.sessions().await? == sessions, "the session was reset");
     let running = node.running().await?;
-    ensure!(running.matches("route-map FW-set-").count() == 4, "old tags are left:\n{running}");
+    ensure!(
+        running.matches("route-map fairway-00000000-set-").count() == 4,
+        "old tags are left:\n{running}"
+    );
     ensure!(node.faults().await?.is_empty(), "{:?}", node.faults().await?);
     Ok(())
 }
@@ -151,7 +154,7 @@ async fn leaving(mut node: Node) -> Result<()> {
     ensure!(node.sessions().await? == sessions, "the session was reset");
     node.backend.shutdown(Leave::ForGood).await;
     let running = node.running().await?;
-    ensure!(!running.contains("FW-") && !running.contains("router bgp"), "{running}");
+    ensure!(!running.contains("fairway-00000000-") && !running.contains("router bgp"), "{running}");
     wait_until("the router has lost its neighbour", || async {
         Ok(node.router.ask("show bgp ipv4 unicast summary json").await?.contains("\"pfxRcd\":0"))
     })

@@ -15,7 +15,7 @@ use fairway_seam::{
     BgpView, Desired, DesiredRoute, PeerBfd, PeerConfig, PeerView, RouteAttributes, ViewScope,
 };
 
-use super::{Picture, Sessions, advertised_question, bfd, table_question};
+use super::{Picture, Sessions, bfd};
 
 /// The releases that were recorded.
 const RELEASES: [&str; 2] = ["8.4", "10.3"];
@@ -48,7 +48,7 @@ impl Recording {
         picture.bfd(Some(bfd::sessions(peers, counters).unwrap()));
         for (vrf, family) in picture.tables() {
             if vrf.is_none() {
-                let text = self.answer(&table_question(vrf, family));
+                let text = self.answer(&picture.table_question(vrf, family));
                 picture.table(vrf, family, text).unwrap();
             }
         }
@@ -59,7 +59,7 @@ impl Recording {
             }
             let mut text = self.0.as_str();
             for detail in [true, false] {
-                let question = advertised_question(key, family, detail);
+                let question = picture.advertised_question(key, family, detail);
                 if self.0.contains(&question) {
                     text = self.answer(&question);
                 }

@@ -1,0 +1,132 @@
+//! Which lines does FRR lack, and what follows from lines that were sent before?
+//!
+//! The comparison of the target with what the daemons show. Part of [`Application`], which decides when.
+
+use std::collections::BTreeSet;
+
+use super::memory::{Learnt, Memory};
+use super::site::Obstacles;
+use super::{Application, Orders};
+use crate::configuration::Statement;
+use crate::daemon::{Daemon, Takes};
+use crate::difference::{Batch, Ours, Place, Sides, Step, difference};
+
+impl Application {
+    /// The configuration that FRR should have, given what it rejected.
+    pub(super) fn target(&self) -> Vec<&Statement> {
+        if self.other_owner.is_some() {
+            return Vec::new();
+        }
+        let wanted = self.wanted.as_ref().map(|it| it.configuration.statements.as_slice());
+        let good = self.good.as_ref().unwrap_or(&self.first);
+        let shown = self.known.iter().flat_map(|it| it.daemons.values());
+        self.refusals.target(wanted.unwrap_or_default(), good, shown)
+    }
+
+    /// The lines that FRR lacks, as far as its configuration is known.
+    pub(super) fn orders(&mut self) -> Option<Orders> {
+        let (wanted, known) = (self.wanted.as_ref()?, self.known.as_ref()?);
+        let is_partial = wanted.is_partial;
+        let mut target = self.target();
+        let mut obstacles = Obstacles::default();
+        if let Some(bgpd) = known.daemons.get(&Daemon::Bgpd) {
+            let told = self.told(Daemon::Bgpd);
+            let ours = Ours::find(bgpd, &target, &self.mark, &told);
+            obstacles = Obstacles::find(bgpd, &target, &ours);
+            target.retain(|it| !obstacles.concern(it));
+        }
+        let may_take = |daemon: Daemon, it: &Statement| {
+            self.memory.get(&daemon).is_some_and(|memory| memory.may_take(daemon, it))
+        };
+        let plan = self.recording.plan(&known.daemons, &target, &self.mark, is_partial, may_take);
+        let mut batches: Vec<(Daemon, Batch)> = Vec::new();
+        if plan.to_write.is_empty() {
+            for (daemon, running) in &known.daemons {
+                let Some(memory) = self.memory.get(daemon) else { continue };
+                let record = plan.record.iter().filter(|_| *daemon == Daemon::Bgpd);
+                let here = target
+                    .iter()
+                    .copied()
+                    .filter(|it| may_take(*daemon, it) && plan.may_be_sent(*daemon, it));
+                let told = self.told(*daemon);
+                let mut batch = difference(&Sides {
+                    running,
+                    wanted: &here.chain(record).collect::<Vec<_>>(),
+                    mark: &self.mark,
+                    told: &told,
+                    replaced: &self.recording.replaced(*daemon),
+                    hidden: &memory.hidden,
+                    keep_all_but: is_partial.then_some(&memory.told),
+                });
+                batch.removals.splice(0..0, plan.undo_unseen(*daemon));
+                batches.push((*daemon, batch));
+            }
+        } else {
+            let batch = Batch { additions: plan.to_write.clone(), ..Batch::default() };
+            batches.push((Daemon::Bgpd, batch));
+        }
+        self.recording.begin(plan);
+        self.obstacles = obstacles;
+        for (daemon, batch) in &mut batches {
+            self.memory.entry(*daemon).or_default().sort_out(batch);
+        }
+        batches.retain(|(_, batch)| !batch.is_empty());
+        Some(Orders { batches, is_repair: self.is_settled })
+    }
+
+    /// The lines of ours in a daemon that do not carry the mark.
+    fn told(&self, daemon: Daemon) -> BTreeSet<Place> {
+        let mut told = self.recording.places(daemon);
+        told.extend(self.memory.get(&daemon).iter().flat_map(|it| it.told.iter().cloned()));
+        told
+    }
+
+    /// Draws conclusions from lines that were sent before and are due again. Returns whether there were any.
+    pub(super) fn learn(&mut self, orders: &Orders) -> bool {
+        let Some(known) = &self.known else { return false };
+        let mut learnt = false;
+        let mut refused = Vec::new();
+        for (daemon, batch) in &orders.batches {
+            let Some(running) = known.daemons.get(daemon) else { continue };
+            let memory = self.memory.entry(*daemon).or_default();
+            let made: Vec<&Step> =
+                batch.additions.iter().filter(|it| it.makes_something()).collect();
+            learnt |= memory.forget_what_is_in(&made);
+            let is_in_new =
+                |step: &Step| made.iter().any(|it| it.is_around(&step.context, &step.line));
+            let steps = batch.additions.iter().chain(&batch.removals);
+            for step in steps.filter(|it| !is_in_new(it)) {
+                match memory.learn(step, running) {
+                    Learnt::Nothing => continue,
+                    Learnt::Accepted => {}
+                    Learnt::Refused(words) => refused.push((*daemon, step.clone(), words)),
+                }
+                learnt = true;
+            }
+        }
+        refused.extend(self.known_by_nobody());
+        learnt |= !refused.is_empty();
+        for (daemon, step, words) in refused {
+            self.refuse(daemon, &step, words);
+        }
+        learnt
+    }
+
+    /// Lines that at least one daemon must know, but none does.
+    fn known_by_nobody(&self) -> Vec<(Daemon, Step, String)> {
+        if self.memory.values().all(Memory::knows_all) {
+            return Vec::new();
+        }
+        let daemons: BTreeSet<Daemon> =
+            self.known.iter().flat_map(|it| it.daemons.keys().copied()).collect();
+        let words = |daemon, statement| self.memory.get(&daemon)?.words_about(statement);
+        let target = self.target().into_iter();
+        let may_be_for_any = target.filter(|it| Daemon::Bgpd.takes(it) == Takes::May);
+        may_be_for_any
+            .filter_map(|it| {
+                let all: Option<Vec<&String>> = daemons.iter().map(|d| words(*d, it)).collect();
+                Some((Daemon::Bgpd, Step::add(it), (*all?.last()?).clone()))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,243 @@
+//! Which lines need an entry in the record, and when is an entry written and removed?
+//!
+//! An entry is in FRR before its line is sent, and until its line is undone: whatever ends in between, no line is left
+//! without an owner. Called by [`super::Application`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Said;
+use super::{Broken, Step};
+use crate::configuration::{Configuration, Statement};
+use crate::daemon::Daemon;
+use crate::difference::{
+    Place, Purpose, is_marked, is_of_every_router, is_router, is_view, neighbor, shown_for, unset,
+};
+use crate::record::{EntryKey, Record};
+
+/// The record, as FRR has it, and what is about to change in it.
+#[derive(Debug, Default)]
+pub(super) struct Recording {
+    record: Record,
+    /// Entries whose lines were undone.
+    undone: BTreeSet<EntryKey>,
+    /// The step that undoes each line that is no longer wanted.
+    undoing: BTreeMap<EntryKey, Vec<EntryKey>>,
+    /// Entries are being written, and nothing else.
+    is_writing: bool,
+    /// Lines of entries that FRR does not take, with its reply.
+    unwritable: BTreeMap<Arc<str>, String>,
+}
+
+/// What follows from a target.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Entries to write before anything else.
+    pub(super) to_write: Vec<Step>,
+    /// The wanted record.
+    pub(super) record: Vec<Statement>,
+    /// Lines that need an entry and have none.
+    held_back: BTreeSet<EntryKey>,
+    /// The steps that undo lines that FRR shows in another form, or not at all.
+    unseen: Vec<(Daemon, Step)>,
+    undoing: BTreeMap<EntryKey, Vec<EntryKey>>,
+}
+
+fn place(it: &Statement) -> Place {
+    (it.context.clone(), it.line.clone())
+}
+
+impl Recording {
+    /// Takes the record that FRR shows.
+    pub(super) fn read(&mut self, record: Record) {
+        self.undone.retain(|key| record.0.contains_key(key));
+        self.record = record;
+    }
+
+    /// Whether a router is one that we created.
+    pub(super) fn has_made(&self, router: &str) -> bool {
+        self.record.contains(Daemon::Bgpd, &([].into(), router.into()))
+    }
+
+    pub(super) fn places(&self, daemon: Daemon) -> BTreeSet<Place> {
+        self.record.places(daemon)
+    }
+
+    pub(super) fn replaced(&self, daemon: Daemon) -> BTreeMap<Place, Arc<str>> {
+        self.record.replaced(daemon)
+    }
+
+    /// What to record for a target, given what the daemons show.
+    pub(super) fn plan(
+        &self,
+        running: &BTreeMap<Daemon, Configuration>,
+        target: &[&Statement],
+        mark: &str,
+        is_partial: bool,
+        may_take: impl Fn(Daemon, &Statement) -> bool,
+    ) -> Plan {
+        let needed = self.needed(running, target, mark, may_take);
+        let mut plan = Plan::default();
+        let mut record = self.record.clone();
+        for (key, before) in needed.iter().filter(|(key, _)| !self.record.0.contains_key(*key)) {
+            record.0.insert(key.clone(), before.clone());
+            plan.held_back.insert(key.clone());
+        }
+        if !plan.held_back.is_empty() && running.contains_key(&Daemon::Bgpd) {
+            let there: BTreeSet<Statement> = self.record.statements(mark).into_iter().collect();
+            let all = record.statements(mark);
+            let is_new = |it: &&[Statement]| {
+                let mut lines = it.iter();
+                lines.any(|it| !there.contains(it))
+                    && !lines.any(|it| self.unwritable.contains_key(&it.line))
+            };
+            let (entries, _) = all.as_chunks::<2>();
+            let new = entries.iter().map(<[Statement; 2]>::as_slice).filter(is_new);
+            plan.to_write = new.flatten().map(Step::add).collect();
+            if !plan.to_write.is_empty() {
+                return plan;
+            }
+            record.0.retain(|key, _| !plan.held_back.contains(key));
+        }
+        for (key, before) in &self.record.0 {
+            if needed.contains_key(key) || is_partial {
+                continue;
+            }
+            let (daemon, (context, line)) = key;
+            let Some(shown) = running.get(daemon) else { continue };
+            if self.undone.contains(key) {
+                record.0.remove(key);
+                continue;
+            }
+            let undo = match before {
+                Some(before) => before.clone(),
+                None => unset(context, line).into(),
+            };
+            let step = Step {
+                context: context.clone(),
+                line: undo,
+                origin: None,
+                purpose: Purpose::Remove,
+            };
+            plan.undoing.entry((*daemon, step.place())).or_default().push(key.clone());
+            let shows = |context: &[Arc<str>], line: &Arc<str>| {
+                shown.statements.iter().any(|it| *it.context == *context && it.line == *line)
+            };
+            // A router is shown as it is sent; what was in a context went with it.
+            let is_gone = is_router(line)
+                || context.split_last().is_some_and(|(opener, outer)| !shows(outer, opener));
+            if shows(context, line) {
+                continue;
+            }
+            if is_gone {
+                record.0.remove(key);
+            } else {
+                plan.unseen.push((*daemon, step));
+            }
+        }
+        plan.record = record.statements(mark);
+        plan
+    }
+
+    /// Lines that need an entry, with what they replace.
+    fn needed(
+        &self,
+        running: &BTreeMap<Daemon, Configuration>,
+        target: &[&Statement],
+        mark: &str,
+        may_take: impl Fn(Daemon, &Statement) -> bool,
+    ) -> BTreeMap<EntryKey, Option<Arc<str>>> {
+        let marked = target.iter().filter(|it| is_marked(it, mark));
+        let neighbors: BTreeSet<_> =
+            marked.filter_map(|it| neighbor(&it.context, &it.line)).collect();
+        let routers: BTreeSet<&Arc<str>> =
+            target.iter().filter(|it| it.context.is_empty()).map(|it| &it.line).collect();
+        let tells_its_owner = |it: &Statement| {
+            let router = it.context.first().filter(|it| is_router(it));
+            is_marked(it, mark)
+                || is_view(router.unwrap_or(&it.line))
+                || neighbor(&it.context, &it.line).is_some_and(|it| neighbors.contains(&it))
+                || opens_what_all_share(it)
+                || (router.is_some_and(|it| routers.contains(it)) && is_of_every_router(&it.line))
+        };
+        let mut needed = BTreeMap::new();
+        for it in target.iter().filter(|it| !tells_its_owner(it)) {
+            for (daemon, shown) in running.iter().filter(|(daemon, _)| may_take(**daemon, it)) {
+                let key = (*daemon, place(it));
+                if let Some(before) = self.record.0.get(&key) {
+                    needed.insert(key, before.clone());
+                    continue;
+                }
+                let before = shown_for(shown, &it.context, &it.line);
+                // What is there already, and is not ours, stays somebody else's.
+                if before.as_ref() != Some(&it.line) {
+                    needed.insert(key, before);
+                }
+            }
+        }
+        needed
+    }
+
+    /// The plan is carried out.
+    pub(super) fn begin(&mut self, plan: Plan) {
+        self.undoing = plan.undoing;
+        self.is_writing = !plan.to_write.is_empty();
+    }
+
+    /// Whether the last step wrote entries, whose lines follow at once.
+    pub(super) fn is_writing(&self) -> bool {
+        self.is_writing
+    }
+
+    /// bgpd restarted, and may take what it refused before.
+    pub(super) fn forget_refusals(&mut self) {
+        self.unwritable.clear();
+    }
+
+    pub(super) fn faults(&self) -> impl Iterator<Item = String> {
+        self.unwritable.values().map(|words| {
+            format!(
+                "lines of bgpextras or settings of FRR's zebra are not configured: FRR's bgpd refused the \
+                 record of them: {words}"
+            )
+        })
+    }
+
+    /// Takes the outcome.
+    pub(super) fn said(&mut self, said: &Said) {
+        if let Some(Broken::Refused(_, step, words)) =
+            said.broken.as_ref().filter(|_| self.is_writing)
+        {
+            self.unwritable.insert(step.line.clone(), words.clone());
+        }
+        let taken = said.taken.iter().map(|(daemon, step)| (*daemon, step));
+        // FRR refuses to undo what is not there.
+        let refused = said.broken.iter().filter_map(|broken| match broken {
+            Broken::Refused(daemon, step, _) => Some((*daemon, step)),
+            Broken::Lost(..) => None,
+        });
+        for (daemon, step) in taken.chain(refused).filter(|(_, it)| it.purpose == Purpose::Remove) {
+            if let Some(entries) = self.undoing.remove(&(daemon, step.place())) {
+                self.undone.extend(entries);
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Whether a line can be sent: it tells its owner, or the record does.
+    pub(super) fn may_be_sent(&self, daemon: Daemon, statement: &Statement) -> bool {
+        self.held_back.is_empty() || !self.held_back.contains(&(daemon, place(statement)))
+    }
+
+    pub(super) fn undo_unseen(&self, daemon: Daemon) -> impl Iterator<Item = Step> {
+        let of_it = self.unseen.iter().filter(move |(it, _)| *it == daemon);
+        of_it.map(|(_, step)| step.clone())
+    }
+}
+
+/// Contexts without settings of their own, in which all put their lines.
+fn opens_what_all_share(statement: &Statement) -> bool {
+    let words: Vec<&str> = statement.line.split(' ').collect();
+    matches!(words.as_slice(), ["address-family", ..] | ["vrf" | "interface", _] | ["bfd"])
+}

@@ -1,0 +1,140 @@
+//! Where in FRR is our configuration, and what of others is in its way?
+//!
+//! Lines of a router belong to all who have neighbours in it, so ours are in a router of our own: the default
+//! instance where nobody else has one, and a view otherwise, whose routes, settings and kernel are its own. FRR has no
+//! second instance of a VRF. Decides from the running configuration alone. Called by [`super::Application`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::configuration::{Configuration, Statement};
+use crate::difference::{Ours, is_router, is_view, neighbor};
+use crate::owner::Owner;
+use crate::render::Site;
+
+/// How long after its start FRR may load its own configuration, in which the default instance may be somebody's:
+/// created by us before, it would refuse theirs.
+const LOADING_LIMIT: Duration = Duration::from_secs(3);
+
+/// Where the neighbours of the default VRF are. `made`: routers that the record says we created.
+pub(super) fn choose(bgpd: &Configuration, made: impl Fn(&str) -> bool) -> Site {
+    match default_router(bgpd) {
+        Some(router) if made(router) => Site::Alone,
+        Some(_) => Site::Beside,
+        None => {
+            let top = bgpd.statements.iter().filter(|it| it.context.is_empty());
+            let has_view = top.into_iter().any(|it| is_view(&it.line));
+            if has_view { Site::Beside } else { Site::Alone }
+        }
+    }
+}
+
+/// How long to wait before the default instance is created, in an FRR that has been up for so long.
+pub(super) fn wait_to_create(bgpd: &Configuration, site: Site, age: Option<Duration>) -> Duration {
+    let creates = site == Site::Alone && default_router(bgpd).is_none();
+    let age = age.filter(|_| creates).unwrap_or(LOADING_LIMIT);
+    LOADING_LIMIT.saturating_sub(age)
+}
+
+/// The Fairway that this FRR belongs to, if it is another one. The first one stays; of two that came at once the lower
+/// one.
+pub(super) fn other_owner(bgpd: &Configuration, own: Owner) -> Option<Owner> {
+    let top = bgpd.statements.iter().filter(|it| it.context.is_empty());
+    let names = top.filter_map(|it| it.line.strip_prefix("route-map ")?.split(' ').next());
+    let mut owners: BTreeSet<Owner> = names.filter_map(Owner::in_name).collect();
+    let is_here = owners.remove(&own);
+    owners.into_iter().next().filter(|other| !is_here || *other < own)
+}
+
+/// What is wanted and would change something of others.
+#[derive(Debug, Default)]
+pub(super) struct Obstacles {
+    /// Routers of others.
+    routers: BTreeSet<Arc<str>>,
+    /// Resources that are left out, with the reason.
+    resources: BTreeMap<Arc<str>, String>,
+}
+
+impl Obstacles {
+    pub(super) fn find(bgpd: &Configuration, wanted: &[&Statement], ours: &Ours<'_>) -> Self {
+        let mut routers: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::new();
+        let mut neighbors: BTreeMap<(String, String), Arc<str>> = BTreeMap::new();
+        for it in &bgpd.statements {
+            if it.context.is_empty() && is_router(&it.line) && !ours.made(&it.line) {
+                routers.insert(it.line.clone(), it.line.clone());
+            }
+            if let Some((router, name)) = neighbor(&it.context, &it.line)
+                && !ours.has(it)
+            {
+                neighbors.insert((scope(&router), name), router);
+            }
+        }
+        let in_the_way = |router: &str| {
+            let of_same_vrf = routers.keys().find(|it| instance(it) == instance(router));
+            of_same_vrf.filter(|_| is_router(router) && !ours.made(router)).cloned()
+        };
+        let mut obstacles = Self::default();
+        for it in wanted {
+            let router = it.context.first().unwrap_or(&it.line);
+            if let Some(other) = in_the_way(router) {
+                obstacles.routers.insert(router.clone());
+                let reason = format!(
+                    "FRR has `{other}` of somebody else, and no second router for a VRF; remove it, or \
+                     use another VRF"
+                );
+                obstacles.leave_out(it, reason);
+            } else if let Some((router, name)) = neighbor(&it.context, &it.line)
+                && let Some(other) = neighbors.get(&(scope(&router), name.clone()))
+            {
+                let reason = format!(
+                    "FRR has neighbor {name} of somebody else in `{other}`; remove it there, or the \
+                     resource"
+                );
+                obstacles.leave_out(it, reason);
+            }
+        }
+        obstacles
+    }
+
+    fn leave_out(&mut self, statement: &Statement, reason: String) {
+        // Lines without a resource are those of the router, which go with it.
+        if let Some(origin) = statement.origin.as_ref().filter(|it| it.starts_with("BGPPeer ")) {
+            self.resources.entry(origin.clone()).or_insert(reason);
+        }
+    }
+
+    /// Whether a wanted line is left out.
+    pub(super) fn concern(&self, statement: &Statement) -> bool {
+        let router = statement.context.first().unwrap_or(&statement.line);
+        self.routers.contains(router)
+            || statement.origin.as_ref().is_some_and(|it| self.resources.contains_key(it))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.routers.is_empty() && self.resources.is_empty()
+    }
+
+    pub(super) fn faults(&self) -> impl Iterator<Item = String> {
+        self.resources
+            .iter()
+            .map(|(resource, reason)| format!("{resource} is not configured: {reason}"))
+    }
+}
+
+/// The default instance.
+fn default_router(bgpd: &Configuration) -> Option<&Arc<str>> {
+    let top = bgpd.statements.iter().filter(|it| it.context.is_empty() && is_router(&it.line));
+    top.map(|it| &it.line).find(|it| instance(it).is_empty())
+}
+
+/// What is behind the AS: a VRF or a view, or nothing.
+fn instance(router: &str) -> &str {
+    router.strip_prefix("router bgp ").and_then(|it| it.split_once(' ')).map_or("", |(_, it)| it)
+}
+
+/// Routers of one scope share their connections: the default instance and all views.
+fn scope(router: &str) -> String {
+    let instance = instance(router);
+    if instance.starts_with("view ") { String::new() } else { instance.to_owned() }
+}
