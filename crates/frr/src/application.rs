@@ -5,6 +5,7 @@
 //! keeps its last good configuration and is not retried until it changes or FRR restarts; everything else is
 //! applied. Knows no socket. Driven by `io::backend`.
 
+mod legacy;
 mod memory;
 mod ordering;
 mod recording;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use crate::configuration::{Configuration, Statement, without_secrets};
 use crate::daemon::{Daemon, Takes};
-use crate::difference::{Batch, Purpose, Step};
+use crate::difference::{Batch, Place, Purpose, Step};
 use crate::owner::Owner;
 use crate::record::Record;
 use crate::render::Site;
@@ -51,6 +52,8 @@ pub struct Wanted {
     pub configuration: Configuration,
     /// The configuration may be incomplete: nothing is removed yet.
     pub is_partial: bool,
+    /// What a Fairway from before names had an owner would have configured, where FRR has such names.
+    pub legacy: Configuration,
 }
 
 /// The next action.
@@ -180,6 +183,30 @@ impl Application {
         self.refusals.forget_what_changed(&wanted.configuration.statements);
         self.is_settled = false;
         self.wanted = Some(wanted);
+        self.choose_site();
+    }
+
+    /// Whether FRR has names as they were before they had an owner.
+    pub fn has_legacy(&self) -> bool {
+        self.known.iter().flat_map(|it| it.daemons.values()).any(legacy::is_in)
+    }
+
+    /// The lines of a daemon that such a version of ours configured.
+    fn legacy(&self, daemon: Daemon) -> BTreeSet<Place> {
+        let running = self.known.as_ref().and_then(|it| it.daemons.get(&daemon));
+        let both = running.zip(self.wanted.as_ref());
+        let both = both.filter(|(_, wanted)| !wanted.legacy.statements.is_empty());
+        both.map(|(running, wanted)| legacy::lines(running, &wanted.legacy)).unwrap_or_default()
+    }
+
+    fn choose_site(&mut self) {
+        let bgpd = self.known.as_ref().and_then(|it| it.daemons.get(&Daemon::Bgpd));
+        let Some(bgpd) = bgpd else { return };
+        let legacy = self.legacy(Daemon::Bgpd);
+        let made = |router: &str| {
+            self.recording.has_made(router) || legacy.contains(&([].into(), router.into()))
+        };
+        self.site = Some(site::choose(bgpd, made));
     }
 
     /// A daemon or the connection to it restarted: what it accepted before may be lost, and what it rejected
@@ -263,6 +290,10 @@ impl Application {
         if now >= self.read_at {
             return Next::Read;
         }
+        if self.wanted.as_ref().is_some_and(|it| it.is_partial) && self.has_legacy() {
+            // What is not known yet cannot be recognised as ours.
+            return Next::Wait(self.read_at);
+        }
         if now < self.loading_until {
             return Next::Wait(self.loading_until.min(self.read_at));
         }
@@ -292,11 +323,8 @@ impl Application {
         if let Some(bgpd) = running.daemons.get(&Daemon::Bgpd) {
             self.recording.read(Record::read(bgpd, &self.mark));
             self.other_owner = site::other_owner(bgpd, self.owner);
-            let made = |router: &str| self.recording.has_made(router);
-            let site = site::choose(bgpd, made);
-            self.site = Some(site);
             // Read again after the wait: there may be a router of somebody else then.
-            let wait = site::wait_to_create(bgpd, site, running.bgpd_age);
+            let wait = site::wait_to_create(bgpd, running.bgpd_age);
             let is_waiting = !wait.is_zero() && self.loading_until <= now;
             self.loading_until = if is_waiting { now.saturating_add(wait) } else { Now::ZERO };
         }
@@ -305,6 +333,7 @@ impl Application {
         }
         let is_missed = running.away.keys().any(|it| self.needs(*it));
         self.known = Some(running);
+        self.choose_site();
         self.read_last = now;
         if is_missed {
             self.is_settled = false;

@@ -272,7 +272,8 @@ impl Removals<'_> {
                     return;
                 }
                 let router = [router.clone()].into();
-                self.remove(in_the_way, 1, &router, format!("no neighbor {name}"));
+                let is_early = in_the_way || self.moves(name);
+                self.remove(is_early, 1, &router, format!("no neighbor {name}"));
             }
             (Some(_), ["network", ..]) => {
                 self.remove(in_the_way, 2, context, unset(context, line));
@@ -332,6 +333,12 @@ impl Removals<'_> {
         let tops = || self.wanted.keys().filter(|(context, _)| context.is_empty());
         !tops().any(|(_, it)| it == router)
             && vrf(router).is_some_and(|vrf_| tops().any(|(_, it)| vrf(it) == Some(vrf_)))
+    }
+
+    /// Whether a neighbour that is not wanted in its router is wanted in another one: FRR has one connection for both.
+    fn moves(&self, name: &str) -> bool {
+        let begin = format!("neighbor {name} ");
+        self.wanted.keys().any(|(context, it)| !context.is_empty() && it.starts_with(&begin))
     }
 
     fn is_wanted_neighbor(&self, router: &str, name: &str) -> bool {

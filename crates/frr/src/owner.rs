@@ -9,6 +9,8 @@ use std::str::FromStr;
 
 /// How all names begin, of each owner.
 pub const MARK: &str = "fairway-";
+/// How names began before they had an owner.
+pub const LEGACY_MARK: &str = "FW-";
 /// The BGP instance that has our neighbours where somebody else has the default one.
 pub const VIEW: &str = "fairway";
 /// Hexadecimal digits of an owner.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::memory::{Learnt, Memory};
 use super::site::Obstacles;
-use super::{Application, Orders};
+use super::{Application, Orders, recording};
 use crate::configuration::Statement;
 use crate::daemon::{Daemon, Takes};
 use crate::difference::{Batch, Ours, Place, Sides, Step, difference};
@@ -38,7 +38,15 @@ impl Application {
         let may_take = |daemon: Daemon, it: &Statement| {
             self.memory.get(&daemon).is_some_and(|memory| memory.may_take(daemon, it))
         };
-        let plan = self.recording.plan(&known.daemons, &target, &self.mark, is_partial, may_take);
+        let legacy = self.legacy(Daemon::Bgpd);
+        let facts = recording::Facts {
+            running: &known.daemons,
+            target: &target,
+            mark: &self.mark,
+            is_partial,
+            legacy: &legacy,
+        };
+        let plan = self.recording.plan(&facts, may_take);
         let mut batches: Vec<(Daemon, Batch)> = Vec::new();
         if plan.to_write.is_empty() {
             for (daemon, running) in &known.daemons {
@@ -77,6 +85,7 @@ impl Application {
     /// The lines of ours in a daemon that do not carry the mark.
     fn told(&self, daemon: Daemon) -> BTreeSet<Place> {
         let mut told = self.recording.places(daemon);
+        told.extend(self.legacy(daemon));
         told.extend(self.memory.get(&daemon).iter().flat_map(|it| it.told.iter().cloned()));
         told
     }

@@ -29,6 +29,17 @@ pub(super) struct Recording {
     unwritable: BTreeMap<Arc<str>, String>,
 }
 
+/// What a plan is made from.
+pub(super) struct Facts<'a> {
+    pub(super) running: &'a BTreeMap<Daemon, Configuration>,
+    pub(super) target: &'a [&'a Statement],
+    pub(super) mark: &'a str,
+    /// The target may be incomplete.
+    pub(super) is_partial: bool,
+    /// Lines of bgpd that an earlier version configured.
+    pub(super) legacy: &'a BTreeSet<Place>,
+}
+
 /// What follows from a target.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
@@ -70,13 +81,11 @@ impl Recording {
     /// What to record for a target, given what the daemons show.
     pub(super) fn plan(
         &self,
-        running: &BTreeMap<Daemon, Configuration>,
-        target: &[&Statement],
-        mark: &str,
-        is_partial: bool,
+        facts: &Facts<'_>,
         may_take: impl Fn(Daemon, &Statement) -> bool,
     ) -> Plan {
-        let needed = self.needed(running, target, mark, may_take);
+        let Facts { running, mark, is_partial, .. } = *facts;
+        let needed = self.needed(facts, may_take);
         let mut plan = Plan::default();
         let mut record = self.record.clone();
         for (key, before) in needed.iter().filter(|(key, _)| !self.record.0.contains_key(*key)) {
@@ -142,11 +151,10 @@ impl Recording {
     /// Lines that need an entry, with what they replace.
     fn needed(
         &self,
-        running: &BTreeMap<Daemon, Configuration>,
-        target: &[&Statement],
-        mark: &str,
+        facts: &Facts<'_>,
         may_take: impl Fn(Daemon, &Statement) -> bool,
     ) -> BTreeMap<EntryKey, Option<Arc<str>>> {
+        let Facts { running, target, mark, legacy, .. } = *facts;
         let marked = target.iter().filter(|it| is_marked(it, mark));
         let neighbors: BTreeSet<_> =
             marked.filter_map(|it| neighbor(&it.context, &it.line)).collect();
@@ -170,7 +178,9 @@ impl Recording {
                 }
                 let before = shown_for(shown, &it.context, &it.line);
                 // What is there already, and is not ours, stays somebody else's.
-                if before.as_ref() != Some(&it.line) {
+                if legacy.contains(&key.1) {
+                    needed.insert(key, None);
+                } else if before.as_ref() != Some(&it.line) {
                     needed.insert(key, before);
                 }
             }

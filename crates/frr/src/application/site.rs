@@ -31,9 +31,11 @@ pub(super) fn choose(bgpd: &Configuration, made: impl Fn(&str) -> bool) -> Site 
 }
 
 /// How long to wait before the default instance is created, in an FRR that has been up for so long.
-pub(super) fn wait_to_create(bgpd: &Configuration, site: Site, age: Option<Duration>) -> Duration {
-    let creates = site == Site::Alone && default_router(bgpd).is_none();
-    let age = age.filter(|_| creates).unwrap_or(LOADING_LIMIT);
+pub(super) fn wait_to_create(bgpd: &Configuration, age: Option<Duration>) -> Duration {
+    let top = bgpd.statements.iter().filter(|it| it.context.is_empty());
+    let has_instance =
+        default_router(bgpd).is_some() || top.into_iter().any(|it| is_view(&it.line));
+    let age = age.filter(|_| !has_instance).unwrap_or(LOADING_LIMIT);
     LOADING_LIMIT.saturating_sub(age)
 }
 

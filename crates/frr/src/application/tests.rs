@@ -7,7 +7,12 @@ use crate::model::{Model, lines, without_origins};
 const INTERVAL: Duration = Duration::from_millis(100);
 
 fn wanted(generation: u64, text: &str) -> Wanted {
-    Wanted { generation, configuration: Configuration::parse(text), is_partial: false }
+    Wanted {
+        generation,
+        configuration: Configuration::parse(text),
+        is_partial: false,
+        legacy: Configuration::default(),
+    }
 }
 
 /// Models of FRR's daemons, and the state machine.

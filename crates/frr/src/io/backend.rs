@@ -97,6 +97,7 @@ impl FrrBackend {
             desired: None,
             happened: Vec::new(),
             settings: Settings { owner, ..Settings::default() },
+            has_legacy: false,
             unsaid: Vec::new(),
             reached,
             shared: shared.clone(),
@@ -178,6 +179,8 @@ struct Task {
     happened: Vec<Instant>,
     /// What the configuration is rendered for.
     settings: Settings,
+    /// FRR has names as they were before they had an owner.
+    has_legacy: bool,
     /// Faults of rendering.
     unsaid: Vec<String>,
     reached: watch::Sender<u64>,
@@ -243,11 +246,33 @@ impl Task {
                     generation: desired.generation,
                     configuration: Configuration::parse(&rendered.text),
                     is_partial: desired.awaits_sources,
+                    legacy: self.legacy(desired),
                 });
             }
             Err(error) => self.unsaid = vec![error.to_string()],
         }
         self.publish();
+    }
+
+    fn settings_now(&self) -> Settings {
+        let version = self.daemons.version();
+        Settings {
+            version,
+            site: self.application.site().unwrap_or(self.settings.site),
+            needs_nht: self.application.needs_nht(version),
+            ..self.settings
+        }
+    }
+
+    /// What a Fairway from before names had an owner would have configured, where FRR has such names.
+    fn legacy(&self, desired: &Desired) -> Configuration {
+        if !self.application.has_legacy() {
+            return Configuration::default();
+        }
+        let version = self.settings.version;
+        let settings = Settings { version, is_legacy: true, ..Settings::default() };
+        let rendered = render(desired, &settings);
+        rendered.map(|it| Configuration::parse(&it.text)).unwrap_or_default()
     }
 
     /// Performs the next action; if there is none, returns the time to wait for.
@@ -259,15 +284,14 @@ impl Task {
                     self.application.connected(daemon);
                 }
                 self.application.read(self.now(), running);
-                let settings = Settings {
-                    version: self.daemons.version(),
-                    site: self.application.site().unwrap_or(self.settings.site),
-                    needs_nht: self.application.needs_nht(self.daemons.version()),
-                    ..self.settings
-                };
-                if settings != self.settings {
-                    self.settings = settings;
-                    self.want();
+                // What is ours decides on the instance, and the names of earlier versions on what is ours.
+                for _ in 0..2 {
+                    let settings = self.settings_now();
+                    let has_legacy = self.application.has_legacy();
+                    if (settings, has_legacy) != (self.settings, self.has_legacy) {
+                        (self.settings, self.has_legacy) = (settings, has_legacy);
+                        self.want();
+                    }
                 }
                 self.publish();
                 None

@@ -23,7 +23,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::owner::{Owner, VIEW};
+use crate::owner::{LEGACY_MARK, Owner, VIEW};
 use attributes::Dialect;
 use document::{Document, Instance, NeighbourSection, RawLines};
 use fairway_ground::PeerKey;
@@ -44,8 +44,17 @@ pub struct Settings {
     pub owner: Owner,
     /// Where the neighbours of the default VRF are.
     pub site: Site,
+    /// As before names had an owner, to recognise what that version configured.
+    pub is_legacy: bool,
     /// FRR does not reach a neighbour by a default route without being told so.
     pub needs_nht: bool,
+}
+
+impl Settings {
+    /// How all names begin.
+    fn mark(&self) -> String {
+        if self.is_legacy { LEGACY_MARK.to_owned() } else { self.owner.mark() }
+    }
 }
 
 /// The BGP instance for the neighbours of the default VRF.
@@ -124,7 +133,7 @@ pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, Render
         extras: desired.extras.as_deref().map(|it| RawLines::new(it, own_router.as_ref())),
         learned_tag: classes::LEARNED_TAG,
         tracked,
-        mark: settings.owner.mark(),
+        mark: settings.mark(),
         view: (settings.site == Site::Beside).then_some(VIEW),
     };
     let text = templates::render(&document).map_err(RenderError)?;
@@ -147,7 +156,7 @@ impl Accepted {
             let firsts = firsts.entry(peer.key.vrf).or_default();
             let neighbour = Neighbour::new(peer, settings).and_then(|neighbour| {
                 firsts.admit(&peer.name, &neighbour)?;
-                peer.bfd.iter().try_for_each(|bfd| profiles.add(bfd, &settings.owner.mark()))?;
+                peer.bfd.iter().try_for_each(|bfd| profiles.add(bfd, &settings.mark()))?;
                 Ok(neighbour)
             });
             match neighbour {

@@ -118,7 +118,7 @@ impl Neighbour {
     /// Fails for a neighbour that FRR would reject or handle differently.
     pub(super) fn new(peer: &PeerConfig, settings: &Settings) -> Result<Self, Refusal> {
         refuse(peer, settings)?;
-        let mark = settings.owner.mark();
+        let mark = settings.mark();
         let what = |what| move |error| Refusal::Word { what, error };
         let description = Words::new(peer.name.as_bytes()).map_err(what("metadata.name"))?;
         let message = peer.shutdown.as_ref().map(|it| it.as_str()).filter(|it| !it.is_empty());
