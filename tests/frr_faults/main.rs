@@ -5,6 +5,7 @@
 
 mod breakage;
 mod configuration;
+mod operator;
 mod restarts;
 mod scene;
 
@@ -53,6 +54,12 @@ const STORIES: &[Story] = stories![
     OLD configuration::broken_extras_delay_no_route,
     BOTH configuration::a_hand_edit_is_healed,
     BOTH configuration::what_others_configured_stays,
+    BOTH operator::an_operators_bgp_stays_as_it_was,
+    BOTH operator::peers_behind_the_default_route_come_up,
+    OLD operator::an_operators_neighbor_is_never_taken_over,
+    OLD operator::a_second_fairway_stands_aside,
+    BOTH operator::extras_go_with_their_config_map,
+    BOTH operator::names_of_an_earlier_version_are_taken_over,
     BOTH restarts::fairway_killed_leaves_frr_speaking,
     OLD restarts::fairway_ended_leaves_frr_speaking,
     OLD restarts::what_went_meanwhile_is_withdrawn_and_nothing_else,

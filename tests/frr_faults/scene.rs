@@ -44,13 +44,28 @@ impl Scene {
         router: RouterKind,
         graceful_restart: Option<GracefulRestart>,
     ) -> Result<Self> {
-        let lab = Lab::build(cell.number, &cell.directory, Wiring::Direct)?;
-        let ipv6 = Wiring::Direct.router_address(Family::Ipv6)?.to_string();
+        Self::build(cell, Wiring::Direct, router, graceful_restart)
+    }
+
+    /// With BIRD at the other end of these wires, over several hops if there are.
+    pub(crate) fn open_wired(cell: &Cell, wiring: Wiring) -> Result<Self> {
+        Self::build(cell, wiring, RouterKind::Bird(Release::Bookworm), None)
+    }
+
+    fn build(
+        cell: &Cell,
+        wiring: Wiring,
+        router: RouterKind,
+        graceful_restart: Option<GracefulRestart>,
+    ) -> Result<Self> {
+        let lab = Lab::build(cell.number, &cell.directory, wiring)?;
+        let ipv6 = wiring.router_address(Family::Ipv6)?.to_string();
         let spec = RouterSpec {
-            dialling: Dialling::Dials,
+            dialling: if wiring == Wiring::Direct { Dialling::Dials } else { Dialling::Waits },
+            multihop: wiring != Wiring::Direct,
             graceful_restart,
             ..RouterSpec::between(
-                Wiring::Direct.router_address(Family::Ipv4)?,
+                wiring.router_address(Family::Ipv4)?,
                 ipv6.parse().context("the router's IPv6 address")?,
                 NODE_IPV4.parse().context("the node's address")?,
             )
@@ -178,6 +193,19 @@ impl Scene {
             ensure!(text.contains("Not in force: none"), "it says:\n{text}");
             Ok(())
         })
+    }
+
+    pub(crate) fn spec(&self) -> &RouterSpec {
+        &self.spec
+    }
+
+    /// The same, where ours are in a view.
+    pub(crate) fn session_of_view(&self) -> Result<u64> {
+        let text =
+            self.speaker.vtysh(&[&format!("show bgp view fairway neighbors {ROUTER} json")])?;
+        let answer: serde_json::Value = serde_json::from_str(&text).context("FRR's JSON")?;
+        let count = answer.pointer(&format!("/{ROUTER}/connectionsEstablished"));
+        count.and_then(serde_json::Value::as_u64).with_context(|| format!("{answer}"))
     }
 
     /// Which session of FRR's with the router this is: the first, the second.

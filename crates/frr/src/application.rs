@@ -191,12 +191,19 @@ impl Application {
         self.known.iter().flat_map(|it| it.daemons.values()).any(legacy::is_in)
     }
 
+    /// Objects of others whose names look like those of such a version: they stay.
+    pub fn names_of_others(&self) -> BTreeSet<String> {
+        let daemons = self.known.iter().flat_map(|it| &it.daemons);
+        daemons.flat_map(|(daemon, it)| legacy::others(it, &self.legacy(*daemon))).collect()
+    }
+
     /// The lines of a daemon that such a version of ours configured.
     fn legacy(&self, daemon: Daemon) -> BTreeSet<Place> {
         let running = self.known.as_ref().and_then(|it| it.daemons.get(&daemon));
         let both = running.zip(self.wanted.as_ref());
         let both = both.filter(|(_, wanted)| !wanted.legacy.statements.is_empty());
-        both.map(|(running, wanted)| legacy::lines(running, &wanted.legacy)).unwrap_or_default()
+        both.map(|(running, wanted)| legacy::lines(daemon, running, &wanted.legacy))
+            .unwrap_or_default()
     }
 
     fn choose_site(&mut self) {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::configuration::{Configuration, Context, Statement, leads_into_context};
-pub(crate) use settings::{holds_anyway, setting, unset};
+pub(crate) use settings::{holds_anyway, setting, unnumbered, unset};
 pub(crate) use whose::{Ours, is_marked, is_of_every_router, is_router, is_view, neighbor};
 
 /// A line and its context.
@@ -99,6 +99,8 @@ pub fn difference(sides: &Sides<'_>) -> Batch {
     let wanted: Keyed<'_> = sides.wanted.iter().map(|it| keyed(it)).collect();
     let running: Keyed<'_> = sides.running.statements.iter().map(keyed).collect();
     let ours = Ours::find(sides.running, sides.wanted, sides.mark, sides.told);
+    let unnumbered: BTreeSet<Place> =
+        sides.running.statements.iter().filter_map(without_number).collect();
     let mut removals = Removals {
         wanted: &wanted,
         running: &running,
@@ -125,6 +127,7 @@ pub fn difference(sides: &Sides<'_>) -> Batch {
             wanted.get(&key).is_some_and(|counts| std::ptr::eq(*counts, **it))
                 && !taken.concerns(&key, it)
                 && !holds(sides, it, running.get(&key).copied())
+                && !unnumbered.contains(&(it.context.clone(), it.line.clone()))
         })
         .map(|it| Step::add(it))
         .partition(|step| is_in_router(&step.context, &step.line));
@@ -208,8 +211,19 @@ fn holds(sides: &Sides<'_>, statement: &Statement, shown: Option<&Statement>) ->
     sides.hidden.get(&place).is_some_and(|hidden| hidden.as_ref() == shown)
 }
 
+/// The place of an entry of a list without its number.
+fn without_number(statement: &Statement) -> Option<Place> {
+    Some((statement.context.clone(), unnumbered(&statement.line)?.into()))
+}
+
 fn is_in_router(context: &[Arc<str>], line: &str) -> bool {
     context.first().map_or(line, |it| it).starts_with("router ")
+}
+
+/// The line that removes a router. FRR 10.3 takes `no router bgp N view V` for the default instance of that AS, and finds
+/// a view by its name as well as a VRF.
+fn without_router(line: &str) -> String {
+    format!("no {}", line.replace(" view ", " vrf "))
 }
 
 /// The words of a line.
@@ -249,6 +263,11 @@ impl Removals<'_> {
         if self.wanted.contains_key(key) || !self.ours.has(statement) || self.goes_along(key) {
             return;
         }
+        let numbered = without_number(statement)
+            .map(|(context, line)| crate::difference::key(&context, &line));
+        if numbered.is_some_and(|it| self.wanted.contains_key(&it)) {
+            return;
+        }
         let Statement { context, line, .. } = statement;
         if self.keep_all_but.is_some_and(|told| !told.contains(&(context.clone(), line.clone()))) {
             return;
@@ -279,24 +298,16 @@ impl Removals<'_> {
                 self.remove(in_the_way, 2, context, unset(context, line));
             }
             (None, ["router", "bgp", ..]) => {
-                self.remove(in_the_way, 4, context, format!("no {line}"));
+                self.remove(in_the_way, 4, context, without_router(line));
             }
             (None, ["route-map", name, _, _]) => {
                 let whole = format!("route-map {name}");
-                let line = if self.keep_all_but.is_some() || self.stays(&whole) {
-                    line
-                } else {
-                    whole.as_str()
-                };
+                let line = if self.is_whole(&whole) { whole.as_str() } else { line };
                 self.remove(false, 5, context, format!("no {line}"));
             }
             (None, [family @ ("ip" | "ipv6"), "prefix-list", name, ..]) if context.is_empty() => {
                 let whole = format!("{family} prefix-list {name}");
-                let line = if self.keep_all_but.is_some() || self.stays(&whole) {
-                    line
-                } else {
-                    whole.as_str()
-                };
+                let line = if self.is_whole(&whole) { whole.as_str() } else { line };
                 self.remove(false, 6, context, format!("no {line}"));
             }
             (None, ["profile", _]) => self.remove(false, 7, context, format!("no {line}")),
@@ -348,10 +359,14 @@ impl Removals<'_> {
         })
     }
 
-    /// Whether anything of a list or map remains.
-    fn stays(&self, name: &str) -> bool {
+    /// Whether a list or map goes as a whole: it is ours, and nothing of it remains.
+    fn is_whole(&self, name: &str) -> bool {
         let begin = format!("{name} ");
-        self.wanted.keys().any(|(context, it)| context.is_empty() && it.starts_with(&begin))
+        let is_of_it = |(context, it): &Key| context.is_empty() && it.starts_with(&begin);
+        let mut there = self.running.iter().filter(|(key, _)| is_of_it(key));
+        self.keep_all_but.is_none()
+            && !self.wanted.keys().any(is_of_it)
+            && there.all(|(_, it)| self.ours.has(it))
     }
 }
 

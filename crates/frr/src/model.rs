@@ -93,6 +93,12 @@ impl Model {
     /// Unsets a setting. Returns whether there was one.
     fn unset(&mut self, context: &Context, what: &str) -> bool {
         let before = self.running.statements.len();
+        // FRR 10.3 takes the word `view` for nothing.
+        let what = match what.split_once(" view ") {
+            Some((default, _)) => default.to_owned(),
+            None => what.replace(" vrf fairway", " view fairway"),
+        };
+        let what = what.as_str();
         let words: Vec<&str> = what.split(' ').collect();
         let begin = format!("{what} ");
         match words.as_slice() {

@@ -242,6 +242,11 @@ impl Fairway {
         self.directory.join("config").join(format!("{name}.yaml"))
     }
 
+    /// A folder of it: `config`, `state`.
+    pub fn directory_of(&self, name: &str) -> String {
+        self.path(name)
+    }
+
     fn path(&self, name: &str) -> String {
         self.directory.join(name).to_string_lossy().into_owned()
     }

@@ -141,6 +141,15 @@ impl Speaker {
         self.vtysh(&[&["configure terminal"], lines].concat()).map(drop)
     }
 
+    /// What `vtysh -f` reads.
+    pub fn load(&self, text: &str) -> Result<()> {
+        fs::write(self.directory.join("given.conf"), text).context("writing given.conf")?;
+        let directory = self.installation.seen("");
+        let mut command = self.installation.command(VTYSH);
+        command.args(["--vty_socket", &directory, "--config_dir", &directory]);
+        output_of(command.args(["-f", &self.installation.seen("given.conf")])).map(drop)
+    }
+
     pub fn running_configuration(&self) -> Result<String> {
         self.vtysh(&["show running-config"])
     }

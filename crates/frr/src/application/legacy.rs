@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::configuration::{Configuration, Statement};
+use crate::daemon::Daemon;
 use crate::difference::{Place, is_router, neighbor};
 use crate::owner::LEGACY_MARK;
 
@@ -57,10 +58,21 @@ pub(super) fn is_in(configuration: &Configuration) -> bool {
 }
 
 /// The lines of a daemon that are ours, given what that version would render.
-pub(super) fn lines(running: &Configuration, rendered: &Configuration) -> BTreeSet<Place> {
+///
+/// An FRR that has loaded its saved configuration has route maps in all daemons, which take the lines that they know.
+pub(super) fn lines(
+    daemon: Daemon,
+    running: &Configuration,
+    rendered: &Configuration,
+) -> BTreeSet<Place> {
     let would_be = wholes(rendered);
     let there = wholes(running).into_iter();
-    let exact = there.filter(|(whole, places)| would_be.get(whole) == Some(places));
+    let exact = there.filter(|(whole, places)| {
+        would_be.get(whole).is_some_and(|would_be| match daemon {
+            Daemon::Bgpd | Daemon::Bfdd => places == would_be,
+            Daemon::Mgmtd | Daemon::Zebra | Daemon::Staticd => places.is_subset(would_be),
+        })
+    });
     let mut ours: BTreeSet<Place> = exact.flat_map(|(_, places)| places).collect();
     // Of neighbours, only those that have a map of that version.
     let has_map = |(context, line): &Place| {
@@ -130,7 +142,7 @@ router bgp 65000
 
     fn shown(running: &str) -> (Vec<String>, BTreeSet<String>) {
         let running = Configuration::parse(running);
-        let ours = lines(&running, &Configuration::parse(OURS));
+        let ours = lines(Daemon::Bgpd, &running, &Configuration::parse(OURS));
         let kept = running.statements.iter().filter(|it| !ours.contains(&place(it)));
         (kept.map(|it| format!("{it:?}")).collect(), others(&running, &ours))
     }

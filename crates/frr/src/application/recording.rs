@@ -11,7 +11,8 @@ use super::{Broken, Step};
 use crate::configuration::{Configuration, Statement};
 use crate::daemon::Daemon;
 use crate::difference::{
-    Place, Purpose, is_marked, is_of_every_router, is_router, is_view, neighbor, shown_for, unset,
+    Place, Purpose, is_marked, is_of_every_router, is_router, is_view, neighbor, shown_for,
+    unnumbered, unset,
 };
 use crate::record::{EntryKey, Record};
 
@@ -130,7 +131,10 @@ impl Recording {
             };
             plan.undoing.entry((*daemon, step.place())).or_default().push(key.clone());
             let shows = |context: &[Arc<str>], line: &Arc<str>| {
-                shown.statements.iter().any(|it| *it.context == *context && it.line == *line)
+                let is_it = |it: &&Statement| {
+                    it.line == *line || unnumbered(&it.line).is_some_and(|it| *it == **line)
+                };
+                shown.statements.iter().filter(is_it).any(|it| *it.context == *context)
             };
             // A router is shown as it is sent; what was in a context went with it.
             let is_gone = is_router(line)

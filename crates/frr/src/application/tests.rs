@@ -392,3 +392,30 @@ fn extras_go_to_whoever_knows_them() {
     world.settle();
     assert!(world.bfdd.lines().contains(&"ip route 203.0.113.0/24 blackhole".to_owned()));
 }
+
+/// With its names: of an earlier version, or of today.
+fn of_version(mark: &str) -> String {
+    format!(
+        "route-map {mark}kernel deny 10\nroute-map {mark}set-77 permit 10\n set tag 77\n! BGPPeer 1\n\
+         route-map {mark}in-10.0.0.1 deny 65535\nroute-map {mark}out-10.0.0.1 permit 5\n match tag 77\n \
+         set community 65000:1\n set tag 18007\nroute-map {mark}out-10.0.0.1 deny 65535\n! router\n\
+         router bgp 1\n bgp router-id 1.1.1.1\n ! BGPPeer 1\n neighbor 10.0.0.1 remote-as 2\n \
+         address-family ipv4 unicast\n  network 192.0.2.1/32 route-map {mark}set-77\n  \
+         ! BGPPeer 1\n  neighbor 10.0.0.1 activate\n  neighbor 10.0.0.1 route-map {mark}in-10.0.0.1 in\n  \
+         neighbor 10.0.0.1 route-map {mark}out-10.0.0.1 out\n  table-map {mark}kernel\n"
+    )
+}
+
+#[test]
+fn names_of_an_earlier_version_are_taken_over_without_a_reset() {
+    let mut world = World::new();
+    let theirs = "route-map FW-edge permit 10\n";
+    world.bgpd = Model::with(&format!("{theirs}{}", of_version("FW-")));
+    let legacy = Configuration::parse(&of_version("FW-"));
+    world.application.want(Wanted { legacy, ..wanted(1, &of_version("fairway-00000000-")) });
+    world.pass(LOOK_INTERVAL);
+    let expected = format!("{theirs}{}", of_version("fairway-00000000-"));
+    assert!(world.has(&expected), "{:#?}", world.bgpd.lines());
+    assert_eq!(world.application.in_force(), Some(1));
+    assert!(world.bgpd.reset.is_empty() && world.bgpd.withdrawn.is_empty());
+}

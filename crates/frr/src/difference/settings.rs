@@ -139,6 +139,18 @@ fn of_entry(words: &[&str]) -> String {
     words.iter().take(count).copied().collect::<Vec<_>>().join(" ")
 }
 
+/// An entry of a list without its number, which FRR gives to an entry that has none.
+pub(crate) fn unnumbered(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let at = match words.as_slice() {
+        ["access-list", _, "seq", ..] => 2,
+        ["ip" | "ipv6", "prefix-list" | "access-list", _, "seq", ..] => 3,
+        _ => return None,
+    };
+    let (before, from) = words.split_at_checked(at)?;
+    Some([before, from.get(2..)?].concat().join(" "))
+}
+
 /// Whether `line` sets a default, which FRR does not show.
 pub(crate) fn holds_anyway(context: &[Arc<str>], line: &str) -> bool {
     match context.first().and_then(|top| top.split(' ').next()) {

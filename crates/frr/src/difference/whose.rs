@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Place, words};
+use super::{Place, unnumbered, words};
 use crate::configuration::{Configuration, Context, Statement};
 use crate::owner::VIEW;
 
@@ -88,6 +88,7 @@ impl<'a> Ours<'a> {
             || is_marked(statement, self.mark)
             || neighbor(context, line).is_some_and(|it| self.has_neighbor(&it))
             || self.told.contains(&(context.clone(), line.clone()))
+            || unnumbered(line).is_some_and(|it| self.told.contains(&(context.clone(), it.into())))
     }
 
     fn has_neighbor(&self, neighbor: &(Arc<str>, String)) -> bool {

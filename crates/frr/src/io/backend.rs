@@ -289,6 +289,13 @@ impl Task {
                     let settings = self.settings_now();
                     let has_legacy = self.application.has_legacy();
                     if (settings, has_legacy) != (self.settings, self.has_legacy) {
+                        let stay = self.application.names_of_others();
+                        if has_legacy && !self.has_legacy && !stay.is_empty() {
+                            info!(
+                                ?stay,
+                                "FRR has objects whose names begin with FW- as those of earlier versions did"
+                            );
+                        }
                         (self.settings, self.has_legacy) = (settings, has_legacy);
                         self.want();
                     }

@@ -1,0 +1,255 @@
+//! What if FRR is somebody's already: their BGP with our AS, their names, another Fairway? Nothing of theirs changes,
+//! every peer is reached, and what is ours goes with us.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::Cell;
+use crate::scene::{ROUTER, Scene, expect_none_gone};
+use lab::fairway::Fairway;
+use lab::process::output_of;
+use lab::resources::Peer;
+use lab::wait::{PATIENCE, holds_for};
+use lab::{Family, Wiring, make_directory};
+
+const SOON: Duration = Duration::from_secs(8);
+
+const SOME: usize = 10;
+
+/// Longer than Fairway lets an FRR load its own configuration, and than it waits between two looks.
+const WHILE: Duration = Duration::from_secs(4);
+
+/// An operator's BGP with the AS of the node, with names that look like ours, and a static route.
+const OPERATOR: &[&str] = &[
+    "ip route 192.0.2.0/24 Null0",
+    "ip prefix-list FW-firewall seq 5 permit 192.0.2.0/24",
+    "route-map FW-edge-in permit 10",
+    "match ip address prefix-list FW-firewall",
+    "exit",
+    "route-map fairway-transit permit 10",
+    "exit",
+    "router bgp 65001",
+    "bgp router-id 192.0.2.250",
+    "neighbor 10.77.0.66 remote-as 65066",
+    "neighbor 10.77.0.66 description theirs",
+    "address-family ipv4 unicast",
+    "network 192.0.2.0/24",
+    "network 203.0.113.0/24",
+    "neighbor 10.77.0.66 route-map FW-edge-in in",
+    "exit-address-family",
+    "exit",
+];
+
+/// The running configuration without what has the mark of an owner, and without our view.
+fn without_ours(text: &str) -> String {
+    let mut kept = String::new();
+    let mut is_ours = false;
+    for line in text.lines() {
+        let begins = !line.starts_with([' ', '!']) && line != "exit";
+        if begins {
+            let names = |word: &str| {
+                let digits = word.strip_prefix("fairway-").and_then(|it| it.split('-').next());
+                digits
+                    .is_some_and(|it| it.len() == 8 && it.bytes().all(|it| it.is_ascii_hexdigit()))
+            };
+            is_ours = line.split(' ').any(names) || line.ends_with(" view fairway");
+        }
+        if !is_ours && line != "!" {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+impl Scene {
+    /// Fairway drains the node, and ends.
+    fn leave_for_good(&mut self) -> Result<()> {
+        output_of(&mut self.fairway.drain(&["--wait", "100ms"]))?;
+        self.fairway.stop()
+    }
+
+    fn expect_running(&self, expected: &str) -> Result<()> {
+        let text = without_ours(&self.speaker.running_configuration()?);
+        let expected = without_ours(expected);
+        ensure!(text == expected, "expected\n{expected}\nFRR has\n{text}");
+        Ok(())
+    }
+}
+
+pub(crate) fn an_operators_bgp_stays_as_it_was(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.start_speaker()?;
+    scene.speaker.configure(OPERATOR)?;
+    let before = scene.speaker.running_configuration()?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_fairway()?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()?;
+    scene.expect_running(&before)?;
+    let theirs = scene.speaker.vtysh(&["show bgp vrf default ipv4 unicast"])?;
+    ensure!(!theirs.contains("198.18."), "their table has our Services:\n{theirs}");
+
+    // Without an order to leave, exactly ours remains, and the session with it.
+    let session = scene.session_of_view()?;
+    scene.fairway.kill()?;
+    scene.expect_running(&before)?;
+    let all = (0..SOME).map(crate::scene::prefix).collect();
+    holds_for("the router has all routes", Duration::from_secs(2), || scene.expect_routes(&all))?;
+    scene.start_fairway()?;
+    scene.all_is_in_force()?;
+    ensure!(scene.session_of_view()? == session, "the session was reset");
+
+    scene.leave_for_good()?;
+    let after = scene.speaker.running_configuration()?;
+    ensure!(after == before, "before\n{before}\nafter\n{after}");
+    Ok(())
+}
+
+pub(crate) fn peers_behind_the_default_route_come_up(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open_wired(cell, Wiring::MiddleHop)?;
+    for (family, far, near) in
+        [("-4", "10.78.0.0/24", "10.77.0.254"), ("-6", "fd78::/64", "fd77::fe")]
+    {
+        scene.lab.node.ip(&[family, "route", "del", far])?;
+        scene.lab.node.ip(&[family, "route", "add", "default", "via", near])?;
+    }
+    scene.start_speaker()?;
+    let before = scene.speaker.running_configuration()?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_fairway()?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()?;
+    scene.leave_for_good()?;
+    let after = scene.speaker.running_configuration()?;
+    ensure!(after == before, "before\n{before}\nafter\n{after}");
+
+    // Beside somebody's BGP, no setting of zebra is needed.
+    scene.speaker.configure(OPERATOR)?;
+    let before = scene.speaker.running_configuration()?;
+    scene.start_fairway()?;
+    output_of(&mut scene.fairway.drain(&["--undo"]))?;
+    scene.router_has(SOME)?;
+    scene.expect_running(&before)?;
+    scene.leave_for_good()
+}
+
+pub(crate) fn an_operators_neighbor_is_never_taken_over(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.start_speaker()?;
+    let theirs = format!("neighbor {ROUTER} remote-as 65002");
+    scene.speaker.configure(&[OPERATOR, &["router bgp 65001", &theirs]].concat())?;
+    let before = scene.speaker.running_configuration()?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_fairway()?;
+    scene.fault_is_shown(&["BGPPeer router", ROUTER, "router bgp 65001"], SOON)?;
+    scene.expect_running(&before)?;
+    scene.speaker.configure(&["router bgp 65001", &format!("no {theirs}")])?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()
+}
+
+pub(crate) fn a_second_fairway_stands_aside(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    scene.all_is_in_force()?;
+    let before = scene.speaker.running_configuration()?;
+    let directory = cell.directory.join("second");
+    make_directory(&directory)?;
+    let mut second = Fairway::prepare_in(&directory)?;
+    second.apply("peer", &Peer { my_as: 65009, ..Peer::towards(scene.spec()) }.yaml())?;
+    let folder = scene.speaker.directory().display().to_string();
+    second.extra_arguments =
+        ["--bgp", "frr", "--frr-socket-dir", &folder].map(str::to_owned).to_vec();
+    let config = second.directory_of("config");
+    second.start_as(&scene.lab.node, &["run", "--config", &config, "--node", "node-b"])?;
+    scene.wait("the second one says why", SOON, |_| {
+        let text = second.show_text(&["config"])?;
+        ensure!(text.contains("another Fairway"), "it says:\n{text}");
+        Ok(())
+    })?;
+    holds_for("FRR is as it was", WHILE, || {
+        let after = scene.speaker.running_configuration()?;
+        ensure!(after == before, "before\n{before}\nafter\n{after}");
+        Ok(())
+    })?;
+    second.stop()?;
+    scene.all_is_in_force()
+}
+
+fn extras(lines: &str) -> String {
+    let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bgpextras\ndata:\n  extras: |\n{lines}"
+    )
+}
+
+pub(crate) fn extras_go_with_their_config_map(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    scene.all_is_in_force()?;
+    let before = scene.speaker.running_configuration()?;
+    let lines = "ip prefix-list EXTRA permit 10.0.0.0/8\naccess-list EXTRA permit 10.0.0.0/8\n\
+                 route-map EXTRA permit 10\n match ip address prefix-list EXTRA\nexit\n\
+                 router bgp 65001\n bgp bestpath as-path multipath-relax\nexit";
+    for is_down in [false, true] {
+        scene.fairway.apply("extras", &extras(lines))?;
+        scene.wait("FRR has the extras", PATIENCE, |scene| {
+            scene.speaker.expect_lines(&["bgp bestpath as-path multipath-relax"])?;
+            let text = scene.speaker.running_configuration()?;
+            ensure!(text.contains("access-list EXTRA"), "FRR has\n{text}");
+            Ok(())
+        })?;
+        scene.all_is_in_force()?;
+        if is_down {
+            scene.fairway.kill()?;
+        }
+        scene.fairway.remove("extras")?;
+        if is_down {
+            scene.start_fairway()?;
+        }
+        scene.wait("FRR is as it was", PATIENCE, |scene| {
+            let after = scene.speaker.running_configuration()?;
+            ensure!(after == before, "before\n{before}\nafter\n{after}");
+            Ok(())
+        })?;
+    }
+    scene.all_is_in_force()
+}
+
+pub(crate) fn names_of_an_earlier_version_are_taken_over(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.start_speaker()?;
+    scene.apply_services("web", 0, SOME)?;
+    let text = scene.fairway.render()?;
+    let mark = text
+        .split_whitespace()
+        .filter_map(|word| word.get(.."fairway-00000000-".len()))
+        .find(|it| it.starts_with("fairway-"))
+        .context("a name of ours")?;
+    // The daemon derives the router ID from the addresses of its machine.
+    let earlier = text.replace(mark, "FW-");
+    let lines = earlier.lines().map(|line| match line.contains("bgp router-id") {
+        true => " bgp router-id 10.77.0.1\n".to_owned(),
+        false => format!("{line}\n"),
+    });
+    scene.speaker.load(&lines.collect::<String>())?;
+    scene.speaker.expect_lines(&["set community 65001:7"])?;
+    scene.speaker.configure(&["route-map FW-edge-in permit 10", "exit"])?;
+    scene.router_has(SOME)?;
+    let (session, mut withdrawals) = (scene.session()?, scene.watch()?);
+    scene.start_fairway()?;
+    scene.wait("the names are those of today", PATIENCE, |scene| {
+        let text = scene.speaker.running_configuration()?;
+        let old: Vec<&str> = text.lines().filter(|line| line.contains("FW-")).collect();
+        ensure!(old == ["route-map FW-edge-in permit 10"], "{old:?} of\n{text}");
+        Ok(())
+    })?;
+    scene.all_is_in_force()?;
+    scene.apply_services("more", SOME, 1)?;
+    scene.router_has(SOME + 1)?;
+    scene.expect_same_session(session)?;
+    expect_none_gone(&mut withdrawals)?;
+    let routes = scene.router.prefixes(Family::Ipv4)?;
+    ensure!(routes.len() > SOME, "{routes:?}");
+    Ok(())
+}
