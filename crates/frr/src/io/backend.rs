@@ -6,6 +6,7 @@
 
 mod told;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -98,6 +99,7 @@ impl FrrBackend {
             happened: Vec::new(),
             settings: Settings { owner, ..Settings::default() },
             has_legacy: false,
+            names_of_others: BTreeSet::new(),
             unsaid: Vec::new(),
             reached,
             shared: shared.clone(),
@@ -181,6 +183,8 @@ struct Task {
     settings: Settings,
     /// FRR has names as they were before they had an owner.
     has_legacy: bool,
+    /// Objects of others with such names.
+    names_of_others: BTreeSet<String>,
     /// Faults of rendering.
     unsaid: Vec<String>,
     reached: watch::Sender<u64>,
@@ -254,6 +258,23 @@ impl Task {
         self.publish();
     }
 
+    /// Names the objects that stay although their names are like ours.
+    fn say_names_of_others(&mut self) {
+        let is_known = self.desired.as_ref().is_some_and(|it| !it.awaits_sources);
+        let stay = match self.has_legacy && is_known {
+            true => self.application.names_of_others(),
+            false => BTreeSet::new(),
+        };
+        if stay != self.names_of_others && !stay.is_empty() {
+            info!(
+                ?stay,
+                "FRR has objects with names that begin with FW-, which this Fairway did not create: \
+                 they stay"
+            );
+        }
+        self.names_of_others = stay;
+    }
+
     fn settings_now(&self) -> Settings {
         let version = self.daemons.version();
         Settings {
@@ -289,17 +310,11 @@ impl Task {
                     let settings = self.settings_now();
                     let has_legacy = self.application.has_legacy();
                     if (settings, has_legacy) != (self.settings, self.has_legacy) {
-                        let stay = self.application.names_of_others();
-                        if has_legacy && !self.has_legacy && !stay.is_empty() {
-                            info!(
-                                ?stay,
-                                "FRR has objects whose names begin with FW- as those of earlier versions did"
-                            );
-                        }
                         (self.settings, self.has_legacy) = (settings, has_legacy);
                         self.want();
                     }
                 }
+                self.say_names_of_others();
                 self.publish();
                 None
             }
