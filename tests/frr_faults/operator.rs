@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::Cell;
 use crate::scene::{ROUTER, Scene, expect_none_gone};
 use lab::fairway::Fairway;
-use lab::process::output_of;
+use lab::process::{bounded, output_of};
 use lab::resources::Peer;
 use lab::wait::{PATIENCE, holds_for};
 use lab::{Family, Wiring, make_directory};
@@ -173,8 +173,70 @@ pub(crate) fn a_second_fairway_stands_aside(cell: &Cell) -> Result<()> {
         ensure!(after == before, "before\n{before}\nafter\n{after}");
         Ok(())
     })?;
+    scene.all_is_in_force()?;
+
+    // The first one ends without taking its lines along: they are still somebody's.
+    scene.fairway.kill()?;
+    let owner = before
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("fairway-")?.get(..8))
+        .context("a name of the first one")?;
+    lab::wait::wait_until("the second one says whose FRR it is", SOON, || {
+        let text = second.show_text(&["config"])?;
+        ensure!(text.contains(&format!("frr-forget --owner {owner}")), "it says:\n{text}");
+        Ok(())
+    })?;
+    let after = scene.speaker.running_configuration()?;
+    ensure!(after == before, "before\n{before}\nafter\n{after}");
+
+    let refused = forget(&scene, &["--owner", owner]);
+    let words = format!("{:#}", refused.err().context("a running Fairway is no obstacle")?);
+    ensure!(words.contains("another Fairway on this machine"), "{words}");
     second.stop()?;
-    scene.all_is_in_force()
+    forget(&scene, &["--owner", owner])?;
+    second.start_as(&scene.lab.node, &["run", "--config", &config, "--node", "node-b"])?;
+    lab::wait::wait_until("the second one has it", 2 * PATIENCE, || {
+        let text = scene.speaker.running_configuration()?;
+        ensure!(text.contains("router bgp 65009") && !text.contains(owner), "FRR has\n{text}");
+        Ok(())
+    })?;
+    second.stop()
+}
+
+/// `fairway frr-forget WORDS`.
+fn forget(scene: &Scene, words: &[&str]) -> Result<String> {
+    let mut command = bounded(lab::fairway::existing_program()?);
+    command.arg("frr-forget").arg("--frr-socket-dir").arg(scene.speaker.directory());
+    output_of(command.args(words))
+}
+
+pub(crate) fn what_is_forgotten_leaves_nothing(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.start_speaker()?;
+    for theirs in [&[][..], OPERATOR] {
+        scene.speaker.configure(&[theirs, &["ip prefix-list THEIRS seq 5 permit any"]].concat())?;
+        let before = scene.speaker.running_configuration()?;
+        scene.apply_services("web", 0, SOME)?;
+        let replaced = "router bgp 65001\n bgp router-id 10.77.0.1\nexit\n\
+                        ip prefix-list THEIRS seq 5 deny 10.0.0.0/8\nip nht resolve-via-default";
+        scene.fairway.apply("extras", &extras(replaced))?;
+        scene.start_fairway()?;
+        scene.router_has(SOME)?;
+        scene.wait("FRR has the extras", PATIENCE, |scene| {
+            scene.speaker.expect_lines(&["ip prefix-list THEIRS seq 5 deny 10.0.0.0/8"])
+        })?;
+        scene.fairway.kill()?;
+        forget(&scene, &["--node", "node-a"])?;
+        let after = scene.speaker.running_configuration()?;
+        ensure!(after == before, "before\n{before}\nafter\n{after}");
+        forget(&scene, &["--node", "node-a"]).context("when nothing is left")?;
+    }
+    // FRR that is down is said.
+    scene.speaker.stop()?;
+    let refused = forget(&scene, &["--node", "node-a"]);
+    let words = format!("{:#}", refused.err().context("FRR is down")?);
+    ensure!(words.contains("bgpd is unreachable"), "{words}");
+    Ok(())
 }
 
 fn extras(lines: &str) -> String {

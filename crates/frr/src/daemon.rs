@@ -73,7 +73,6 @@ fn only_for(line: &str) -> Option<Daemon> {
         // Route maps with other names are for zebra, too.
         ("route-map", name) if name.starts_with(crate::owner::MARK) => Some(Daemon::Bgpd),
         ("ip" | "ipv6", "prefix-list") if is_marked(line) => Some(Daemon::Bgpd),
-        ("ip" | "ipv6", "nht") => Some(Daemon::Zebra),
         _ => None,
     }
 }

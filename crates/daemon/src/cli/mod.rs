@@ -18,6 +18,7 @@ mod duration;
 mod explain;
 mod for_metallb;
 mod frr_agent;
+mod frr_forget;
 mod host;
 mod layer2;
 mod man;
@@ -93,6 +94,8 @@ enum Command {
     Crds(crds::CrdsArguments),
     /// Relay FRR's sockets to a Fairway in another container
     FrrAgent(frr_agent::FrrAgentArguments),
+    /// Remove Fairway's configuration from FRR, without a daemon
+    FrrForget(frr_forget::FrrForgetArguments),
     /// Prepare the state folder for the daemon's user
     StateDir(state_dir::StateDirArguments),
     /// Print completions for a shell
@@ -121,6 +124,7 @@ pub fn main(commit: &'static str) -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::FrrAgent(arguments) => frr_agent::run(arguments),
+        Command::FrrForget(arguments) => frr_forget::run(arguments),
         Command::StateDir(arguments) => state_dir::run(arguments),
         Command::Completions(arguments) => completions::run(&arguments, &mut Cli::command()),
         Command::Man(arguments) => man::run(&arguments, Cli::command()),

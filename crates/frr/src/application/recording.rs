@@ -142,7 +142,8 @@ impl Recording {
             if shows(context, line) {
                 continue;
             }
-            if is_gone {
+            // FRR does not show what is its default anyway: to undo that would set the opposite.
+            if is_gone || shown_for(shown, context, line).is_none() {
                 record.0.remove(key);
             } else {
                 plan.unseen.push((*daemon, step));
@@ -224,6 +225,9 @@ impl Recording {
         {
             self.unwritable.insert(step.line.clone(), words.clone());
         }
+        // What a daemon does not know, it does not have.
+        let unknown = said.unknown.iter().filter(|(_, step, _)| step.purpose == Purpose::Add);
+        self.undone.extend(unknown.map(|(daemon, step, _)| (*daemon, step.place())));
         let taken = said.taken.iter().map(|(daemon, step)| (*daemon, step));
         // FRR refuses to undo what is not there.
         let refused = said.broken.iter().filter_map(|broken| match broken {

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
 use super::daemons::{Daemons, Look};
+use super::lock::{Lock, Locked};
 use super::observer::Observer;
 use crate::application::{Application, Broken, Next, Now, Orders, Said, Wanted};
 use crate::configuration::{Configuration, without_secrets};
@@ -28,6 +29,8 @@ use crate::render::{Settings, render};
 
 /// How long FRR may take to remove our configuration when we leave for good.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between attempts to take the lock that another process has.
+const LOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// Longer than any wait here.
 const FAR: Duration = Duration::from_secs(3600);
 /// Maximum number of pending changes with their time, for the latency metric.
@@ -92,6 +95,9 @@ impl FrrBackend {
         let observer = Observer::start(&socket_dir);
         let shared = Arc::new(Shared { observer, state: Mutex::default() });
         let task = Task {
+            socket_dir: socket_dir.clone(),
+            lock: None,
+            locked: None,
             application: Application::new(owner, min_interval),
             daemons: Daemons::new(&socket_dir),
             begun: Instant::now(),
@@ -174,6 +180,11 @@ impl Backend for FrrBackend {
 
 /// The task that configures FRR.
 struct Task {
+    socket_dir: PathBuf,
+    /// Held as long as there is a folder to lock.
+    lock: Option<Lock>,
+    /// Another process has it.
+    locked: Option<Locked>,
     application: Application,
     daemons: Daemons,
     begun: Instant,
@@ -296,8 +307,32 @@ impl Task {
         rendered.map(|it| Configuration::parse(&it.text)).unwrap_or_default()
     }
 
+    /// Whether no other process configures this FRR. Tries again each time.
+    fn has_lock(&mut self) -> bool {
+        if self.lock.as_ref().is_some_and(Lock::is_held) {
+            return true;
+        }
+        match Lock::take(&self.socket_dir) {
+            Ok(lock) => {
+                (self.lock, self.locked) = (Some(lock), None);
+                true
+            }
+            Err(locked) => {
+                if self.locked.is_none() {
+                    warn!(%locked, "FRR is not configured");
+                }
+                self.locked = Some(locked);
+                false
+            }
+        }
+    }
+
     /// Performs the next action; if there is none, returns the time to wait for.
     async fn act(&mut self) -> Option<Instant> {
+        if !self.has_lock() {
+            self.publish();
+            return Some(Instant::now() + LOCK_INTERVAL);
+        }
         match self.application.next(self.now()) {
             Next::Read => {
                 let Look { running, new } = self.daemons.look().await;
@@ -373,7 +408,8 @@ impl Task {
     /// Publishes what is in force, and what is not.
     fn publish(&mut self) {
         let in_force = self.application.in_force().unwrap_or_default();
-        let faults = [self.application.faults(), self.unsaid.clone()].concat();
+        let locked = self.locked.iter().map(ToString::to_string).collect();
+        let faults = [locked, self.application.faults(), self.unsaid.clone()].concat();
         let mut is_news = false;
         self.shared.change(|state| {
             is_news = state.faults != faults || state.generation != in_force;
@@ -389,6 +425,9 @@ impl Task {
     async fn leave(&mut self, how: Leave) {
         if how == Leave::ForRestart {
             info!("FRR keeps its configuration and sessions across the restart");
+            return;
+        }
+        if !self.has_lock() {
             return;
         }
         let desired = self.desired.take();

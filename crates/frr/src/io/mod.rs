@@ -3,6 +3,8 @@
 mod backend;
 mod daemon;
 mod daemons;
+pub mod forget;
+mod lock;
 mod log;
 pub mod observer;
 pub mod vty;
