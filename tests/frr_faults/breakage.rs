@@ -22,6 +22,10 @@ pub(crate) fn frr_that_comes_later_is_told_all(cell: &Cell) -> Result<()> {
     scene.apply_services("web", 0, SOME)?;
     scene.start_fairway()?;
     scene.fault_is_shown(&["bgpd"], SOON)?;
+    let log = std::fs::read_to_string(lab::fairway::log_in(&scene.lab.directory))?;
+    let is_said = |line: &str| line.contains("WARN") && line.contains("bgpd is unreachable");
+    let times = log.lines().filter(|line| is_said(line)).count();
+    ensure!(times == 1, "expected one warning that FRR is absent, the log has {times}:\n{log}");
     scene.start_speaker()?;
     scene.router_has(SOME)?;
     scene.expect_community(0)?;

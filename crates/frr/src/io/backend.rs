@@ -318,9 +318,6 @@ impl Task {
                 true
             }
             Err(locked) => {
-                if self.locked.is_none() {
-                    warn!(%locked, "FRR is not configured");
-                }
                 self.locked = Some(locked);
                 false
             }
@@ -411,10 +408,18 @@ impl Task {
         let locked = self.locked.iter().map(ToString::to_string).collect();
         let faults = [locked, self.application.faults(), self.unsaid.clone()].concat();
         let mut is_news = false;
+        let mut before = Vec::new();
         self.shared.change(|state| {
             is_news = state.faults != faults || state.generation != in_force;
-            (state.generation, state.faults) = (in_force, faults);
+            before = std::mem::replace(&mut state.faults, faults.clone());
+            state.generation = in_force;
         });
+        for fault in faults.iter().filter(|it| !before.contains(it)) {
+            warn!(fault, "not in force in FRR");
+        }
+        for fault in before.iter().filter(|it| !faults.contains(it)) {
+            info!(fault, "no longer so in FRR");
+        }
         if is_news {
             self.shared.observer.applied();
         }
