@@ -20,7 +20,7 @@ use crate::daemon::{Daemon, Takes};
 use crate::difference::{Batch, Place, Purpose, Step};
 use crate::owner::Owner;
 use crate::record::Record;
-use crate::render::Site;
+use crate::render::{Site, needs_nht};
 use memory::Memory;
 use recording::Recording;
 use refusals::Refusals;
@@ -36,9 +36,6 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval between two hints that are followed.
 const HINT_INTERVAL: Duration = Duration::from_millis(500);
-
-/// The first version that resolves next hops by a default route unless it is told otherwise.
-const NHT_SINCE: (u8, u8) = (9, 1);
 
 /// Time since a fixed starting point.
 pub type Now = Duration;
@@ -252,7 +249,7 @@ impl Application {
         let zebra = self.known.iter().filter_map(|it| it.daemons.get(&Daemon::Zebra));
         let mut lines = zebra.flat_map(|it| &it.statements).map(|it| &*it.line);
         let is_datacenter = lines.any(|it| it == "frr defaults datacenter");
-        version.is_some_and(|it| it < NHT_SINCE || is_datacenter)
+        version.is_some_and(|it| needs_nht(it) || is_datacenter)
     }
 
     /// The generation that is completely in force, with nothing else of ours.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_frr::render::{Rendered, Settings, render};
+use fairway_frr::render::{Rendered, Settings, Site, render};
 use fairway_ground::{
     AddPath, Asn, BfdSettings, ChosenNextHops, FamilySet, GracefulRestart, HoldTime, ImportPolicy,
     LinkBandwidth, ListenRange, MaximumPrefixes, Password, PeerKey, Prefix, PrefixFilter,
@@ -296,7 +296,8 @@ fn routes() -> Vec<(&'static str, Desired)> {
         ("pass-on-filtered", plain([transit.clone(), passing(filtered, both(tor6))])),
         ("draining", drained(DrainState::Draining, &[transit.clone(), everything.clone()])),
         ("drained", drained(DrainState::Drained, &[transit, everything])),
-        ("extras", Desired { extras: Some(Arc::new(raw)), ..plain([tor]) }),
+        ("extras", Desired { extras: Some(Arc::new(raw.clone())), ..plain([tor.clone()]) }),
+        ("beside-extras", Desired { extras: Some(Arc::new(raw)), ..plain([tor]) }),
     ]
 }
 
@@ -318,7 +319,11 @@ fn what_is_rendered_is_what_was_rendered() {
     let write = std::env::var_os("FAIRWAY_WRITE").is_some();
     let mut different = Vec::new();
     for (name, desired) in &cases {
-        let settings = Settings { version: version(name), ..Settings::default() };
+        let settings = Settings {
+            version: version(name),
+            site: if name.starts_with("beside") { Site::Beside } else { Site::Alone },
+            ..Settings::default()
+        };
         let Rendered { text, faults } = render(desired, &settings).unwrap();
         assert_eq!(faults, [], "{name}");
         let path = folder().join(format!("{name}.conf"));
@@ -338,6 +343,26 @@ fn what_is_rendered_is_what_was_rendered() {
         !stem.is_some_and(|stem| names.contains(stem))
     };
     assert_eq!(files.filter(unknown).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
+
+/// Neighbours that are a hop away, or in the AS, are looked up in the routing table, where a default route counts
+/// only if FRR is told so.
+#[test]
+fn a_neighbour_that_is_not_on_the_link_is_reached_by_a_default_route() {
+    let lines = |peers: Vec<PeerConfig>, settings: Settings| {
+        let text = render(&Desired { peers, ..Desired::default() }, &settings).unwrap().text;
+        let lines = text.lines().filter(|line| line.contains(" nht "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let old = Settings { needs_nht: true, ..Settings::default() };
+    let far = PeerConfig { multihop: true, ..tor6() };
+    let both = ["ip nht resolve-via-default", "ipv6 nht resolve-via-default"];
+    assert_eq!(lines(vec![internal(tor()), far.clone()], old), both);
+    assert_eq!(lines(vec![tor(), far.clone()], old), both[1..]);
+    assert_eq!(lines(vec![tor(), tor6()], old), both[..0]);
+    assert_eq!(lines(vec![far.clone()], Settings::default()), both[..0]);
+    // A view resolves nothing.
+    assert_eq!(lines(vec![far], Settings { site: Site::Beside, ..old }), both[..0]);
 }
 
 /// A neighbour that FRR does not support is left out with the reason; the others are unchanged.
@@ -363,6 +388,8 @@ fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
         (PeerConfig { extended_next_hop: false, ..unnumbered() }, "extendedNexthop"),
         (PeerConfig { source_address: "192.0.2.1".parse().ok(), ..unnumbered() }, "sourceAddress"),
         (strict_range, "roleStrict"),
+        (range("198.51.100.0/24"), "listenRange is not supported where FRR has a `router bgp`"),
+        (PeerConfig { passive: true, ..tor() }, "passive is not supported where FRR has"),
         (PeerConfig { local_asn: asn(64_999), ..internal(tor()) }, "localASN"),
         (
             PeerConfig { router_asn: asn(65_009), local_asn: asn(65_009), ..tor() },
@@ -371,7 +398,7 @@ fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
         (PeerConfig { router_id: RouterId::new(9).unwrap(), ..tor() }, "routerID"),
         (restarting(tor(), 30, 0), "gracefulRestart is 30s and 0s, but 120s and 0s"),
     ];
-    let settings = Settings { version: Some((10, 3)), ..Settings::default() };
+    let settings = Settings { version: Some((10, 3)), site: Site::Beside, ..Settings::default() };
     let first = restarting(address("first", "192.0.2.1"), 120, 0);
     let alone = render(&plain([first.clone()]), &settings).unwrap();
     for (bad, reason) in cases {

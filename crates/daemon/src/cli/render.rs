@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use fairway_allocator::Allocator;
 use fairway_frr::owner::Owner;
-use fairway_frr::render::{Rendered, Settings, render};
+use fairway_frr::render::{Rendered, Settings, needs_nht, render};
 use fairway_plan::ClusterPlan;
 use fairway_resources::BackendKind;
 use fairway_seam::Desired;
@@ -82,6 +82,7 @@ pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
             version,
             hide_secrets: !show_secrets,
             owner: Owner::of_node(name),
+            needs_nht: version.is_some_and(needs_nht),
             ..Settings::default()
         };
         let desired = Desired {

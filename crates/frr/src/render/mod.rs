@@ -67,6 +67,14 @@ pub enum Site {
     Beside,
 }
 
+/// The first version that resolves next hops by a default route unless it is told otherwise.
+const NHT_SINCE: (u8, u8) = (9, 1);
+
+/// Whether this version has to be told to reach a neighbour by a default route.
+pub fn needs_nht(version: (u8, u8)) -> bool {
+    version < NHT_SINCE
+}
+
 /// A configuration of FRR.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rendered {
