@@ -58,6 +58,8 @@ const STORIES: &[Story] = stories![
     BOTH operator::peers_behind_the_default_route_come_up,
     OLD operator::an_operators_neighbor_is_never_taken_over,
     OLD operator::a_second_fairway_stands_aside,
+    BOTH operator::a_second_fairway_beside_an_operator_stands_aside,
+    BOTH operator::a_router_that_became_the_operators_stays_theirs,
     BOTH operator::what_is_forgotten_leaves_nothing,
     BOTH operator::extras_go_with_their_config_map,
     BOTH operator::names_of_an_earlier_version_are_taken_over,

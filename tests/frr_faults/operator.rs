@@ -151,7 +151,20 @@ pub(crate) fn an_operators_neighbor_is_never_taken_over(cell: &Cell) -> Result<(
 }
 
 pub(crate) fn a_second_fairway_stands_aside(cell: &Cell) -> Result<()> {
-    let mut scene = Scene::with_services(cell, SOME)?;
+    second_stands_aside(cell, &[])
+}
+
+pub(crate) fn a_second_fairway_beside_an_operator_stands_aside(cell: &Cell) -> Result<()> {
+    second_stands_aside(cell, OPERATOR)
+}
+
+fn second_stands_aside(cell: &Cell, operator: &[&str]) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_speaker()?;
+    scene.speaker.configure(operator)?;
+    scene.start_fairway()?;
+    scene.router_has(SOME)?;
     scene.all_is_in_force()?;
     let before = scene.speaker.running_configuration()?;
     let directory = cell.directory.join("second");
@@ -203,6 +216,30 @@ pub(crate) fn a_second_fairway_stands_aside(cell: &Cell) -> Result<()> {
     second.stop()
 }
 
+/// A router that we created may be somebody's by the time FRR has started again.
+pub(crate) fn a_router_that_became_the_operators_stays_theirs(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    scene.all_is_in_force()?;
+    scene.speaker.kill("bgpd")?;
+    scene.restart_daemon("bgpd")?;
+    scene.speaker.configure(OPERATOR)?;
+    let before = scene.speaker.running_configuration()?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()?;
+    scene.expect_running(&before)?;
+    let text = scene.speaker.running_configuration()?;
+    ensure!(text.contains("router bgp 65001 view fairway"), "FRR has\n{text}");
+    // They give up their BGP.
+    scene.speaker.configure(&["no router bgp 65001"])?;
+    scene.wait("ours is the default instance again", 2 * PATIENCE, |scene| {
+        let text = scene.speaker.running_configuration()?;
+        ensure!(!text.contains(" view fairway"), "FRR has\n{text}");
+        scene.speaker.expect_lines(&["router bgp 65001"])
+    })?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()
+}
+
 /// `fairway frr-forget WORDS`.
 fn forget(scene: &Scene, words: &[&str]) -> Result<String> {
     let mut command = bounded(lab::fairway::existing_program()?);
@@ -249,8 +286,10 @@ fn extras(lines: &str) -> String {
 pub(crate) fn extras_go_with_their_config_map(cell: &Cell) -> Result<()> {
     let mut scene = Scene::with_services(cell, SOME)?;
     scene.all_is_in_force()?;
+    scene.speaker.configure(&["ip prefix-list THEIRS seq 5 permit 10.0.0.0/8"])?;
     let before = scene.speaker.running_configuration()?;
-    let lines = "ip prefix-list EXTRA permit 10.0.0.0/8\naccess-list EXTRA permit 10.0.0.0/8\n\
+    let lines = "ip prefix-list THEIRS permit 10.0.0.0/8\n\
+                 ip prefix-list EXTRA permit 10.0.0.0/8\naccess-list EXTRA permit 10.0.0.0/8\n\
                  route-map EXTRA permit 10\n match ip address prefix-list EXTRA\nexit\n\
                  router bgp 65001\n bgp bestpath as-path multipath-relax\nexit";
     for is_down in [false, true] {

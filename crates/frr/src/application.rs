@@ -13,11 +13,12 @@ mod refusals;
 mod site;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::configuration::{Configuration, Statement, without_secrets};
 use crate::daemon::{Daemon, Takes};
-use crate::difference::{Batch, Place, Purpose, Step};
+use crate::difference::{Batch, Place, Purpose, Step, is_router};
 use crate::owner::Owner;
 use crate::record::Record;
 use crate::render::{Site, needs_nht};
@@ -125,6 +126,12 @@ pub struct Application {
     other_owner: Option<Owner>,
     /// FRR may load its own configuration until then.
     loading_until: Now,
+    /// bgpd was read before, and had a default instance.
+    has_waited: bool,
+    is_new_bgpd: bool,
+    has_default: bool,
+    /// All of this owner is removed, whoever else is there.
+    forgets: bool,
     recording: Recording,
     obstacles: Obstacles,
     wanted: Option<Wanted>,
@@ -157,6 +164,10 @@ impl Application {
             site: None,
             other_owner: None,
             loading_until: Now::ZERO,
+            has_waited: false,
+            is_new_bgpd: false,
+            has_default: false,
+            forgets: false,
             recording: Recording::default(),
             obstacles: Obstacles::default(),
             wanted: None,
@@ -173,6 +184,12 @@ impl Application {
             in_force: None,
             withdrawn: None,
         }
+    }
+
+    /// Everything of this owner is removed, beside other owners as well.
+    pub fn forget(&mut self) {
+        self.forgets = true;
+        self.want(Wanted { generation: 1, ..Wanted::default() });
     }
 
     /// Replaces the wanted configuration.
@@ -203,12 +220,27 @@ impl Application {
             .unwrap_or_default()
     }
 
+    /// Lines of a daemon that are ours although the record does not say so.
+    fn claimed(&self, daemon: Daemon) -> BTreeSet<Place> {
+        let mut claimed = self.legacy(daemon);
+        let running = self.known.as_ref().and_then(|it| it.daemons.get(&daemon));
+        if let Some((running, memory)) = running.zip(self.memory.get(&daemon)) {
+            // A router that somebody removed by hand is there again, and empty, once a line of ours was sent to it.
+            let has_lines: BTreeSet<&Arc<str>> =
+                running.statements.iter().filter_map(|it| it.context.first()).collect();
+            let routers = memory.told.iter().filter(|(context, _)| context.is_empty());
+            let empty = routers.filter(|(_, it)| is_router(it) && !has_lines.contains(it));
+            claimed.extend(empty.cloned());
+        }
+        claimed
+    }
+
     fn choose_site(&mut self) {
         let bgpd = self.known.as_ref().and_then(|it| it.daemons.get(&Daemon::Bgpd));
         let Some(bgpd) = bgpd else { return };
-        let legacy = self.legacy(Daemon::Bgpd);
+        let claimed = self.claimed(Daemon::Bgpd);
         let made = |router: &str| {
-            self.recording.has_made(router) || legacy.contains(&([].into(), router.into()))
+            self.recording.has_made(router) || claimed.contains(&([].into(), router.into()))
         };
         self.site = Some(site::choose(bgpd, made));
     }
@@ -218,6 +250,7 @@ impl Application {
     pub fn connected(&mut self, daemon: Daemon) {
         self.refusals.forget_daemon(daemon);
         if daemon == Daemon::Bgpd {
+            self.is_new_bgpd = true;
             self.recording.forget_refusals();
         }
         self.memory.entry(daemon).or_default().begin_anew();
@@ -245,11 +278,13 @@ impl Application {
 
     /// Whether FRR has to be told to reach neighbours by a default route. It does so unasked since 9.1, but not with
     /// the defaults of data centers.
-    pub fn needs_nht(&self, version: Option<(u8, u8)>) -> bool {
-        let zebra = self.known.iter().filter_map(|it| it.daemons.get(&Daemon::Zebra));
-        let mut lines = zebra.flat_map(|it| &it.statements).map(|it| &*it.line);
+    ///
+    /// Unknown while the running configuration is.
+    pub fn needs_nht(&self, version: Option<(u8, u8)>) -> Option<bool> {
+        let zebra = self.known.as_ref()?.daemons.get(&Daemon::Zebra)?;
+        let mut lines = zebra.statements.iter().map(|it| &*it.line);
         let is_datacenter = lines.any(|it| it == "frr defaults datacenter");
-        version.is_some_and(|it| needs_nht(it) || is_datacenter)
+        Some(version.is_some_and(|it| needs_nht(it) || is_datacenter))
     }
 
     /// The generation that is completely in force, with nothing else of ours.
@@ -325,12 +360,18 @@ impl Application {
             self.first = all.collect();
         }
         if let Some(bgpd) = running.daemons.get(&Daemon::Bgpd) {
-            self.recording.read(Record::read(bgpd, &self.mark));
-            self.other_owner = site::other_owner(bgpd, self.owner);
+            let is_new_bgpd = std::mem::take(&mut self.is_new_bgpd);
+            self.recording.read(Record::read(bgpd, &self.mark), is_new_bgpd, &running);
+            let other_owner = site::other_owner(bgpd, self.owner);
+            self.other_owner = other_owner.filter(|_| !self.forgets);
             // Read again after the wait: there may be a router of somebody else then.
-            let wait = site::wait_to_create(bgpd, running.bgpd_age);
-            let is_waiting = !wait.is_zero() && self.loading_until <= now;
-            self.loading_until = if is_waiting { now.saturating_add(wait) } else { Now::ZERO };
+            let had_default = std::mem::replace(&mut self.has_default, site::has_default(bgpd));
+            let age = running.bgpd_age.or(self.has_waited.then_some(Duration::MAX));
+            let wait = site::wait_to_create(bgpd, age, had_default);
+            self.has_waited = true;
+            if !wait.is_zero() {
+                self.loading_until = self.loading_until.max(now.saturating_add(wait));
+            }
         }
         for (daemon, configuration) in &running.daemons {
             self.memory.entry(*daemon).or_default().compare(configuration);
@@ -440,7 +481,10 @@ impl Application {
             self.withdrawn = Some(generation);
         }
         let does_all = self.memory.values().all(|it| it.stubborn.is_empty());
-        let is_all = self.refusals.is_empty() && self.obstacles.is_empty();
+        let is_all = self.refusals.is_empty()
+            && self.obstacles.is_empty()
+            && self.recording.is_written()
+            && (!wanted.configuration.statements.is_empty() || self.recording.is_empty());
         if does_all && is_all && self.other_owner.is_none() {
             self.in_force = Some(generation);
         }

@@ -376,6 +376,7 @@ fn goes_before_its_router(setting: &str) -> bool {
 
 /// The VRF of a router, after its AS; empty for the default one.
 fn vrf(router: &str) -> Option<&str> {
+    let router = router.split_once(" as-notation ").map_or(router, |(it, _)| it);
     let of_asn = router.strip_prefix("router bgp ")?;
     Some(of_asn.split_once(' ').map_or("", |(_, vrf)| vrf))
 }

@@ -365,6 +365,22 @@ fn a_neighbour_that_is_not_on_the_link_is_reached_by_a_default_route() {
     assert_eq!(lines(vec![far], Settings { site: Site::Beside, ..old }), both[..0]);
 }
 
+#[test]
+fn what_a_view_cannot_do_is_said() {
+    let settings = Settings { site: Site::Beside, ..Settings::default() };
+    let cases = [
+        (range("198.51.100.0/24"), "listenRange is not supported where FRR has a `router bgp`"),
+        (PeerConfig { passive: true, ..tor() }, "passive is not supported where FRR has"),
+        (unnumbered(), "an interface is not supported where FRR has"),
+    ];
+    for (peer, reason) in cases {
+        let desired = Desired { peers: vec![peer], ..Desired::default() };
+        let Rendered { text, faults } = render(&desired, &settings).unwrap();
+        assert!(!text.contains("router bgp"), "{text}");
+        assert!(matches!(&*faults, [it] if it.reason.contains(reason)), "{faults:?}");
+    }
+}
+
 /// A neighbour that FRR does not support is left out with the reason; the others are unchanged.
 #[test]
 fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
@@ -388,8 +404,6 @@ fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
         (PeerConfig { extended_next_hop: false, ..unnumbered() }, "extendedNexthop"),
         (PeerConfig { source_address: "192.0.2.1".parse().ok(), ..unnumbered() }, "sourceAddress"),
         (strict_range, "roleStrict"),
-        (range("198.51.100.0/24"), "listenRange is not supported where FRR has a `router bgp`"),
-        (PeerConfig { passive: true, ..tor() }, "passive is not supported where FRR has"),
         (PeerConfig { local_asn: asn(64_999), ..internal(tor()) }, "localASN"),
         (
             PeerConfig { router_asn: asn(65_009), local_asn: asn(65_009), ..tor() },

@@ -57,6 +57,7 @@ pub struct ClientCounters {
     update_errors: AtomicU64,
     is_loaded: AtomicBool,
     is_stale: AtomicBool,
+    is_not_in_force: AtomicBool,
     requests: [[AtomicU64; CODES.len()]; ApiVerb::ALL.len()],
 }
 
@@ -72,6 +73,11 @@ impl ClientCounters {
         let errors = now.iter().filter(is_new).count();
         self.update_errors.fetch_add(u64::try_from(errors).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.is_stale.store(now.iter().any(Finding::is_fault), Ordering::Relaxed);
+    }
+
+    /// Whether the backend lacks something of what it is to do: FRR is down, or refused a line.
+    pub fn in_force(&self, is_all: bool) {
+        self.is_not_in_force.store(!is_all, Ordering::Relaxed);
     }
 
     /// All objects have been read once: the daemon is ready.
@@ -98,7 +104,9 @@ impl ClientCounters {
         page.number(&UPDATES, count(&self.updates));
         page.number(&UPDATE_ERRORS, count(&self.update_errors));
         page.number(&CONFIG_LOADED, u8::from(self.is_loaded()));
-        page.number(&CONFIG_STALE, u8::from(self.is_stale.load(Ordering::Relaxed)));
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        let is_stale = is_set(&self.is_stale) || is_set(&self.is_not_in_force);
+        page.number(&CONFIG_STALE, u8::from(is_stale));
         let mut samples = page.family(&KUBERNETES_REQUESTS);
         for (verb, row) in ApiVerb::ALL.iter().zip(&self.requests) {
             for (code, counter) in CODES.iter().zip(row) {

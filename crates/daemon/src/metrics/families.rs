@@ -75,7 +75,8 @@ families! {
     CONFIG_LOADED: Gauge, Everywhere, "metallb_k8s_client_config_loaded_bool" []
         "1 once all objects or files have been read";
     CONFIG_STALE: Gauge, Everywhere, "metallb_k8s_client_config_stale_bool" []
-        "1 while an object is faulty, so that it is left out or an older version of it is in force";
+        "1 while an object is faulty, so that it is left out or an older version of it is in force, or the \
+         BGP speaker lacks something of what it is to do";
     ANNOUNCED: Gauge, Node, "metallb_speaker_announced" ["service", "protocol", "node", "ip"]
         "1 for each address of a Service that this node announces";
     BGP_SESSION_UP: Gauge, Node, "metallb_bgp_session_up" ["peer", "vrf"]

@@ -14,7 +14,7 @@ use super::families::{
     STALE_OBJECTS,
 };
 use super::page::Page;
-use super::{Collect, Collected, bgp, controller};
+use super::{ClientCounters, Collect, Collected, bgp, controller};
 use crate::host::{Enquirer, Published};
 
 /// Asks the loop of a node and its BGP core.
@@ -22,13 +22,18 @@ use crate::host::{Enquirer, Published};
 pub struct NodeMetrics {
     enquirer: Enquirer,
     backend: Arc<dyn Backend>,
+    counters: Arc<ClientCounters>,
     gives_addresses: bool,
 }
 
 impl NodeMetrics {
     /// A node that announces addresses assigned by a controller.
-    pub fn new(enquirer: Enquirer, backend: Arc<dyn Backend>) -> Self {
-        Self { enquirer, backend, gives_addresses: false }
+    pub fn new(
+        enquirer: Enquirer,
+        backend: Arc<dyn Backend>,
+        counters: Arc<ClientCounters>,
+    ) -> Self {
+        Self { enquirer, backend, counters, gives_addresses: false }
     }
 
     /// It assigns addresses as well: adds the metrics of its pools.
@@ -42,6 +47,7 @@ impl Collect for NodeMetrics {
         Box::pin(async move {
             let Ok(view) = self.backend.view(ViewScope::SESSIONS).await else { return false };
             let Some(state) = self.enquirer.ask().await else { return false };
+            self.counters.in_force(view.faults.is_empty());
             bgp::write(page, &view, &state.plan);
             write_services(page, &state);
             if let Some(members) = &state.members {

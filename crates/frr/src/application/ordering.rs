@@ -26,25 +26,33 @@ impl Application {
     /// The lines that FRR lacks, as far as its configuration is known.
     pub(super) fn orders(&mut self) -> Option<Orders> {
         let (wanted, known) = (self.wanted.as_ref()?, self.known.as_ref()?);
+        if self.other_owner.is_some() {
+            return Some(Orders { batches: Vec::new(), is_repair: false });
+        }
         let is_partial = wanted.is_partial;
+        let mut shared_routers = BTreeSet::new();
         let mut target = self.target();
         let mut obstacles = Obstacles::default();
         if let Some(bgpd) = known.daemons.get(&Daemon::Bgpd) {
             let told = self.told(Daemon::Bgpd);
             let ours = Ours::find(bgpd, &target, &self.mark, &told);
             obstacles = Obstacles::find(bgpd, &target, &ours);
+            let routers = bgpd.statements.iter().filter(|it| it.context.is_empty());
+            let made = routers.filter(|it| ours.made(&it.line) && !ours.has(it));
+            shared_routers = made.map(|it| it.line.clone()).collect();
             target.retain(|it| !obstacles.concern(it));
         }
         let may_take = |daemon: Daemon, it: &Statement| {
             self.memory.get(&daemon).is_some_and(|memory| memory.may_take(daemon, it))
         };
-        let legacy = self.legacy(Daemon::Bgpd);
+        let claimed = self.claimed(Daemon::Bgpd);
         let facts = recording::Facts {
             running: &known.daemons,
             target: &target,
             mark: &self.mark,
             is_partial,
-            legacy: &legacy,
+            claimed: &claimed,
+            shared_routers: &shared_routers,
         };
         let plan = self.recording.plan(&facts, may_take);
         let mut batches: Vec<(Daemon, Batch)> = Vec::new();
@@ -85,8 +93,7 @@ impl Application {
     /// The lines of ours in a daemon that do not carry the mark.
     fn told(&self, daemon: Daemon) -> BTreeSet<Place> {
         let mut told = self.recording.places(daemon);
-        told.extend(self.legacy(daemon));
-        told.extend(self.memory.get(&daemon).iter().flat_map(|it| it.told.iter().cloned()));
+        told.extend(self.claimed(daemon));
         told
     }
 

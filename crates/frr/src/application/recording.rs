@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Said;
-use super::{Broken, Step};
+use super::{Broken, Running, Said, Step};
 use crate::configuration::{Configuration, Statement};
 use crate::daemon::Daemon;
 use crate::difference::{
@@ -16,16 +15,27 @@ use crate::difference::{
 };
 use crate::record::{EntryKey, Record};
 
+/// How often an entry is sent that FRR does not show: the first time, a manual change may have interfered.
+const WRITES_MAX: u8 = 3;
+
 /// The record, as FRR has it, and what is about to change in it.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     record: Record,
+    /// Entries that this process has seen: a restart of bgpd alone loses the record, and not the lines of others.
+    remembered: BTreeMap<EntryKey, Option<Arc<str>>>,
+    /// Entries that were just written, whose lines are sent next.
+    fresh: BTreeSet<EntryKey>,
+    /// Entries whose lines turned out to be somebody else's.
+    theirs: BTreeSet<EntryKey>,
     /// Entries whose lines were undone.
     undone: BTreeSet<EntryKey>,
     /// The step that undoes each line that is no longer wanted.
     undoing: BTreeMap<EntryKey, Vec<EntryKey>>,
     /// Entries are being written, and nothing else.
     is_writing: bool,
+    /// How often each line of an entry was sent in a row.
+    written: BTreeMap<Arc<str>, u8>,
     /// Lines of entries that FRR does not take, with its reply.
     unwritable: BTreeMap<Arc<str>, String>,
 }
@@ -37,8 +47,10 @@ pub(super) struct Facts<'a> {
     pub(super) mark: &'a str,
     /// The target may be incomplete.
     pub(super) is_partial: bool,
-    /// Lines of bgpd that an earlier version configured.
-    pub(super) legacy: &'a BTreeSet<Place>,
+    /// Routers that we created and that others use as well.
+    pub(super) shared_routers: &'a BTreeSet<Arc<str>>,
+    /// Lines of bgpd that are ours although the record does not say so.
+    pub(super) claimed: &'a BTreeSet<Place>,
 }
 
 /// What follows from a target.
@@ -50,6 +62,8 @@ pub(super) struct Plan {
     pub(super) record: Vec<Statement>,
     /// Lines that need an entry and have none.
     held_back: BTreeSet<EntryKey>,
+    /// Those of them that FRR does not have.
+    absent: BTreeSet<EntryKey>,
     /// The steps that undo lines that FRR shows in another form, or not at all.
     unseen: Vec<(Daemon, Step)>,
     undoing: BTreeMap<EntryKey, Vec<EntryKey>>,
@@ -61,8 +75,24 @@ fn place(it: &Statement) -> Place {
 
 impl Recording {
     /// Takes the record that FRR shows.
-    pub(super) fn read(&mut self, record: Record) {
+    ///
+    /// `is_new_bgpd`: it has restarted since the last time.
+    pub(super) fn read(&mut self, record: Record, is_new_bgpd: bool, running: &Running) {
+        for key in std::mem::take(&mut self.fresh) {
+            // It was sent by nobody here: somebody else was faster.
+            if running.daemons.get(&key.0).is_some_and(|it| shows(it, &key.1)) {
+                self.theirs.insert(key);
+            }
+        }
+        self.theirs.retain(|key| record.0.contains_key(key));
         self.undone.retain(|key| record.0.contains_key(key));
+        // What bgpd itself loads again after a restart may be somebody's by then.
+        let of_others = record.0.iter().filter(|((daemon, _), _)| *daemon != Daemon::Bgpd);
+        let of_others = of_others.map(|(key, before)| (key.clone(), before.clone()));
+        if !is_new_bgpd {
+            self.remembered.clear();
+        }
+        self.remembered.extend(of_others);
         self.record = record;
     }
 
@@ -72,7 +102,12 @@ impl Recording {
     }
 
     pub(super) fn places(&self, daemon: Daemon) -> BTreeSet<Place> {
-        self.record.places(daemon)
+        let mut places = self.record.places(daemon);
+        let theirs = self.theirs.iter().filter(|(it, _)| *it == daemon);
+        theirs.for_each(|(_, place)| {
+            places.remove(place);
+        });
+        places
     }
 
     pub(super) fn replaced(&self, daemon: Daemon) -> BTreeMap<Place, Arc<str>> {
@@ -92,14 +127,16 @@ impl Recording {
         for (key, before) in needed.iter().filter(|(key, _)| !self.record.0.contains_key(*key)) {
             record.0.insert(key.clone(), before.clone());
             plan.held_back.insert(key.clone());
+            if running.get(&key.0).is_some_and(|it| !shows(it, &key.1)) {
+                plan.absent.insert(key.clone());
+            }
         }
         if !plan.held_back.is_empty() && running.contains_key(&Daemon::Bgpd) {
             let there: BTreeSet<Statement> = self.record.statements(mark).into_iter().collect();
             let all = record.statements(mark);
             let is_new = |it: &&[Statement]| {
-                let mut lines = it.iter();
-                lines.any(|it| !there.contains(it))
-                    && !lines.any(|it| self.unwritable.contains_key(&it.line))
+                it.iter().any(|it| !there.contains(it))
+                    && !it.iter().any(|it| self.unwritable.contains_key(&it.line))
             };
             let (entries, _) = all.as_chunks::<2>();
             let new = entries.iter().map(<[Statement; 2]>::as_slice).filter(is_new);
@@ -115,7 +152,7 @@ impl Recording {
             }
             let (daemon, (context, line)) = key;
             let Some(shown) = running.get(daemon) else { continue };
-            if self.undone.contains(key) {
+            if self.undone.contains(key) || self.theirs.contains(key) {
                 record.0.remove(key);
                 continue;
             }
@@ -130,20 +167,23 @@ impl Recording {
                 purpose: Purpose::Remove,
             };
             plan.undoing.entry((*daemon, step.place())).or_default().push(key.clone());
-            let shows = |context: &[Arc<str>], line: &Arc<str>| {
-                let is_it = |it: &&Statement| {
-                    it.line == *line || unnumbered(&it.line).is_some_and(|it| *it == **line)
-                };
-                shown.statements.iter().filter(is_it).any(|it| *it.context == *context)
-            };
             // A router is shown as it is sent; what was in a context went with it.
             let is_gone = is_router(line)
-                || context.split_last().is_some_and(|(opener, outer)| !shows(outer, opener));
-            if shows(context, line) {
+                || context
+                    .split_last()
+                    .is_some_and(|(opener, outer)| !shows(shown, &(outer.into(), opener.clone())));
+            if is_router(line) && facts.shared_routers.contains(line) {
+                // Others have lines in it, to whom it is left.
+                record.0.remove(key);
                 continue;
             }
-            // FRR does not show what is its default anyway: to undo that would set the opposite.
-            if is_gone || shown_for(shown, context, line).is_none() {
+            if shows(shown, &key.1) {
+                continue;
+            }
+            // FRR does not show what is its default: to undo that would set the opposite. Another value is somebody
+            // else's.
+            let is_replaced = shown_for(shown, context, line).is_some();
+            if is_gone || is_replaced || before.is_none() {
                 record.0.remove(key);
             } else {
                 plan.unseen.push((*daemon, step));
@@ -159,7 +199,7 @@ impl Recording {
         facts: &Facts<'_>,
         may_take: impl Fn(Daemon, &Statement) -> bool,
     ) -> BTreeMap<EntryKey, Option<Arc<str>>> {
-        let Facts { running, target, mark, legacy, .. } = *facts;
+        let Facts { running, target, mark, claimed, .. } = *facts;
         let marked = target.iter().filter(|it| is_marked(it, mark));
         let neighbors: BTreeSet<_> =
             marked.filter_map(|it| neighbor(&it.context, &it.line)).collect();
@@ -177,17 +217,22 @@ impl Recording {
         for it in target.iter().filter(|it| !tells_its_owner(it)) {
             for (daemon, shown) in running.iter().filter(|(daemon, _)| may_take(**daemon, it)) {
                 let key = (*daemon, place(it));
+                if self.theirs.contains(&key) && shows(shown, &key.1) {
+                    continue;
+                }
                 if let Some(before) = self.record.0.get(&key) {
                     needed.insert(key, before.clone());
                     continue;
                 }
-                let before = shown_for(shown, &it.context, &it.line);
-                // What is there already, and is not ours, stays somebody else's.
-                if legacy.contains(&key.1) {
-                    needed.insert(key, None);
-                } else if before.as_ref() != Some(&it.line) {
-                    needed.insert(key, before);
-                }
+                let is_there = shows(shown, &key.1);
+                let before = match self.remembered.get(&key).filter(|_| is_there) {
+                    Some(earlier) => earlier.clone(),
+                    None if claimed.contains(&key.1) => None,
+                    // What is there already, and is not ours, stays somebody else's.
+                    None if is_there => continue,
+                    None => shown_for(shown, &it.context, &it.line),
+                };
+                needed.insert(key, before);
             }
         }
         needed
@@ -197,6 +242,12 @@ impl Recording {
     pub(super) fn begin(&mut self, plan: Plan) {
         self.undoing = plan.undoing;
         self.is_writing = !plan.to_write.is_empty();
+        if self.is_writing {
+            self.fresh = plan.absent;
+        }
+        if !self.is_writing {
+            self.written.clear();
+        }
     }
 
     /// Whether the last step wrote entries, whose lines follow at once.
@@ -204,9 +255,19 @@ impl Recording {
         self.is_writing
     }
 
+    /// Whether every line that needs an entry can have one.
+    pub(super) fn is_written(&self) -> bool {
+        self.unwritable.is_empty()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.record.0.is_empty()
+    }
+
     /// bgpd restarted, and may take what it refused before.
     pub(super) fn forget_refusals(&mut self) {
         self.unwritable.clear();
+        self.written.clear();
     }
 
     pub(super) fn faults(&self) -> impl Iterator<Item = String> {
@@ -220,10 +281,17 @@ impl Recording {
 
     /// Takes the outcome.
     pub(super) fn said(&mut self, said: &Said) {
-        if let Some(Broken::Refused(_, step, words)) =
-            said.broken.as_ref().filter(|_| self.is_writing)
-        {
-            self.unwritable.insert(step.line.clone(), words.clone());
+        if self.is_writing {
+            if let Some(Broken::Refused(_, step, words)) = &said.broken {
+                self.unwritable.insert(step.line.clone(), words.clone());
+            }
+            for (_, step) in &said.taken {
+                let times = self.written.entry(step.line.clone()).or_default();
+                *times = times.saturating_add(1);
+                if *times > WRITES_MAX {
+                    self.unwritable.insert(step.line.clone(), "it is not shown".to_owned());
+                }
+            }
         }
         // What a daemon does not know, it does not have.
         let unknown = said.unknown.iter().filter(|(_, step, _)| step.purpose == Purpose::Add);
@@ -252,6 +320,13 @@ impl Plan {
         let of_it = self.unseen.iter().filter(move |(it, _)| *it == daemon);
         of_it.map(|(_, step)| step.clone())
     }
+}
+
+/// Whether a daemon shows a line, or the same entry of a list with a number.
+fn shows(running: &Configuration, (context, line): &Place) -> bool {
+    let is_it =
+        |it: &&Statement| it.line == *line || unnumbered(&it.line).is_some_and(|it| *it == **line);
+    running.statements.iter().filter(is_it).any(|it| it.context == *context)
 }
 
 /// Contexts without settings of their own, in which all put their lines.

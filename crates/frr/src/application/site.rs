@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::configuration::{Configuration, Statement};
-use crate::difference::{Ours, is_router, is_view, neighbor};
+use crate::difference::{Ours, is_router, neighbor};
 use crate::owner::Owner;
 use crate::render::Site;
 
@@ -22,21 +22,27 @@ pub(super) fn choose(bgpd: &Configuration, made: impl Fn(&str) -> bool) -> Site 
     match default_router(bgpd) {
         Some(router) if made(router) => Site::Alone,
         Some(_) => Site::Beside,
-        None => {
-            let top = bgpd.statements.iter().filter(|it| it.context.is_empty());
-            let has_view = top.into_iter().any(|it| is_view(&it.line));
-            if has_view { Site::Beside } else { Site::Alone }
-        }
+        None => Site::Alone,
     }
 }
 
-/// How long to wait before the default instance is created, in an FRR that has been up for so long.
-pub(super) fn wait_to_create(bgpd: &Configuration, age: Option<Duration>) -> Duration {
-    let top = bgpd.statements.iter().filter(|it| it.context.is_empty());
-    let has_instance =
-        default_router(bgpd).is_some() || top.into_iter().any(|it| is_view(&it.line));
-    let age = age.filter(|_| !has_instance).unwrap_or(LOADING_LIMIT);
-    LOADING_LIMIT.saturating_sub(age)
+/// Whether there is a default instance.
+pub(super) fn has_default(bgpd: &Configuration) -> bool {
+    default_router(bgpd).is_some()
+}
+
+/// How long to wait before the default instance is created, in an FRR that has been up for so long; unknown counts as
+/// just started. Where there was one until now, its owner may be about to create another one.
+pub(super) fn wait_to_create(
+    bgpd: &Configuration,
+    age: Option<Duration>,
+    had_default: bool,
+) -> Duration {
+    match has_default(bgpd) {
+        true => Duration::ZERO,
+        false if had_default => LOADING_LIMIT,
+        false => LOADING_LIMIT.saturating_sub(age.unwrap_or_default()),
+    }
 }
 
 /// The Fairway that this FRR belongs to, if it is another one. The first one stays; of two that came at once the lower
@@ -101,7 +107,7 @@ impl Obstacles {
 
     fn leave_out(&mut self, statement: &Statement, reason: String) {
         // Lines without a resource are those of the router, which go with it.
-        if let Some(origin) = statement.origin.as_ref().filter(|it| it.starts_with("BGPPeer ")) {
+        if let Some(origin) = statement.origin.as_ref().filter(|it| !it.starts_with("router ")) {
             self.resources.entry(origin.clone()).or_insert(reason);
         }
     }
@@ -132,6 +138,7 @@ fn default_router(bgpd: &Configuration) -> Option<&Arc<str>> {
 
 /// What is behind the AS: a VRF or a view, or nothing.
 fn instance(router: &str) -> &str {
+    let router = router.split_once(" as-notation ").map_or(router, |(it, _)| it);
     router.strip_prefix("router bgp ").and_then(|it| it.split_once(' ')).map_or("", |(_, it)| it)
 }
 

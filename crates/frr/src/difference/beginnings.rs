@@ -2,16 +2,27 @@
 //!
 //! FRR accepts connections of a neighbour as soon as it knows its AS, and resets the session at each further
 //! line. So a new neighbour is shut down until all its lines are sent. BFD comes last: FRR 10.3 sometimes
-//! leaves a neighbour down, now and then for good, if its BFD existed before its session.
+//! leaves a neighbour down, now and then for good, if its BFD existed before its session. Its route map comes right
+//! after its AS: the name in it says whose the neighbour is, whatever happens to the rest.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Context, Purpose, Sides, Step, words};
+use super::{Context, Place, Purpose, Sides, Step, words};
 
 /// The lines of routers, with each new neighbour shut down while it is configured.
 pub(super) fn whole(sides: &Sides<'_>, steps: Vec<Step>) -> Vec<Step> {
     let (mut described, mut begun, mut watched) = (Vec::new(), Vec::new(), Vec::new());
     let mut new: Vec<(Context, Arc<str>)> = Vec::new();
+    let mut marks: BTreeMap<(Arc<str>, String), Step> = BTreeMap::new();
+    for step in &steps {
+        if let (Some(router), Some((name, ["route-map", _, "in"]))) =
+            (step.context.first(), neighbour(&step.line).as_ref().map(|(name, it)| (name, &**it)))
+        {
+            marks.entry((router.clone(), (*name).to_owned())).or_insert_with(|| step.clone());
+        }
+    }
+    let mut brought_forward: BTreeSet<Place> = BTreeSet::new();
     for step in steps {
         let begins = begins(&step).filter(|name| is_new(sides, &step.context, name));
         let shut = begins.map(|name| command(&step, format!("neighbor {name} shutdown")));
@@ -23,8 +34,15 @@ pub(super) fn whole(sides: &Sides<'_>, steps: Vec<Step>) -> Vec<Step> {
             rest.first() == Some(&"bfd")
                 && new.iter().any(|(context, it)| *context == step.context && **it == *name)
         });
-        if is_watched { &mut watched } else { &mut described }.push(step);
+        let mark = begins.zip(step.context.first());
+        let mark = mark.and_then(|(name, router)| marks.remove(&(router.clone(), name.to_owned())));
+        // The first one may have been brought forward.
+        if !brought_forward.contains(&step.place()) {
+            if is_watched { &mut watched } else { &mut described }.push(step);
+        }
         described.extend(shut);
+        brought_forward.extend(mark.iter().map(Step::place));
+        described.extend(mark);
         begun.extend(starts);
     }
     described.into_iter().chain(begun).chain(watched).collect()

@@ -84,6 +84,7 @@ pub(crate) fn setting(context: &[Arc<str>], line: &str) -> String {
                 format!("route-map {name} {sequence}")
             }
             ["hostname", ..] => first(1),
+            ["log", ..] | ["ip" | "ipv6", "router-id", ..] => first(2),
             ["bgp", "route-map", "delay-timer", ..] => first(3),
             _ => line.to_owned(),
         };
@@ -91,6 +92,7 @@ pub(crate) fn setting(context: &[Arc<str>], line: &str) -> String {
     match top.split(' ').next() {
         Some("router") => of_router(line, &words),
         Some("route-map") => of_entry(&words),
+        Some("interface") if words.first() == Some(&"description") => first(1),
         Some("bfd") if context.len() > 1 => match words.as_slice() {
             ["echo", _, ..] => first(2),
             _ => first(1),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Place, unnumbered, words};
 use crate::configuration::{Configuration, Context, Statement};
-use crate::owner::VIEW;
+use crate::owner::{Owner, VIEW};
 
 /// Beginnings of lines that we send for every router and that do not make a router foreign.
 const OF_EVERY_ROUTER: &[&str] = &[
@@ -32,6 +32,8 @@ pub(crate) struct Ours<'a> {
     neighbors: BTreeSet<(Arc<str>, String)>,
     /// Routers that have nothing but ours.
     routers: BTreeSet<Arc<str>>,
+    /// No other Fairway has neighbours in the view.
+    has_view: bool,
 }
 
 impl<'a> Ours<'a> {
@@ -43,10 +45,17 @@ impl<'a> Ours<'a> {
     ) -> Self {
         let marked = running.statements.iter().filter(|it| is_marked(it, mark));
         let marked = marked.filter_map(|it| neighbor(&it.context, &it.line));
-        let told_neighbors = told.iter().filter_map(|(context, line)| neighbor(context, line));
+        let made = told.iter().filter(|(_, line)| makes_neighbor(line));
+        let told_neighbors = made.filter_map(|(context, line)| neighbor(context, line));
         let half_made = half_made(running, wanted, mark);
         let neighbors = marked.chain(told_neighbors).chain(half_made).collect();
-        let mut ours = Self { mark, told, neighbors, routers: BTreeSet::new() };
+        let of_others = |it: &Statement| {
+            let owners = it.line.split(' ').filter_map(Owner::in_name);
+            let is_in_view = it.context.first().is_some_and(|it| is_view(it));
+            is_in_view && owners.into_iter().any(|it| it.mark() != mark)
+        };
+        let has_view = !running.statements.iter().any(of_others);
+        let mut ours = Self { mark, told, neighbors, routers: BTreeSet::new(), has_view };
         ours.routers = ours.find_routers(running);
         ours
     }
@@ -71,7 +80,8 @@ impl<'a> Ours<'a> {
 
     /// Whether a router is one that we created.
     pub(crate) fn made(&self, router: &str) -> bool {
-        is_view(router) || self.told.contains(&(Context::from([]), Arc::from(router)))
+        (self.has_view && is_view(router))
+            || self.told.contains(&(Context::from([]), Arc::from(router)))
     }
 
     /// Whether a line is ours.
@@ -80,7 +90,7 @@ impl<'a> Ours<'a> {
         if context.is_empty() && is_router(line) {
             return self.routers.contains(line);
         }
-        if context.first().is_some_and(|it| is_view(it)) {
+        if self.has_view && context.first().is_some_and(|it| is_view(it)) {
             return true;
         }
         let is_in_ours = context.first().is_some_and(|it| is_router(it) && self.made(it));
@@ -134,6 +144,11 @@ pub(crate) fn is_marked(statement: &Statement, mark: &str) -> bool {
     let free =
         words(&statement.line).get(2).is_some_and(|it| matches!(*it, "description" | "password"));
     (!free && names(&statement.line)) || statement.context.iter().any(|it| names(it))
+}
+
+/// Whether a line creates a neighbour, and does not only configure one.
+fn makes_neighbor(line: &str) -> bool {
+    matches!(words(line).as_slice(), ["neighbor", _, "remote-as" | "interface" | "peer-group", ..])
 }
 
 /// The neighbour that a line configures, with its router.

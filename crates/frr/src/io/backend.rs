@@ -251,20 +251,27 @@ impl Task {
         self.want();
     }
 
-    /// Renders the desired state and passes it to the state machine.
+    /// Renders the desired state and passes it to the state machine. What is ours in FRR decides on the instance, and the
+    /// wanted state on what is ours.
     fn want(&mut self) {
-        let Some(desired) = &self.desired else { return };
-        match render(desired, &self.settings) {
-            Ok(rendered) => {
-                self.unsaid = rendered.faults.iter().map(ToString::to_string).collect();
-                self.application.want(Wanted {
-                    generation: desired.generation,
-                    configuration: Configuration::parse(&rendered.text),
-                    is_partial: desired.awaits_sources,
-                    legacy: self.legacy(desired),
-                });
+        for _ in 0..2 {
+            let Some(desired) = &self.desired else { return };
+            match render(desired, &self.settings) {
+                Ok(rendered) => {
+                    self.unsaid = rendered.faults.iter().map(ToString::to_string).collect();
+                    self.application.want(Wanted {
+                        generation: desired.generation,
+                        configuration: Configuration::parse(&rendered.text),
+                        is_partial: desired.awaits_sources,
+                        legacy: self.legacy(desired),
+                    });
+                }
+                Err(error) => self.unsaid = vec![error.to_string()],
             }
-            Err(error) => self.unsaid = vec![error.to_string()],
+            if self.settings_now() == self.settings {
+                break;
+            }
+            self.settings = self.settings_now();
         }
         self.publish();
     }
@@ -291,14 +298,14 @@ impl Task {
         Settings {
             version,
             site: self.application.site().unwrap_or(self.settings.site),
-            needs_nht: self.application.needs_nht(version),
+            needs_nht: self.application.needs_nht(version).unwrap_or(self.settings.needs_nht),
             ..self.settings
         }
     }
 
     /// What a Fairway from before names had an owner would have configured, where FRR has such names.
     fn legacy(&self, desired: &Desired) -> Configuration {
-        if !self.application.has_legacy() {
+        if !self.has_legacy {
             return Configuration::default();
         }
         let version = self.settings.version;
@@ -337,14 +344,10 @@ impl Task {
                     self.application.connected(daemon);
                 }
                 self.application.read(self.now(), running);
-                // What is ours decides on the instance, and the names of earlier versions on what is ours.
-                for _ in 0..2 {
-                    let settings = self.settings_now();
-                    let has_legacy = self.application.has_legacy();
-                    if (settings, has_legacy) != (self.settings, self.has_legacy) {
-                        (self.settings, self.has_legacy) = (settings, has_legacy);
-                        self.want();
-                    }
+                let has_legacy = self.has_legacy || self.application.has_legacy();
+                if (self.settings_now(), has_legacy) != (self.settings, self.has_legacy) {
+                    (self.settings, self.has_legacy) = (self.settings_now(), has_legacy);
+                    self.want();
                 }
                 self.say_names_of_others();
                 self.publish();

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::daemons::{Daemons, Look};
 use super::lock::{Lock, Locked};
-use crate::application::{Application, Next, Wanted};
+use crate::application::{Application, Next};
 use crate::configuration::without_secrets;
 use crate::owner::Owner;
 
@@ -39,7 +39,7 @@ pub async fn forget(socket_dir: &Path, owner: Owner) -> Result<Forgotten, Forget
     let _lock = Lock::take(socket_dir)?;
     let begun = Instant::now();
     let mut application = Application::new(owner, Duration::ZERO);
-    application.want(Wanted { generation: 1, ..Wanted::default() });
+    application.forget();
     let mut daemons = Daemons::new(socket_dir);
     let mut forgotten = Forgotten::default();
     let work = async {

@@ -55,6 +55,11 @@ pub(super) enum Refusal {
          connections to that one"
     )]
     Incoming(&'static str),
+    #[error(
+        "an interface is not supported where FRR has a `router bgp` that is not Fairway's: in a view FRR does \
+         not find the neighbor"
+    )]
+    InterfaceInView,
     #[error("localASN is not supported with FRR for a neighbor in myASN, or in localASN itself")]
     InternalLocalAs,
     #[error(
@@ -257,6 +262,9 @@ fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
         }
         if peer.passive {
             return Err(Refusal::Incoming("passive"));
+        }
+        if peer.key.interface().is_some() {
+            return Err(Refusal::InterfaceInView);
         }
     }
     let is_own = peer.remote_as == RemoteAs::Asn(peer.router_asn);
