@@ -130,7 +130,7 @@ pub struct Application {
     has_waited: bool,
     is_new_bgpd: bool,
     has_default: bool,
-    /// All of this owner is removed, whoever else is there.
+    /// All of this owner is removed, beside others as well.
     forgets: bool,
     recording: Recording,
     obstacles: Obstacles,

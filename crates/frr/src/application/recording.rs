@@ -173,7 +173,7 @@ impl Recording {
                     .split_last()
                     .is_some_and(|(opener, outer)| !shows(shown, &(outer.into(), opener.clone())));
             if is_router(line) && facts.shared_routers.contains(line) {
-                // Others have lines in it, to whom it is left.
+                // Others have lines in it: it is left to them.
                 record.0.remove(key);
                 continue;
             }

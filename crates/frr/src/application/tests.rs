@@ -159,7 +159,10 @@ fn made(text: &str) -> Model {
 
 /// A configuration with one neighbour per setting.
 fn text(routers: &[(u8, &str)]) -> String {
-    let mut text = "! router\nrouter bgp 1\n".to_owned();
+    let map =
+        |number| format!("! BGPPeer {number}\nroute-map fairway-00000000-in-{number} deny 65535\n");
+    let mut text: String = routers.iter().map(|(number, _)| map(number)).collect();
+    text.push_str("! router\nrouter bgp 1\n");
     for (number, setting) in routers {
         text += &format!(
             "! BGPPeer {number}\n neighbor 10.0.0.{number} remote-as 2\n neighbor 10.0.0.{number} description {setting}\n neighbor 10.0.0.{number} route-map fairway-00000000-in-{number} in\n"
