@@ -15,6 +15,8 @@ use crate::difference::{
 };
 use crate::record::{EntryKey, Record};
 
+/// Lines that are remembered as sent: more than any ConfigMap has room for (1 MiB).
+const SENT_MAX: usize = 100_000;
 /// How often an entry is sent that FRR does not show: the first time, a manual change may have interfered.
 const WRITES_MAX: u8 = 3;
 
@@ -26,6 +28,8 @@ pub(super) struct Recording {
     remembered: BTreeMap<EntryKey, Option<Arc<str>>>,
     /// Entries that were just written, whose lines are sent next.
     fresh: BTreeSet<EntryKey>,
+    /// Entries whose lines this process has sent: FRR 10 may show one for a while after it was removed.
+    sent: BTreeSet<EntryKey>,
     /// Entries whose lines turned out to be somebody else's.
     theirs: BTreeSet<EntryKey>,
     /// Entries whose lines were undone.
@@ -80,7 +84,8 @@ impl Recording {
     pub(super) fn read(&mut self, record: Record, is_new_bgpd: bool, running: &Running) {
         for key in std::mem::take(&mut self.fresh) {
             // It was sent by nobody here: somebody else was faster.
-            if running.daemons.get(&key.0).is_some_and(|it| shows(it, &key.1)) {
+            let is_there = running.daemons.get(&key.0).is_some_and(|it| shows(it, &key.1));
+            if is_there && !self.sent.contains(&key) {
                 self.theirs.insert(key);
             }
         }
@@ -227,7 +232,7 @@ impl Recording {
                 let is_there = shows(shown, &key.1);
                 let before = match self.remembered.get(&key).filter(|_| is_there) {
                     Some(earlier) => earlier.clone(),
-                    None if claimed.contains(&key.1) => None,
+                    None if claimed.contains(&key.1) || self.sent.contains(&key) => None,
                     // What is there already, and is not ours, stays somebody else's.
                     None if is_there => continue,
                     None => shown_for(shown, &it.context, &it.line),
@@ -292,6 +297,12 @@ impl Recording {
                     self.unwritable.insert(step.line.clone(), "it is not shown".to_owned());
                 }
             }
+        }
+        let added = said.taken.iter().filter(|(_, step)| step.purpose == Purpose::Add);
+        let added = added.map(|(daemon, step)| (*daemon, step.place()));
+        self.sent.extend(added.filter(|key| self.record.0.contains_key(key)));
+        if self.sent.len() > SENT_MAX {
+            self.sent.clear();
         }
         // What a daemon does not know, it does not have.
         let unknown = said.unknown.iter().filter(|(_, step, _)| step.purpose == Purpose::Add);
