@@ -14,6 +14,8 @@ pub(crate) struct Model {
     pub(crate) reset: Vec<String>,
     /// Routes that were withdrawn at some time.
     pub(crate) withdrawn: Vec<String>,
+    /// It takes no line with this text.
+    pub(crate) refuses: Option<&'static str>,
 }
 
 impl Model {
@@ -31,6 +33,9 @@ impl Model {
 
     pub(crate) fn say(&mut self, step: &Step) -> Result<(), String> {
         let Step { context, line, .. } = step;
+        if self.refuses.is_some_and(|text| line.contains(text)) {
+            return Err("% Configuration failed".to_owned());
+        }
         // A description is any text.
         if line.contains("bad") && !line.starts_with("description ") {
             return Err("% Unknown command".to_owned());

@@ -322,9 +322,17 @@ impl Recording {
 }
 
 impl Plan {
-    /// Whether a line can be sent: it tells its owner, or the record does.
+    /// Whether a line can be sent: it and the contexts that it opens tell their owner, or the record does.
     pub(super) fn may_be_sent(&self, daemon: Daemon, statement: &Statement) -> bool {
-        self.held_back.is_empty() || !self.held_back.contains(&(daemon, place(statement)))
+        let is_held_back = |context: &[Arc<str>], line: &Arc<str>| {
+            self.held_back.contains(&(daemon, (context.into(), line.clone())))
+        };
+        let mut openers = statement.context.iter().enumerate();
+        self.held_back.is_empty()
+            || !(is_held_back(&statement.context, &statement.line)
+                || openers.any(|(depth, it)| {
+                    is_held_back(statement.context.get(..depth).unwrap_or_default(), it)
+                }))
     }
 
     pub(super) fn undo_unseen(&self, daemon: Daemon) -> impl Iterator<Item = Step> {

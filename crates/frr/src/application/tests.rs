@@ -423,3 +423,59 @@ fn names_of_an_earlier_version_are_taken_over_without_a_reset() {
     assert_eq!(world.application.in_force(), Some(1));
     assert!(world.bgpd.reset.is_empty() && world.bgpd.withdrawn.is_empty());
 }
+
+const EXTRAS: &str = "! ConfigMap x/y\nrouter bgp 1\n bgp default local-preference 7\n";
+
+/// A world in which we have a router, and extras with a value of their own.
+fn with_extras(extras: &str) -> World {
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "a")]));
+    world.settle();
+    let of_operator = "router bgp 1\n bgp default local-preference 5\n";
+    world.bgpd.running.statements.extend(
+        Model::with(of_operator).running.statements.into_iter().filter(|it| !it.context.is_empty()),
+    );
+    world.application.hint(world.now);
+    world.pass(HINT_INTERVAL);
+    world.want(2, &format!("{}{extras}", text(&[(1, "a")])));
+    world.pass(INTERVAL * 2);
+    world
+}
+
+#[test]
+fn what_extras_replace_comes_back_when_they_go() {
+    let place = "router bgp 1 / bgp default local-preference";
+    let mut world = with_extras(EXTRAS);
+    assert!(world.bgpd.lines().contains(&format!("{place} 7")), "{:#?}", world.bgpd.lines());
+    // Another process finds in FRR what this one has replaced.
+    world.application = Application::new(Owner::default(), INTERVAL);
+    world.want(3, &text(&[(1, "a")]));
+    world.pass(INTERVAL * 4);
+    let lines = world.bgpd.lines();
+    assert!(lines.contains(&format!("{place} 5")), "{lines:#?}");
+    assert!(!lines.iter().any(|it| it.contains("local-preference 7")), "{lines:#?}");
+    assert_eq!(world.application.in_force(), Some(3));
+}
+
+#[test]
+fn what_an_operator_has_already_stays_when_extras_go() {
+    let mut world = with_extras(&EXTRAS.replace(" 7", " 5"));
+    assert_eq!(world.application.in_force(), Some(2));
+    world.want(3, &text(&[(1, "a")]));
+    world.pass(INTERVAL * 4);
+    let kept = "router bgp 1 / bgp default local-preference 5".to_owned();
+    assert!(world.bgpd.lines().contains(&kept), "{:#?}", world.bgpd.lines());
+}
+
+#[test]
+fn a_record_that_frr_does_not_take_is_a_fault() {
+    let mut world = World::new();
+    world.bgpd.refuses = Some("fairway-00000000-record");
+    world.want(1, &text(&[(1, "a")]));
+    world.pass(Duration::from_secs(5));
+    let faults = world.application.faults();
+    assert!(faults.iter().any(|it| it.contains("refused the record")), "{faults:?}");
+    assert!(!world.bgpd.lines().iter().any(|it| it.contains("router")), "{:?}", world.bgpd.lines());
+    assert_eq!(world.application.in_force(), None);
+    assert!(world.said_at.len() < 20, "{} attempts", world.said_at.len());
+}
