@@ -126,9 +126,11 @@ pub struct Application {
     other_owner: Option<Owner>,
     /// FRR may load its own configuration until then.
     loading_until: Now,
-    /// bgpd was read before, and had a default instance.
+    /// bgpd was read before.
     has_waited: bool,
+    /// bgpd has restarted since the last read.
     is_new_bgpd: bool,
+    /// bgpd had a default instance at the last read.
     has_default: bool,
     /// All of this owner is removed, beside others as well.
     forgets: bool,
