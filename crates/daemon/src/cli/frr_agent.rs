@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use super::host::run_daemon;
+use super::host::{FrrSockets, run_daemon};
 use crate::admin::SocketMode;
 use crate::frr_agent;
 
@@ -20,14 +20,8 @@ pub(super) struct FrrAgentArguments {
     #[arg(long, value_name = "DIR", env = "FAIRWAY_SOCKET_DIR")]
     socket_dir: PathBuf,
 
-    /// Where FRR has its own sockets
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "/var/run/frr",
-        env = "FAIRWAY_FRR_SOCKET_DIR"
-    )]
-    frr_socket_dir: PathBuf,
+    #[command(flatten)]
+    frr: FrrSockets,
 
     /// The mode of the sockets: 0600 for the agent's user, 0660 for its group as well; access to them allows
     /// configuring FRR
@@ -36,6 +30,7 @@ pub(super) struct FrrAgentArguments {
 }
 
 pub(super) fn run(arguments: FrrAgentArguments) -> Result<ExitCode> {
-    let FrrAgentArguments { socket_dir, frr_socket_dir, socket_mode } = arguments;
+    let FrrAgentArguments { socket_dir, frr, socket_mode } = arguments;
+    let frr_socket_dir = frr.frr_socket_dir;
     run_daemon(frr_agent::run(frr_agent::Options { frr_socket_dir, socket_dir, socket_mode }))
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use fairway_frr::io::forget::{ForgetError, Forgotten, forget};
 use fairway_frr::owner::Owner;
 
-use super::host::{node_name, run_daemon};
+use super::host::{FrrSockets, node_name, run_daemon};
 use super::output;
 
 #[derive(Debug, Args)]
@@ -23,14 +23,8 @@ replaced; everything else stays. Sessions of its neighbors end, and its routes a
 not changed: if they were saved with `write memory` meanwhile, save them again.
 Exit code 0: nothing of this owner is left. 1: FRR is down, or refused a line; stderr says which.")]
 pub(super) struct FrrForgetArguments {
-    /// Where FRR has its sockets
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "/var/run/frr",
-        env = "FAIRWAY_FRR_SOCKET_DIR"
-    )]
-    frr_socket_dir: PathBuf,
+    #[command(flatten)]
+    frr: FrrSockets,
 
     /// The node whose configuration it is [default: the host name]
     #[arg(long, value_name = "NAME", env = "FAIRWAY_NODE", conflicts_with = "owner")]
@@ -46,7 +40,8 @@ pub(super) struct FrrForgetArguments {
 }
 
 pub(super) fn run(arguments: FrrForgetArguments) -> Result<ExitCode> {
-    let FrrForgetArguments { frr_socket_dir, node, owner, state_dir: _ } = arguments;
+    let FrrForgetArguments { frr, node, owner, state_dir: _ } = arguments;
+    let frr_socket_dir = frr.frr_socket_dir;
     let owner = match owner {
         Some(owner) => owner,
         None => Owner::of_node(&node_name(node.as_deref())?),

@@ -174,6 +174,19 @@ impl HostArguments {
     }
 }
 
+/// Where FRR is, for the commands that speak to nothing else.
+#[derive(Debug, Args)]
+pub(super) struct FrrSockets {
+    /// Where FRR has its own sockets
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/run/frr",
+        env = "FAIRWAY_FRR_SOCKET_DIR"
+    )]
+    pub(super) frr_socket_dir: PathBuf,
+}
+
 /// The name of this node, or of the machine.
 pub(super) fn node_name(named: Option<&str>) -> Result<String> {
     let name = filled(named).or_else(host_name);
