@@ -120,3 +120,16 @@ pub(crate) fn a_full_disk_delays_no_route_and_is_said(cell: &Cell) -> Result<()>
     drop(disk);
     Ok(())
 }
+
+/// vtysh was killed between the marks of a configuration: bgpd starts no new neighbor, for ten minutes.
+pub(crate) fn a_load_that_was_cut_short_holds_no_peer(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_speaker()?;
+    scene.speaker.begin_load()?;
+    scene.start_fairway()?;
+    scene.fault_is_shown(&["configuration that has not ended"], SOON)?;
+    // Ended once nothing was added for twenty seconds.
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()
+}

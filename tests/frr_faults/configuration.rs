@@ -16,45 +16,78 @@ const SOME: usize = 10;
 /// A line that no daemon accepts.
 const NONSENSE: &str = "neighbor 10.77.0.2 paint-it black";
 
-fn extras(line: &str) -> String {
+/// A ConfigMap with these lines in the router.
+fn extras(lines: &[&str]) -> String {
+    raw_extras(&[&["router bgp 65001"], lines, &["exit"]].concat())
+}
+
+fn raw_extras(lines: &[&str]) -> String {
+    let lines: String = lines.iter().map(|line| format!("    {line}\n")).collect();
     format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bgpextras\ndata:\n  extras: |\n    \
-         router bgp 65001\n     {line}\n    exit\n"
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bgpextras\ndata:\n  extras: |\n{lines}"
     )
 }
 
-pub(crate) fn broken_extras_leave_the_last_good_state(cell: &Cell) -> Result<()> {
+pub(crate) fn a_bad_line_of_extras_takes_no_other_along(cell: &Cell) -> Result<()> {
     let mut scene = Scene::with_services(cell, SOME)?;
-    let good = format!("neighbor {ROUTER} advertisement-interval 7");
-    scene.fairway.apply("extras", &extras(&good))?;
-    scene.wait("FRR has the extras", PATIENCE, |scene| scene.speaker.expect_lines(&[&good]))?;
+    let interval = |seconds: &str| format!("neighbor {ROUTER} advertisement-interval {seconds}");
+    // FRR shows this one in the address family.
+    let weight = format!("neighbor {ROUTER} weight 7");
+    scene.fairway.apply("extras", &extras(&[&interval("7"), NONSENSE, &weight]))?;
+    scene.wait("FRR has the good extras", PATIENCE, |scene| {
+        scene.speaker.expect_lines(&[&interval("7"), &weight])
+    })?;
+    scene.fault_is_shown(&["bgpextras", "a line is not in force", NONSENSE], SOON)?;
     let (before, mut withdrawals) = (scene.session()?, scene.watch()?);
-    scene.fairway.apply("extras", &extras(NONSENSE))?;
-    scene.fault_is_shown(&[NONSENSE], SOON)?;
-    scene.fault_is_shown(&["bgpextras"], SOON)?;
-    // It is shown when FRR refuses, and put right right after that.
-    scene.wait("the good extras are back", SOON, |scene| scene.speaker.expect_lines(&[&good]))?;
+    // A value that is refused leaves the earlier one.
+    scene.fairway.apply("extras", &extras(&[&interval("70000"), &weight]))?;
+    scene.fault_is_shown(&["bgpextras", "advertisement-interval 70000"], SOON)?;
+    scene.speaker.expect_lines(&[&interval("7"), &weight])?;
     scene.router_has(SOME)?;
     scene.expect_same_session(before)?;
-    let mended = format!("neighbor {ROUTER} advertisement-interval 8");
-    scene.fairway.apply("extras", &extras(&mended))?;
+    scene.fairway.apply("extras", &extras(&[&interval("8"), &weight]))?;
     scene.wait("FRR has the mended extras", PATIENCE, |scene| {
-        scene.speaker.expect_lines(&[&mended])
+        scene.speaker.expect_lines(&[&interval("8"), &weight])
     })?;
     scene.all_is_in_force()?;
+    scene.speaker.expect_lines(&[&interval("8"), &weight])?;
     scene.fairway.remove("extras")?;
     scene.wait("the extras are gone", PATIENCE, |scene| {
         let text = scene.speaker.running_configuration()?;
-        ensure!(!text.contains("advertisement-interval"), "FRR has\n{text}");
+        let is_left = text.contains("advertisement-interval") || text.contains("weight");
+        ensure!(!is_left, "FRR has\n{text}");
         Ok(())
     })?;
     scene.expect_same_session(before)?;
     expect_none_gone(&mut withdrawals)
 }
 
+/// Many lines of route maps are sent at once: FRR does not say then which one it rejects.
+pub(crate) fn one_bad_line_of_many_is_named(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::with_services(cell, SOME)?;
+    let entry = |number: usize| {
+        let metric = if number == 30 { "paint-it".to_owned() } else { number.to_string() };
+        [format!("route-map THEIRS permit {number}"), format!(" set metric {metric}")]
+    };
+    let lines: Vec<String> = (1..=60).flat_map(entry).chain(["exit".to_owned()]).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    scene.fairway.apply("extras", &raw_extras(&lines))?;
+    scene.fault_is_shown(&["bgpextras", "route-map THEIRS permit 30", "metric paint-it"], SOON)?;
+    scene.wait("FRR has all other lines", PATIENCE, |scene| {
+        scene.speaker.expect_lines(&["set metric 29", "set metric 31", "set metric 60"])
+    })?;
+    scene.fairway.remove("extras")?;
+    scene.wait("the extras are gone", PATIENCE, |scene| {
+        let text = scene.speaker.running_configuration()?;
+        ensure!(!text.contains("THEIRS"), "FRR has\n{text}");
+        Ok(())
+    })?;
+    scene.all_is_in_force()
+}
+
 pub(crate) fn broken_extras_delay_no_route(cell: &Cell) -> Result<()> {
     let mut scene = Scene::with_services(cell, SOME)?;
-    scene.fairway.apply("extras", &extras(NONSENSE))?;
+    scene.fairway.apply("extras", &extras(&[NONSENSE]))?;
     scene.fault_is_shown(&[NONSENSE], SOON)?;
     scene.apply_services("more", SOME, 1)?;
     scene.router_has(SOME + 1)

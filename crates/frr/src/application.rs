@@ -5,7 +5,9 @@
 //! keeps its last good configuration and is not retried until it changes or FRR restarts; everything else is
 //! applied. Knows no socket. Driven by `io::backend`.
 
+mod faults;
 mod legacy;
+mod load;
 mod memory;
 mod ordering;
 mod recording;
@@ -16,12 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::configuration::{Configuration, Statement, without_secrets};
+use crate::configuration::{Configuration, Statement};
 use crate::daemon::{Daemon, Takes};
 use crate::difference::{Batch, Place, Purpose, Step, is_router};
 use crate::owner::Owner;
 use crate::record::Record;
 use crate::render::{Site, needs_nht};
+use load::Load;
 use memory::Memory;
 use recording::Recording;
 use refusals::Refusals;
@@ -61,6 +64,8 @@ pub enum Next {
     Read,
     /// Send these lines: [`Application::said`].
     Say(Orders),
+    /// End the configuration that bgpd takes for unfinished: [`Application::ended_load`].
+    EndLoad,
     /// Do nothing before this time, unless something happens.
     Wait(Now),
 }
@@ -83,6 +88,8 @@ pub struct Running {
     pub away: BTreeMap<Daemon, String>,
     /// How long ago bgpd started, if that is known.
     pub bgpd_age: Option<Duration>,
+    /// bgpd is in a configuration of somebody else that has not ended.
+    pub is_loading: bool,
 }
 
 /// The outcome of one batch, as far as it was sent.
@@ -94,6 +101,8 @@ pub struct Said {
     pub unknown: Vec<(Daemon, Step, String)>,
     /// Lines that were accepted with a warning: they may or may not be in effect.
     pub remarks: Vec<(Daemon, Step, String)>,
+    /// The operator's own lines that were rejected: the others were sent all the same.
+    pub rejected: Vec<(Daemon, Step, String)>,
     /// Why the batch was aborted, if it was.
     pub broken: Option<Broken>,
 }
@@ -101,7 +110,10 @@ pub struct Said {
 impl Said {
     /// Whether every daemon accepted every line without a warning.
     fn is_all(&self) -> bool {
-        self.broken.is_none() && self.unknown.is_empty() && self.remarks.is_empty()
+        self.broken.is_none()
+            && self.unknown.is_empty()
+            && self.remarks.is_empty()
+            && self.rejected.is_empty()
     }
 }
 
@@ -134,6 +146,7 @@ pub struct Application {
     has_default: bool,
     /// All of this owner is removed, beside others as well.
     forgets: bool,
+    load: Option<Load>,
     recording: Recording,
     obstacles: Obstacles,
     wanted: Option<Wanted>,
@@ -170,6 +183,7 @@ impl Application {
             is_new_bgpd: false,
             has_default: false,
             forgets: false,
+            load: None,
             recording: Recording::default(),
             obstacles: Obstacles::default(),
             wanted: None,
@@ -299,30 +313,6 @@ impl Application {
         self.withdrawn
     }
 
-    /// The parts of the wanted configuration that are not in force, and why.
-    pub fn faults(&self) -> Vec<String> {
-        let away = self.known.iter().flat_map(|known| &known.away);
-        let away = away.filter(|(daemon, _)| self.needs(**daemon));
-        let away =
-            away.map(|(daemon, why)| format!("FRR's {} is unreachable: {why}", daemon.name()));
-        let stubborn = self.memory.iter().flat_map(|(daemon, memory)| {
-            let name = daemon.name();
-            let left = memory.stubborn.iter().map(move |(_, line)| (name, without_secrets(line)));
-            left.map(|(name, line)| {
-                format!("FRR's {name} does not apply `{line}`: the setting is still configured")
-            })
-        });
-        let other_owner = self.other_owner.map(|it| {
-            format!(
-                "this FRR is configured by another Fairway, {it}; stop that one, and remove its \
-                 lines with `fairway frr-forget --owner {it}`"
-            )
-        });
-        let faults = other_owner.into_iter().chain(away).chain(self.obstacles.faults());
-        let faults = faults.chain(self.recording.faults());
-        faults.chain(self.refusals.faults()).chain(stubborn).collect()
-    }
-
     /// The next action. Idempotent.
     pub fn next(&mut self, now: Now) -> Next {
         if self.wanted.is_none() {
@@ -334,6 +324,9 @@ impl Application {
         if self.wanted.as_ref().is_some_and(|it| it.is_partial) && self.has_legacy() {
             // What is not known yet cannot be recognised as ours.
             return Next::Wait(self.read_at);
+        }
+        if self.has_cut_load(now) {
+            return Next::EndLoad;
         }
         if now < self.loading_until {
             return Next::Wait(self.loading_until.min(self.read_at));
@@ -378,6 +371,8 @@ impl Application {
         for (daemon, configuration) in &running.daemons {
             self.memory.entry(*daemon).or_default().compare(configuration);
         }
+        let bgpd = running.daemons.get(&Daemon::Bgpd).cloned().unwrap_or_default();
+        let look_at = self.read_load(now, &bgpd, running.is_loading);
         let is_missed = running.away.keys().any(|it| self.needs(*it));
         self.known = Some(running);
         self.choose_site();
@@ -388,6 +383,7 @@ impl Application {
         } else {
             self.failures = 0;
             self.read_at = now.saturating_add(LOOK_INTERVAL);
+            self.read_at = self.read_at.min(look_at.unwrap_or(Now::MAX));
             if now < self.loading_until {
                 self.read_at = self.read_at.min(self.loading_until);
             }
@@ -416,18 +412,20 @@ impl Application {
         for (daemon, step, words) in said.remarks {
             self.memory.entry(daemon).or_default().remarked(step, words);
         }
+        let mut rejected = said.rejected;
         match said.broken {
-            Some(Broken::Refused(daemon, step, words)) => {
-                // What was removed before the rejected line does not stay removed any longer than needed.
-                self.say_at = now;
-                let is_again = self.memory.entry(daemon).or_default().tried(&step);
-                // A single rejection may be due to a concurrent manual change.
-                if is_again && !self.recording.is_writing() {
-                    self.refuse(daemon, &step, words);
-                }
-            }
+            Some(Broken::Refused(daemon, step, words)) => rejected.push((daemon, step, words)),
             Some(Broken::Lost(..)) => self.back_off(now),
             None => {}
+        }
+        for (daemon, step, words) in rejected {
+            // What was removed before the rejected line does not stay removed any longer than needed.
+            self.say_at = now;
+            let is_again = self.memory.entry(daemon).or_default().tried(&step);
+            // A single rejection may be due to a concurrent manual change.
+            if is_again && !self.recording.is_writing() {
+                self.refuse(daemon, &step, words);
+            }
         }
     }
 

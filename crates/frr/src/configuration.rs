@@ -16,6 +16,49 @@ const LINES_MAX: usize = 2_000_000;
 /// Words after which the rest of the line is free text of the operator and stays unchanged.
 const FREE_TEXT: &[&str] = &["description", "password", "message"];
 
+/// The address family of lines that FRR accepts outside of one.
+const FAMILY_OF_ROUTER: &str = "address-family ipv4 unicast";
+/// Settings of a router that are those of an address family.
+const OF_FAMILY: &[&str] = &[
+    "network",
+    "aggregate-address",
+    "redistribute",
+    "maximum-paths",
+    "table-map",
+    "distance",
+    "bgp dampening",
+];
+/// The same of a neighbor.
+const OF_NEIGHBOR_IN_FAMILY: &[&str] = &[
+    "activate",
+    "addpath-tx-all-paths",
+    "addpath-tx-best-selected",
+    "addpath-tx-bestpath-per-AS",
+    "advertise-map",
+    "allowas-in",
+    "as-override",
+    "attribute-unchanged",
+    "capability orf",
+    "default-originate",
+    "disable-addpath-rx",
+    "distribute-list",
+    "filter-list",
+    "maximum-prefix",
+    "maximum-prefix-out",
+    "next-hop-self",
+    "nexthop-local",
+    "prefix-list",
+    "remove-private-AS",
+    "route-map",
+    "route-reflector-client",
+    "route-server-client",
+    "send-community",
+    "soft-reconfiguration",
+    "soo",
+    "unsuppress-map",
+    "weight",
+];
+
 /// The position of a line: the lines that open its contexts, outermost first. Empty at the top level.
 pub type Context = Arc<[Arc<str>]>;
 
@@ -28,6 +71,18 @@ pub struct Statement {
     pub line: Arc<str>,
     /// The resource, from the comment above the line: `BGPPeer tor-a`.
     pub origin: Option<Arc<str>>,
+}
+
+impl Statement {
+    /// Whether it is one of the operator's own lines, each of which is in force or not by itself.
+    pub fn is_extra(&self) -> bool {
+        is_extra(self.origin.as_ref())
+    }
+}
+
+/// Whether lines of this origin are the operator's own.
+pub(crate) fn is_extra(origin: Option<&Arc<str>>) -> bool {
+    origin.is_some_and(|it| it.starts_with("ConfigMap "))
 }
 
 impl std::fmt::Debug for Statement {
@@ -49,7 +104,8 @@ pub struct Configuration {
 impl Configuration {
     /// Parses a text. It never fails: the meaning of a line is up to FRR.
     ///
-    /// A comment with words, `! BGPPeer tor-a`, is the origin of the lines below it, until the next.
+    /// A comment with words, `! BGPPeer tor-a`, is the origin of the lines below it, until the next. Lines of IPv4 that
+    /// are in a router are read as FRR shows them, in the address family.
     pub fn parse(text: &str) -> Self {
         let mut reader = Reader::default();
         for line in text.lines().take(LINES_MAX) {
@@ -89,6 +145,8 @@ struct Reader {
     /// The same as `open`, shared by the statements in the context.
     context: Option<Context>,
     origin: Option<Arc<str>>,
+    /// The router in which an address family was opened because of a line outside of it.
+    implied_in: Option<Arc<str>>,
 }
 
 impl Reader {
@@ -119,8 +177,20 @@ impl Reader {
         while self.open.last().is_some_and(|open| !may_stand_in(&open.line, &line)) {
             self.close();
         }
-        let context = self.context();
+        let mut context = self.context();
         let line: Arc<str> = Arc::from(line);
+        if let [router] = &*context
+            && router.starts_with("router bgp ")
+            && is_of_family(&line)
+        {
+            let (router, family) = (router.clone(), Arc::from(FAMILY_OF_ROUTER));
+            context = [router.clone(), Arc::clone(&family)].into();
+            if self.implied_in.as_ref() != Some(&router) {
+                self.implied_in = Some(router.clone());
+                let origin = self.origin.clone();
+                self.statements.push(Statement { context: [router].into(), line: family, origin });
+            }
+        }
         let opens = self.open.len() < DEPTH_MAX && leads_into_context(&context, &line);
         let origin = self.origin.clone();
         self.statements.push(Statement { context, line: line.clone(), origin });
@@ -151,6 +221,19 @@ impl Reader {
     fn context(&mut self) -> Context {
         let open = &self.open;
         self.context.get_or_insert_with(|| open.iter().map(|it| it.line.clone()).collect()).clone()
+    }
+}
+
+/// Whether FRR accepts a line in a router as well, and shows it in the address family.
+fn is_of_family(line: &str) -> bool {
+    let line = line.strip_prefix("no ").unwrap_or(line);
+    let begins = |line: &str, all: &[&str]| {
+        let rest = |it: &&str| line.strip_prefix(*it);
+        all.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    match line.strip_prefix("neighbor ").and_then(|it| it.split_once(' ')) {
+        Some((_, what)) => begins(what, OF_NEIGHBOR_IN_FAMILY),
+        None => begins(line, OF_FAMILY),
     }
 }
 

@@ -141,6 +141,11 @@ impl Speaker {
         self.vtysh(&[&["configure terminal"], lines].concat()).map(drop)
     }
 
+    /// Begins a configuration of bgpd and never ends it: vtysh was killed while it loaded a file.
+    pub fn begin_load(&self) -> Result<()> {
+        self.vtysh(&["configure terminal", "XFRR_start_configuration"]).map(drop)
+    }
+
     /// What `vtysh -f` reads.
     pub fn load(&self, text: &str) -> Result<()> {
         fs::write(self.directory.join("given.conf"), text).context("writing given.conf")?;

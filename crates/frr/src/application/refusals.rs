@@ -1,18 +1,18 @@
 //! Which lines did FRR reject, and what is configured in their place?
 //!
 //! A resource with a rejected line keeps its last good configuration; if FRR rejects that, too, the whole
-//! resource is left out. It is retried when its lines change.
+//! resource is left out. It is retried when its lines change. Of the operator's own lines each stands for itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::configuration::{Configuration, Statement, without_secrets};
+use crate::configuration::{Configuration, Statement, is_extra, without_secrets};
 use crate::daemon::Daemon;
 use crate::difference::{Place, Step, same_settings};
 
-/// The unit that is set aside: all lines of one resource, or a single line that belongs to none.
+/// The unit that is set aside: all lines of one resource, or a single line that belongs to none or to the operator.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Subject {
+pub(super) enum Subject {
     Resource(Arc<str>),
     Line(Place),
 }
@@ -21,7 +21,8 @@ enum Subject {
 struct Refusal {
     daemon: Daemon,
     fault: String,
-    /// The wanted lines of the subject.
+    group: Subject,
+    /// The wanted lines of the group.
     wanted: BTreeSet<Place>,
     /// The last good configuration was rejected, too.
     is_out: bool,
@@ -31,12 +32,27 @@ struct Refusal {
 #[derive(Debug, Default)]
 pub(super) struct Refusals(BTreeMap<Subject, Refusal>);
 
-fn subject(origin: Option<&Arc<str>>, place: impl FnOnce() -> Place) -> Subject {
-    origin.map_or_else(|| Subject::Line(place()), |origin| Subject::Resource(origin.clone()))
+impl Subject {
+    pub(super) fn of(origin: Option<&Arc<str>>, place: impl FnOnce() -> Place) -> Self {
+        let resource = origin.filter(|it| !is_extra(Some(it)));
+        resource.map_or_else(|| Self::Line(place()), |origin| Self::Resource(origin.clone()))
+    }
+
+    pub(super) fn of_statement(statement: &Statement) -> Self {
+        Self::of(statement.origin.as_ref(), || (statement.context.clone(), statement.line.clone()))
+    }
 }
 
-fn subject_of(statement: &Statement) -> Subject {
-    subject(statement.origin.as_ref(), || (statement.context.clone(), statement.line.clone()))
+/// What is retried together: the operator's lines may depend on each other.
+fn group(origin: Option<&Arc<str>>, place: impl FnOnce() -> Place) -> Subject {
+    match origin {
+        Some(origin) => Subject::Resource(origin.clone()),
+        None => Subject::Line(place()),
+    }
+}
+
+fn group_of(statement: &Statement) -> Subject {
+    group(statement.origin.as_ref(), || (statement.context.clone(), statement.line.clone()))
 }
 
 impl Refusals {
@@ -56,21 +72,30 @@ impl Refusals {
         words: String,
         wanted: impl Iterator<Item = &'a Statement>,
     ) {
-        let subject = subject(step.origin.as_ref(), || step.place());
-        let of_it = wanted.filter(|it| subject_of(it) == subject);
+        let subject = Subject::of(step.origin.as_ref(), || step.place());
+        let group = group(step.origin.as_ref(), || step.place());
+        let of_it = wanted.filter(|it| group_of(it) == group);
         let wanted = of_it.map(|it| (it.context.clone(), it.line.clone())).collect();
         let (line, words) = (without_secrets(&step.line), words.trim().replace('\n', "; "));
-        let name_of_subject = match &subject {
-            Subject::Resource(name) => name.to_string(),
-            Subject::Line(_) => "the configuration".to_owned(),
-        };
         let name = daemon.name();
-        let fault = format!(
-            "{name_of_subject} keeps its previous configuration: FRR's {name} rejected `{line}`: \
-             {words}"
-        );
+        let rejected = format!("FRR's {name} rejected `{line}`: {words}");
+        let fault = match (&subject, &step.origin) {
+            (Subject::Resource(resource), _) => {
+                format!("{resource} keeps its previous configuration: {rejected}")
+            }
+            (Subject::Line(_), Some(origin)) => {
+                let context = step.context.last().map(|it| format!(" in `{it}`"));
+                format!(
+                    "{origin}: a line is not in force{}: {rejected}",
+                    context.unwrap_or_default()
+                )
+            }
+            (Subject::Line(_), None) => {
+                format!("the configuration keeps its previous state: {rejected}")
+            }
+        };
         let is_out = self.0.contains_key(&subject);
-        self.0.insert(subject, Refusal { daemon, fault, wanted, is_out });
+        self.0.insert(subject, Refusal { daemon, fault, group, wanted, is_out });
     }
 
     /// A daemon that restarted may accept what it rejected before.
@@ -78,7 +103,7 @@ impl Refusals {
         self.0.retain(|_, it| it.daemon != daemon);
     }
 
-    /// A subject with changed lines is retried.
+    /// A group with changed lines is retried.
     pub(super) fn forget_what_changed(&mut self, wanted: &[Statement]) {
         if self.0.is_empty() {
             return;
@@ -86,9 +111,9 @@ impl Refusals {
         let mut now: BTreeMap<Subject, BTreeSet<Place>> = BTreeMap::new();
         for statement in wanted {
             let place = (statement.context.clone(), statement.line.clone());
-            now.entry(subject_of(statement)).or_default().insert(place);
+            now.entry(group_of(statement)).or_default().insert(place);
         }
-        self.0.retain(|subject, it| now.get(subject) == Some(&it.wanted));
+        self.0.retain(|_, it| now.get(&it.group) == Some(&it.wanted));
     }
 
     /// The configuration that FRR should have: the wanted one, with the last good configuration of each
@@ -102,15 +127,16 @@ impl Refusals {
         if self.0.is_empty() {
             return wanted.iter().collect();
         }
-        let refusal = |it: &Statement| self.0.get(&subject_of(it));
+        let refusal = |it: &Statement| self.0.get(&Subject::of_statement(it));
         let of_refused = |statements: &'a [Statement], is_out: bool| {
             statements.iter().filter(move |it| refusal(it).is_some_and(|it| it.is_out == is_out))
         };
         let mut target: Vec<_> = wanted.iter().filter(|it| refusal(it).is_none()).collect();
         let aside: Vec<&Statement> = of_refused(wanted, false).collect();
         target.extend(of_refused(good, false));
-        // At first, the origin of a line is not known.
-        target.extend(same_settings(good.iter().filter(|it| it.origin.is_none()), &aside));
+        // At first, the origin of a line is not known; one of the operator's has its earlier value.
+        let earlier = good.iter().filter(|it| it.origin.is_none() || it.is_extra());
+        target.extend(same_settings(earlier, &aside));
         let shown: BTreeSet<_> = shown.flat_map(|it| &it.statements).map(place).collect();
         let out = of_refused(wanted, true).chain(of_refused(good, true));
         target.extend(out.filter(|it| shown.contains(&place(it))));

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::configuration::{Configuration, Statement};
+use super::refusals::Subject;
+use crate::configuration::{Configuration, Statement, without_secrets};
 use crate::difference::{Ours, is_router, neighbor};
 use crate::owner::Owner;
 use crate::render::Site;
@@ -60,8 +61,8 @@ pub(super) fn other_owner(bgpd: &Configuration, own: Owner) -> Option<Owner> {
 pub(super) struct Obstacles {
     /// Routers of others.
     routers: BTreeSet<Arc<str>>,
-    /// Resources that are left out, with the reason.
-    resources: BTreeMap<Arc<str>, String>,
+    /// Resources and lines that are left out, with the reason.
+    subjects: BTreeMap<Subject, String>,
 }
 
 impl Obstacles {
@@ -107,8 +108,8 @@ impl Obstacles {
 
     fn leave_out(&mut self, statement: &Statement, reason: String) {
         // Lines without a resource are those of the router, which go with it.
-        if let Some(origin) = statement.origin.as_ref().filter(|it| !it.starts_with("router ")) {
-            self.resources.entry(origin.clone()).or_insert(reason);
+        if statement.origin.as_ref().is_some_and(|it| !it.starts_with("router ")) {
+            self.subjects.entry(Subject::of_statement(statement)).or_insert(reason);
         }
     }
 
@@ -116,17 +117,20 @@ impl Obstacles {
     pub(super) fn concern(&self, statement: &Statement) -> bool {
         let router = statement.context.first().unwrap_or(&statement.line);
         self.routers.contains(router)
-            || statement.origin.as_ref().is_some_and(|it| self.resources.contains_key(it))
+            || self.subjects.contains_key(&Subject::of_statement(statement))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.routers.is_empty() && self.resources.is_empty()
+        self.routers.is_empty() && self.subjects.is_empty()
     }
 
     pub(super) fn faults(&self) -> impl Iterator<Item = String> {
-        self.resources
-            .iter()
-            .map(|(resource, reason)| format!("{resource} is not configured: {reason}"))
+        self.subjects.iter().map(|(subject, reason)| match subject {
+            Subject::Resource(resource) => format!("{resource} is not configured: {reason}"),
+            Subject::Line((_, line)) => {
+                format!("`{}` is not configured: {reason}", without_secrets(line))
+            }
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 //! hand: stories, and schedules drawn from a seed.
 
 use super::*;
+use crate::configuration::is_extra;
 use crate::model::{Model, lines, without_origins};
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -22,6 +23,7 @@ struct World {
     bfdd: Model,
     now: Now,
     is_away: bool,
+    is_loading: bool,
     /// bgpd goes away after this number of lines.
     dies_after: Option<usize>,
     /// When lines were sent.
@@ -36,13 +38,18 @@ impl World {
             bfdd: Model::default(),
             now: Now::ZERO,
             is_away: false,
+            is_loading: false,
             dies_after: None,
             said_at: Vec::new(),
         }
     }
 
     fn running(&self) -> Running {
-        let mut running = Running { bgpd_age: Some(Duration::from_secs(60)), ..Running::default() };
+        let mut running = Running {
+            bgpd_age: Some(Duration::from_secs(60)),
+            is_loading: self.is_loading,
+            ..Running::default()
+        };
         running.daemons.insert(Daemon::Bfdd, self.bfdd.running.clone());
         match self.is_away {
             true => drop(running.away.insert(Daemon::Bgpd, "no such file".to_owned())),
@@ -76,6 +83,9 @@ impl World {
                 Err(words) if daemon.takes_line(&step.context, &step.line) == Takes::May => {
                     said.unknown.push((daemon, step.clone(), words));
                 }
+                Err(words) if is_extra(step.origin.as_ref()) => {
+                    said.rejected.push((daemon, step.clone(), words));
+                }
                 Err(words) => {
                     said.broken = Some(Broken::Refused(daemon, step.clone(), words));
                     return said;
@@ -98,6 +108,10 @@ impl World {
             Next::Say(orders) => {
                 let said = self.say(&orders);
                 self.application.said(self.now, said);
+            }
+            Next::EndLoad => {
+                self.is_loading = false;
+                self.application.ended_load(self.now);
             }
             Next::Wait(until) => {
                 assert!(until > self.now, "it waits for a time in the past");
@@ -311,6 +325,65 @@ fn a_line_that_nobody_knows_is_refused() {
         "{:?}",
         world.application.faults()
     );
+}
+
+#[test]
+fn a_bad_line_of_the_extras_takes_no_other_along() {
+    let mut world = World::new();
+    let extras = |value: u8, bad: &str| {
+        format!(
+            "{}! ConfigMap x/bgpextras\nrouter bgp 1\n coalesce-time {value}\n {bad}\n bgp bestpath med\n",
+            text(&[(1, "a")])
+        )
+    };
+    let with =
+        |value: u8| format!("{} coalesce-time {value}\n bgp bestpath med\n", text(&[(1, "a")]));
+    world.want(1, &extras(1, "bad line"));
+    world.pass(INTERVAL * 3);
+    assert!(world.has(&with(1)), "{:?}", world.bgpd.running);
+    let faults = world.application.faults();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].contains("a line is not in force in `router bgp 1`"), "{faults:?}");
+    assert_eq!(world.application.in_force(), None);
+    world.want(2, &extras(2, "bad line"));
+    world.pass(INTERVAL * 3);
+    assert!(world.has(&with(2)));
+    // A rejected value leaves the earlier one.
+    world.want(3, &extras(2, "coalesce-time bad"));
+    world.pass(INTERVAL * 3);
+    assert!(world.has(&with(2)), "{:?}", world.bgpd.running);
+    assert!(world.application.faults()[0].contains("coalesce-time bad"));
+    world.want(4, &format!("{} coalesce-time 3\n", text(&[(1, "a")])));
+    world.pass(INTERVAL * 3);
+    assert_eq!(world.application.faults(), Vec::<String>::new());
+    assert_eq!(world.application.in_force(), Some(4));
+}
+
+#[test]
+fn a_load_that_was_cut_short_is_ended_and_one_at_work_is_not() {
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "a")]));
+    world.is_loading = true;
+    for number in 0..10 {
+        world.pass(Duration::from_secs(5));
+        world
+            .bgpd
+            .say(&Step {
+                context: [].into(),
+                line: format!("ip prefix-list THEIRS seq {number} permit any").into(),
+                origin: None,
+                purpose: Purpose::Add,
+            })
+            .expect("a line");
+    }
+    assert!(world.is_loading, "it was at work");
+    assert!(world.application.faults()[0].contains("starts no new neighbors"));
+    world.pass(Duration::from_secs(15));
+    assert!(world.is_loading);
+    world.pass(Duration::from_secs(15));
+    assert!(!world.is_loading);
+    world.pass(Duration::from_secs(5));
+    assert_eq!(world.application.faults(), Vec::<String>::new());
 }
 
 /// Whatever happens: once things are quiet, FRR has the wanted configuration, or the last good one of a

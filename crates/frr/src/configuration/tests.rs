@@ -112,3 +112,17 @@ fn hostile_texts_are_read_to_their_end() {
         assert!(statements.iter().all(|it| it.context.len() <= DEPTH_MAX && !it.line.is_empty()));
     }
 }
+
+#[test]
+fn lines_of_ipv4_in_a_router_are_read_as_frr_shows_them() {
+    let written = "router bgp 65001\n network 192.0.2.0/24\n neighbor 192.0.2.2 prefix-list a in\n \
+                   neighbor 192.0.2.2 timers 3 9\n no neighbor 192.0.2.2 activate\n address-family ipv6\n  \
+                   network 2001:db8::/32\n";
+    let shown = "router bgp 65001\n neighbor 192.0.2.2 timers 3 9\n address-family ipv4 unicast\n  \
+                 network 192.0.2.0/24\n  neighbor 192.0.2.2 prefix-list a in\n  no neighbor 192.0.2.2 activate\n";
+    let written = Configuration::parse(written).statements;
+    let shown = Configuration::parse(shown).statements;
+    let lacks = |it: &&Statement| !written.contains(it) && !it.line.starts_with("address-family");
+    assert_eq!(shown.iter().find(lacks), None);
+    assert!(written.iter().any(|it| it.context.len() == 2 && it.line.contains("2001:db8")));
+}

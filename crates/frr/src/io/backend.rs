@@ -24,6 +24,8 @@ use super::lock::{Lock, Locked};
 use super::observer::Observer;
 use crate::application::{Application, Broken, Next, Now, Orders, Said, Wanted};
 use crate::configuration::{Configuration, without_secrets};
+use crate::daemon::Daemon;
+use crate::difference::Step;
 use crate::owner::Owner;
 use crate::render::{Settings, render};
 
@@ -368,6 +370,15 @@ impl Task {
                 self.publish();
                 None
             }
+            Next::EndLoad => {
+                warn!(
+                    "FRR's bgpd was in a configuration that was cut short, and started no new neighbors: ended \
+                     that configuration"
+                );
+                self.daemons.end_load().await;
+                self.application.ended_load(self.now());
+                None
+            }
             Next::Wait(until) => {
                 self.publish();
                 // `FAR` also stands for "nothing is wanted yet".
@@ -394,15 +405,9 @@ impl Task {
                     why, "connection to FRR daemon lost while configuring it"
                 );
             }
-            Some(Broken::Refused(daemon, step, words)) => {
-                let line = without_secrets(&step.line);
-                let resource = step.origin.as_deref().unwrap_or_default();
-                warn!(
-                    daemon = daemon.name(),
-                    resource, line, words, "FRR rejected a configuration line"
-                );
-            }
+            Some(Broken::Refused(daemon, step, words)) => rejected(*daemon, step, words),
         }
+        said.rejected.iter().for_each(|(daemon, step, words)| rejected(*daemon, step, words));
     }
 
     /// Publishes what is in force, and what is not.
@@ -457,4 +462,10 @@ impl Task {
             );
         }
     }
+}
+
+fn rejected(daemon: Daemon, step: &Step, words: &str) {
+    let line = without_secrets(&step.line);
+    let resource = step.origin.as_deref().unwrap_or_default();
+    warn!(daemon = daemon.name(), resource, line, words, "FRR rejected a configuration line");
 }

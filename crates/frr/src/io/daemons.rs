@@ -5,20 +5,27 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use super::dialogue::{self, Dialogue, Transactions};
 use super::vty::{Connection, Reply, Status, VtyError};
 use crate::application::{Broken, Orders, Running, Said};
-use crate::configuration::{Configuration, leads_into_context, without_secrets};
-use crate::daemon::{Daemon, Takes};
-use crate::difference::{Batch, Purpose, Step};
+use crate::configuration::{Configuration, without_secrets};
+use crate::daemon::Daemon;
+use crate::difference::{Batch, Step};
 
 /// How long a daemon may take for one line: changes take milliseconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The timers of a daemon, as 10.x and as 8.4 call them.
+const TIMERS: [&str; 2] = ["show event timers", "show thread timers"];
+/// bgpd's timer while it is in a configuration, of 10.x and of 8.4. It starts no new neighbor until this timer ends.
+const LOAD_TIMERS: [&str; 2] = ["bgp_config_end_timeout", "bgp_config_finish"];
+/// How it is shown after the end: with less than ten seconds left.
+const LOAD_END: &str = "00:00:0";
 
 /// FRR.
 #[derive(Debug)]
@@ -26,6 +33,12 @@ pub(super) struct Daemons {
     socket_dir: PathBuf,
     connections: BTreeMap<Daemon, Connection>,
     version: Option<(u8, u8)>,
+    /// For many lines to bgpd at once.
+    transactions: Option<Transactions>,
+    /// bgpd is in a configuration that has not ended.
+    is_loading: bool,
+    /// It may be ours: the connection broke between its marks.
+    is_open: bool,
 }
 
 /// The result of reading all daemons.
@@ -40,11 +53,19 @@ struct Answer {
     connection: Connection,
     configuration: Configuration,
     version: Option<(u8, u8)>,
+    is_loading: bool,
 }
 
 impl Daemons {
     pub(super) fn new(socket_dir: &Path) -> Self {
-        Self { socket_dir: socket_dir.to_owned(), connections: BTreeMap::new(), version: None }
+        Self {
+            socket_dir: socket_dir.to_owned(),
+            connections: BTreeMap::new(),
+            version: None,
+            transactions: None,
+            is_loading: false,
+            is_open: false,
+        }
     }
 
     /// FRR's version, as bgpd last reported it.
@@ -59,18 +80,23 @@ impl Daemons {
         for daemon in Daemon::ALL {
             let connection = self.connections.remove(&daemon);
             if connection.is_none() {
+                if daemon == Daemon::Bgpd {
+                    self.transactions = None;
+                }
                 new.push(daemon);
             }
             let path = self.socket(daemon);
-            asked.spawn(async move { (daemon, ask(connection, path).await) });
+            asked.spawn(async move { (daemon, ask(daemon, connection, path).await) });
         }
         let mut running = Running::default();
         while let Some(Ok((daemon, answer))) = asked.join_next().await {
             match answer {
-                Ok(Answer { connection, configuration, version }) => {
+                Ok(Answer { connection, configuration, version, is_loading }) => {
                     if daemon == Daemon::Bgpd {
                         self.version = version.or(self.version);
                         running.bgpd_age = self.age(daemon);
+                        running.is_loading = is_loading && !self.is_open;
+                        self.is_loading = is_loading;
                     }
                     self.connections.insert(daemon, connection);
                     running.daemons.insert(daemon, configuration);
@@ -81,6 +107,9 @@ impl Daemons {
             }
         }
         new.retain(|it| running.daemons.contains_key(it));
+        if std::mem::take(&mut self.is_open) && self.is_loading {
+            self.end_load().await;
+        }
         Look { running, new }
     }
 
@@ -121,27 +150,48 @@ impl Daemons {
         steps: &[Step],
         said: &mut Said,
     ) -> Result<(), Broken> {
-        let lost = |error: VtyError| Broken::Lost(daemon, error.to_string());
-        let Some(connection) = self.connections.remove(&daemon) else {
+        let Some(mut connection) = self.connections.remove(&daemon) else {
             return Err(Broken::Lost(daemon, "not connected".to_owned()));
         };
-        let mut session = Session { daemon, connection, context: Vec::new() };
-        let reply = session.connection.command("configure terminal").await.map_err(lost)?;
-        if reply.status != Status::Success {
-            return Err(Broken::Lost(daemon, words(&reply)));
-        }
-        let mut outcome = Ok(());
-        for step in steps {
-            outcome = session.step(step, said).await;
-            if outcome.is_err() {
-                break;
-            }
-        }
-        if !matches!(outcome, Err(Broken::Lost(..))) {
-            session.connection.command("end").await.map_err(lost)?;
-            self.connections.insert(daemon, session.connection);
+        let outcome = self.configure(daemon, &mut connection, steps, said).await;
+        if matches!(outcome, Err(Broken::Lost(..))) {
+            self.transactions = None;
+        } else {
+            self.connections.insert(daemon, connection);
         }
         outcome
+    }
+
+    async fn configure(
+        &mut self,
+        daemon: Daemon,
+        connection: &mut Connection,
+        steps: &[Step],
+        said: &mut Said,
+    ) -> Result<(), Broken> {
+        let mut transactions = None;
+        if daemon == Daemon::Bgpd {
+            // To begin them ends the configuration of somebody else.
+            if self.transactions.is_none() && !self.is_loading {
+                self.is_open = true;
+                let begun = Transactions::begin(connection).await;
+                let begun = begun.map_err(|error| Broken::Lost(daemon, error.to_string()));
+                self.transactions = Some(begun?);
+                self.is_open = false;
+            }
+            transactions = self.transactions.as_mut();
+        }
+        Dialogue::new(daemon, connection, transactions).configure(steps, said).await
+    }
+
+    /// Ends the configuration that bgpd is in.
+    pub(super) async fn end_load(&mut self) {
+        let Some(connection) = self.connections.get_mut(&Daemon::Bgpd) else { return };
+        match dialogue::end_load(connection).await {
+            Ok(()) => self.is_loading = false,
+            // The next look connects again.
+            Err(_) => drop(self.connections.remove(&Daemon::Bgpd)),
+        }
     }
 
     async fn refresh(&mut self, daemon: Daemon, commands: &[String]) -> Result<(), Broken> {
@@ -170,7 +220,11 @@ impl Daemons {
 }
 
 /// Reads the configuration of a daemon over its connection, or a new one.
-async fn ask(connection: Option<Connection>, path: PathBuf) -> Result<Answer, VtyError> {
+async fn ask(
+    daemon: Daemon,
+    connection: Option<Connection>,
+    path: PathBuf,
+) -> Result<Answer, VtyError> {
     let (mut connection, mut version) = (connection, None);
     let mut connection = match connection.take() {
         Some(connection) => connection,
@@ -182,7 +236,28 @@ async fn ask(connection: Option<Connection>, path: PathBuf) -> Result<Answer, Vt
         }
     };
     let text = connection.command("show running-config").await?.text;
-    Ok(Answer { connection, configuration: Configuration::parse(&text), version })
+    let mut is_loading = false;
+    if daemon == Daemon::Bgpd {
+        for question in TIMERS {
+            let reply = connection.command(question).await?;
+            if reply.status == Status::Success {
+                is_loading = is_loading_in(&reply.text);
+                break;
+            }
+        }
+    }
+    Ok(Answer { connection, configuration: Configuration::parse(&text), version, is_loading })
+}
+
+/// Whether bgpd is in a configuration, by its timers: `bgp_config_finish  00:09:53.997`. After the end of one the timer
+/// runs for a second.
+fn is_loading_in(text: &str) -> bool {
+    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let left = lines.find_map(|it| match it.as_slice() {
+        [.., timer, left] if LOAD_TIMERS.contains(timer) => Some((*left).to_owned()),
+        _ => None,
+    });
+    left.is_some_and(|it| !it.starts_with(LOAD_END))
 }
 
 /// `FRRouting 8.4.4 (node) on Linux(6.1)`.
@@ -193,70 +268,7 @@ fn version_in(text: &str) -> Option<(u8, u8)> {
 }
 
 /// A reply of a daemon, on one line and without secrets: it may repeat the line it was sent.
-fn words(reply: &Reply) -> String {
+pub(super) fn words(reply: &Reply) -> String {
     let text = without_secrets(&reply.text.split_whitespace().collect::<Vec<_>>().join(" "));
     if text.is_empty() { format!("{:?}", reply.status) } else { text }
-}
-
-/// A daemon that is being configured.
-struct Session {
-    daemon: Daemon,
-    connection: Connection,
-    /// The context that it is in.
-    context: Vec<Arc<str>>,
-}
-
-impl Session {
-    async fn step(&mut self, step: &Step, said: &mut Said) -> Result<(), Broken> {
-        let may_be_unknown = step.purpose == Purpose::Add && self.takes(step) == Takes::May;
-        let reply = match self.enter(step).await? {
-            Ok(()) => self.command(&step.line).await?,
-            // The line could mean something else in the wrong context.
-            Err(reply) => reply,
-        };
-        match reply.status {
-            Status::Success | Status::Warning => {
-                if leads_into_context(&self.context, &step.line) && step.purpose == Purpose::Add {
-                    self.context.push(step.line.clone());
-                }
-                if reply.status == Status::Warning || reply.text.trim_start().starts_with('%') {
-                    said.remarks.push((self.daemon, step.clone(), words(&reply)));
-                }
-                said.taken.push((self.daemon, step.clone()));
-                Ok(())
-            }
-            _ if may_be_unknown => {
-                said.unknown.push((self.daemon, step.clone(), words(&reply)));
-                Ok(())
-            }
-            _ => Err(Broken::Refused(self.daemon, step.clone(), words(&reply))),
-        }
-    }
-
-    fn takes(&self, step: &Step) -> Takes {
-        self.daemon.takes_line(&step.context, &step.line)
-    }
-
-    /// Enters the context of the step, or returns why that is not possible.
-    async fn enter(&mut self, step: &Step) -> Result<Result<(), Reply>, Broken> {
-        let same = self.context.iter().zip(step.context.iter()).take_while(|(is, to)| is == to);
-        let same = same.count();
-        while self.context.len() > same {
-            self.command("exit").await?;
-            self.context.pop();
-        }
-        for opener in step.context.iter().skip(same) {
-            let reply = self.command(opener).await?;
-            if !matches!(reply.status, Status::Success | Status::Warning) {
-                return Ok(Err(reply));
-            }
-            self.context.push(opener.clone());
-        }
-        Ok(Ok(()))
-    }
-
-    async fn command(&mut self, line: &str) -> Result<Reply, Broken> {
-        let reply = self.connection.command(line).await;
-        reply.map_err(|error| Broken::Lost(self.daemon, error.to_string()))
-    }
 }

@@ -60,6 +60,10 @@ pub async fn forget(socket_dir: &Path, owner: Owner) -> Result<Forgotten, Forget
                     forgotten.commands.extend(lines);
                     application.said(begun.elapsed(), said);
                 }
+                Next::EndLoad => {
+                    daemons.end_load().await;
+                    application.ended_load(begun.elapsed());
+                }
                 Next::Wait(until) => {
                     if application.in_force() != Some(1) {
                         sleep_until(begun + until).await;

@@ -3,6 +3,7 @@
 mod backend;
 mod daemon;
 mod daemons;
+mod dialogue;
 pub mod forget;
 mod lock;
 mod log;

@@ -136,6 +136,11 @@ impl Connection {
         }
     }
 
+    /// Another connection to the same daemon.
+    pub async fn another(&self) -> Result<Self, VtyError> {
+        Self::connect_with_timeout(self.path.clone(), self.answer_timeout).await
+    }
+
     /// The socket.
     pub fn path(&self) -> &Path {
         &self.path

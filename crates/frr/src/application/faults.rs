@@ -1,0 +1,36 @@
+//! Which parts of the wanted configuration are not in force, and why?
+//!
+//! Part of [`Application`].
+
+use super::Application;
+use crate::configuration::without_secrets;
+
+impl Application {
+    /// The parts of the wanted configuration that are not in force, and why.
+    pub fn faults(&self) -> Vec<String> {
+        let away = self.known.iter().flat_map(|known| &known.away);
+        let away = away.filter(|(daemon, _)| self.needs(**daemon));
+        let away =
+            away.map(|(daemon, why)| format!("FRR's {} is unreachable: {why}", daemon.name()));
+        let stubborn = self.memory.iter().flat_map(|(daemon, memory)| {
+            let name = daemon.name();
+            let left = memory.stubborn.iter().map(move |(_, line)| (name, without_secrets(line)));
+            left.map(|(name, line)| {
+                format!("FRR's {name} does not apply `{line}`: the setting is still configured")
+            })
+        });
+        let other_owner = self.other_owner.map(|it| {
+            format!(
+                "this FRR is configured by another Fairway, {it}; stop that one, and remove its \
+                 lines with `fairway frr-forget --owner {it}`"
+            )
+        });
+        let faults = other_owner
+            .into_iter()
+            .chain(self.load_fault())
+            .chain(away)
+            .chain(self.obstacles.faults());
+        let faults = faults.chain(self.recording.faults());
+        faults.chain(self.refusals.faults()).chain(stubborn).collect()
+    }
+}
