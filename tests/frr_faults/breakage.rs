@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Cell;
-use crate::scene::{Scene, prefix};
+use crate::scene::{ROUTER, Scene, prefix};
 use lab::process::{bounded, output_of};
+use lab::resources::Peer;
 use lab::wait::PATIENCE;
 use lab::{Family, make_directory};
 
@@ -67,11 +68,22 @@ pub(crate) fn a_daemon_that_hangs_is_named_and_told_later(cell: &Cell) -> Result
     scene.speaker.freeze("bgpd")?;
     scene.apply_services("more", SOME, 1)?;
     scene.fault_is_shown(&["bgpd"], SOON)?;
+    let neighbor = scene.fairway.show_text(&["bgp", "neighbors", ROUTER])?;
+    ensure!(neighbor.contains("BGP state = Unknown"), "show says:\n{neighbor}");
+    let metrics = scene.http("metrics")?;
+    ensure!(!metrics.contains("metallb_bgp_session_up{"), "it is not known:\n{metrics}");
+    scene.wait("it is not ready", SOON, |scene| {
+        let ready = scene.http("readyz")?;
+        ensure!(ready.contains("not ready: FRR's bgpd is unreachable"), "readyz: {ready}");
+        Ok(())
+    })?;
     let routes = scene.router.prefixes(Family::Ipv4)?;
     ensure!(!routes.contains(&prefix(SOME)), "bgpd has spoken although it was frozen");
     scene.speaker.thaw("bgpd")?;
     scene.router_has(SOME + 1)?;
     scene.all_is_in_force()?;
+    ensure!(scene.http("readyz")? == "ok\n", "not ready");
+    ensure!(scene.http("metrics")?.contains("metallb_bgp_session_up{"), "no sample");
     scene.expect_same_session(before)
 }
 
@@ -132,4 +144,25 @@ pub(crate) fn a_load_that_was_cut_short_holds_no_peer(cell: &Cell) -> Result<()>
     // Ended once nothing was added for twenty seconds.
     scene.router_has(SOME)?;
     scene.all_is_in_force()
+}
+
+/// FRR does not dial a neighbor to which it has no route.
+pub(crate) fn a_peer_without_a_route_says_so(cell: &Cell) -> Result<()> {
+    const FAR: &str = "203.0.113.77";
+    let mut scene = Scene::with_services(cell, SOME)?;
+    let far = Peer {
+        name: "far",
+        address: FAR.parse().context("an address")?,
+        multihop: true,
+        ..Peer::towards(scene.spec())
+    };
+    scene.fairway.apply("far", &far.yaml())?;
+    scene.wait("show and explain say that there is no route", 2 * PATIENCE, |scene| {
+        let reason = "no route to the neighbor";
+        let neighbor = scene.fairway.show_text(&["bgp", "neighbors", FAR])?;
+        ensure!(neighbor.contains(reason), "show says:\n{neighbor}");
+        let explained = scene.fairway.explain("service-0")?;
+        ensure!(explained.contains(reason), "explain says:\n{explained}");
+        Ok(())
+    })
 }

@@ -50,6 +50,7 @@ const STORIES: &[Story] = stories![
     OLD breakage::bgpd_killed_while_it_hangs_is_told_all_again,
     BOTH breakage::a_daemon_that_hangs_is_named_and_told_later,
     BOTH breakage::a_load_that_was_cut_short_holds_no_peer,
+    BOTH breakage::a_peer_without_a_route_says_so,
     OLD breakage::a_full_disk_delays_no_route_and_is_said,
     BOTH configuration::a_bad_line_of_extras_takes_no_other_along,
     BOTH configuration::one_bad_line_of_many_is_named,

@@ -176,6 +176,11 @@ impl Scene {
         Ok(())
     }
 
+    /// What Fairway answers at this path.
+    pub(crate) fn http(&self, path: &str) -> Result<String> {
+        self.lab.node.run("curl", &["-sS", &format!("http://127.0.0.1:7472/{path}")])
+    }
+
     /// Waits until `show config` has all of these words, in one line.
     pub(crate) fn fault_is_shown(&mut self, words: &[&str], limit: Duration) -> Result<()> {
         self.wait(&format!("show config has a line with {words:?}"), limit, |scene| {

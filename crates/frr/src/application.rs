@@ -12,6 +12,7 @@ mod memory;
 mod ordering;
 mod recording;
 mod refusals;
+mod settling;
 mod site;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ use crate::difference::{Batch, Place, Purpose, Step, is_router};
 use crate::owner::Owner;
 use crate::record::Record;
 use crate::render::{Site, needs_nht};
+use faults::unreachable;
 use load::Load;
 use memory::Memory;
 use recording::Recording;
@@ -167,6 +169,8 @@ pub struct Application {
     is_settled: bool,
     in_force: Option<u64>,
     withdrawn: Option<u64>,
+    /// Why no neighbor is configured, as of the last time that nothing was left to send, or that bgpd was away.
+    unready: Option<String>,
 }
 
 impl Application {
@@ -199,6 +203,7 @@ impl Application {
             is_settled: false,
             in_force: None,
             withdrawn: None,
+            unready: Some("FRR has not been configured yet".to_owned()),
         }
     }
 
@@ -373,6 +378,9 @@ impl Application {
         }
         let bgpd = running.daemons.get(&Daemon::Bgpd).cloned().unwrap_or_default();
         let look_at = self.read_load(now, &bgpd, running.is_loading);
+        if let Some(why) = running.away.get(&Daemon::Bgpd) {
+            self.unready = Some(unreachable(Daemon::Bgpd, why));
+        }
         let is_missed = running.away.keys().any(|it| self.needs(*it));
         self.known = Some(running);
         self.choose_site();
@@ -441,7 +449,9 @@ impl Application {
             return;
         }
         let wanted = self.wanted.iter().flat_map(|it| &it.configuration.statements);
-        self.refusals.add(daemon, step, words, wanted);
+        let good = self.good.iter().flatten().chain(&self.first);
+        let is_new = !good.into_iter().any(|it| it.origin.is_some() && it.origin == step.origin);
+        self.refusals.add(daemon, step, words, is_new, wanted);
     }
 
     /// Whether any statement is for this daemon and for no other.
@@ -449,51 +459,6 @@ impl Application {
         let statements = self.wanted.iter().flat_map(|it| &it.configuration.statements);
         daemon == Daemon::Bgpd || statements.into_iter().any(|it| daemon.takes(it) == Takes::Must)
     }
-
-    /// Whether no route is originated beyond the wanted ones. A setting that FRR fails to remove counts as
-    /// still present, whatever it is.
-    fn announces_no_more(&self) -> bool {
-        let wanted = self.wanted.iter().flat_map(|it| &it.configuration.statements);
-        let place = |it: &Statement| (it.context.clone(), it.line.clone());
-        let networks: BTreeSet<_> = wanted.filter(|it| is_network(it)).map(place).collect();
-        let mut stays = self.target().into_iter().filter(|it| is_network(it));
-        stays.all(|it| networks.contains(&place(it)))
-            && self.memory.values().all(|it| it.stubborn.is_empty())
-    }
-
-    /// Nothing is left to send.
-    fn settle(&mut self) {
-        let (Some(wanted), Some(known)) = (&self.wanted, &self.known) else { return };
-        let (generation, is_partial) = (wanted.generation, wanted.is_partial);
-        if known.away.keys().any(|it| self.needs(*it)) {
-            return;
-        }
-        if !self.is_settled {
-            let good = self.target().into_iter().cloned().collect();
-            self.good = Some(good);
-            self.first = Vec::new();
-        }
-        self.is_settled = true;
-        if is_partial {
-            return;
-        }
-        if self.announces_no_more() {
-            self.withdrawn = Some(generation);
-        }
-        let does_all = self.memory.values().all(|it| it.stubborn.is_empty());
-        let is_all = self.refusals.is_empty()
-            && self.obstacles.is_empty()
-            && self.recording.is_written()
-            && (!wanted.configuration.statements.is_empty() || self.recording.is_empty());
-        if does_all && is_all && self.other_owner.is_none() {
-            self.in_force = Some(generation);
-        }
-    }
-}
-
-/// Whether the statement originates a route.
-fn is_network(statement: &Statement) -> bool {
-    statement.line.starts_with("network ")
 }
 
 #[cfg(test)]

@@ -38,6 +38,11 @@ pub trait Backend: Send + Sync {
     /// restart have received them or stopped waiting. Cancel-safe.
     fn withdrawn(&self, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
+    /// Why the backend configures no session at all now, if so: the daemon is not ready.
+    fn unready(&self) -> Option<String> {
+        None
+    }
+
     /// Resolves when the backend has stopped unexpectedly: nothing is announced any more, and the process
     /// should report that and exit.
     fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

@@ -241,6 +241,8 @@ pub struct PeerRoute {
 /// The states of RFC 4271 §8.2.2, in the order in which a connection goes through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SessionState {
+    /// Ours: the backend does not say; FRR's bgpd does not answer.
+    Unknown,
     /// Waiting before the next attempt.
     Idle,
     /// Dialling.
@@ -259,6 +261,7 @@ impl SessionState {
     /// The name that routers print.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Unknown => "Unknown",
             Self::Idle => "Idle",
             Self::Connect => "Connect",
             Self::Active => "Active",

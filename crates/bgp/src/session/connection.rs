@@ -362,7 +362,10 @@ fn unexpected(state: SessionState, kind: MessageType) -> WireError {
         SessionState::OpenSent => 1,
         SessionState::OpenConfirm => 2,
         SessionState::Established => 3,
-        SessionState::Idle | SessionState::Connect | SessionState::Active => 0,
+        SessionState::Unknown
+        | SessionState::Idle
+        | SessionState::Connect
+        | SessionState::Active => 0,
     };
     WireError::UnexpectedMessage { message: kind, state: state.name(), subcode }
 }

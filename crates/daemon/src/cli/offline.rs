@@ -13,6 +13,7 @@ use fairway_plan::ClusterPlan;
 use fairway_resources::{BackendKind, Catalog, Finding, Resolution};
 
 use super::host::node_name;
+use crate::host::{addresses, host_name};
 use crate::source::{FileChange, read_all};
 
 /// Assigns every address that can be assigned, including those that are free once their withdrawal is sent: a
@@ -103,10 +104,20 @@ impl Nodes {
             Self::Described => index.nodes.values().cloned().collect(),
             Self::One(name) => {
                 let described = index.nodes.get(name).cloned();
-                vec![described.unwrap_or_else(|| Node::assumed(name, Vec::new()))]
+                // As the daemon on this machine takes it. Those of another machine are not known here.
+                let assumed = || match is_this_machine(name) {
+                    true => Node::assumed(name, addresses()),
+                    false => Node::assumed(name, Vec::new()),
+                };
+                vec![described.unwrap_or_else(assumed)]
             }
         }
     }
+}
+
+/// Whether a node without an object is this machine: only then are its addresses known.
+pub(super) fn is_this_machine(name: &str) -> bool {
+    host_name().as_deref() == Some(name)
 }
 
 /// Prints all faults and warnings, and what could not be planned; returns whether there is a fault.

@@ -15,7 +15,7 @@ use fairway_seam::Desired;
 
 use super::attributes::AttributeArguments;
 use super::backend::FrrVersion;
-use super::offline::{Nodes, Reader, say_faults, settle};
+use super::offline::{Nodes, Reader, is_this_machine, say_faults, settle};
 use super::output;
 
 #[derive(Debug, Args)]
@@ -78,6 +78,13 @@ pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
     let mut has_faults = say_faults(reader.findings(), [&plan].into_iter());
     let mut text = String::new();
     for (name, node) in &plan.nodes {
+        if !state.index.nodes.contains_key(name) && !is_this_machine(name) {
+            eprintln!(
+                "Node/{name}: there is no such Node object, and this is another machine: where BGPPeers have no \
+                 routerID, the router ID below is a hash of the name; the daemon takes the first address of \
+                 its machine"
+            );
+        }
         let settings = Settings {
             version,
             hide_secrets: !show_secrets,

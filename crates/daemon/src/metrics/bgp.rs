@@ -100,9 +100,12 @@ fn peer_label(config: &PeerConfig) -> String {
 /// Writes the metrics of the sessions, and of what `plan` contains for them.
 pub(super) fn write(page: &mut Page, bgp: &BgpView, plan: &NodePlan) {
     let peers: Vec<Named<'_>> = bgp.peers.iter().map(Named::new).collect();
+    // A sample that is not known would be a session that is down, and a counter that went back.
+    let known: Vec<&Named<'_>> =
+        peers.iter().filter(|it| it.view.state != SessionState::Unknown).collect();
     for (family, number) in &NUMBERS {
         let mut samples = page.family(family);
-        peers.iter().for_each(|it| samples.add(&[&it.peer, &it.vrf], number(it.view)));
+        known.iter().for_each(|it| samples.add(&[&it.peer, &it.vrf], number(it.view)));
     }
     let wanted = wanted(plan, bgp.drain);
     let mut samples = page.family(&BGP_PENDING);
@@ -116,9 +119,9 @@ pub(super) fn write(page: &mut Page, bgp: &BgpView, plan: &NodePlan) {
         samples.add(&[&it.peer, &it.vrf, &it.view.config.name, state], 1);
     }
     for (family, numbers) in &SPLIT_NUMBERS {
-        write_split(page, family, numbers, &peers);
+        write_split(page, family, numbers, &known);
     }
-    write_split(page, &BGP_MALFORMED, &MALFORMED, &peers);
+    write_split(page, &BGP_MALFORMED, &MALFORMED, &known);
     let mut samples = page.family(&RIB_PREFIXES);
     for (family, word) in AddressFamily::ALL.into_iter().zip(["ipv4", "ipv6"]) {
         samples.add(&[word], bgp.prefixes.of(family));
@@ -139,7 +142,7 @@ fn write_split(
     page: &mut Page,
     family: &Family,
     numbers: &[(&'static str, Number)],
-    peers: &[Named<'_>],
+    peers: &[&Named<'_>],
 ) {
     let mut samples = page.family(family);
     for it in peers {

@@ -41,4 +41,9 @@ pub trait Collect: Send + Sync + 'static {
 
     /// Asks whether every part that must not hang answers; `false` when it has ended.
     fn is_alive(&self) -> Collected<'_>;
+
+    /// Why the daemon is not ready although everything has been read.
+    fn unready(&self) -> Option<String> {
+        None
+    }
 }

@@ -43,6 +43,10 @@ impl NodeMetrics {
 }
 
 impl Collect for NodeMetrics {
+    fn unready(&self) -> Option<String> {
+        self.backend.unready()
+    }
+
     fn collect<'a>(&'a self, page: &'a mut Page) -> Collected<'a> {
         Box::pin(async move {
             let Ok(view) = self.backend.view(ViewScope::SESSIONS).await else { return false };

@@ -285,11 +285,7 @@ impl<T: Collect> Answering<T> {
             ),
             "/metrics" => self.metrics().await,
             "/healthz" => self.health().await,
-            "/readyz" if self.counters.is_loaded() => plain(StatusCode::OK, "ok\n"),
-            "/readyz" => plain(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "not ready: not all objects have been read yet\n",
-            ),
+            "/readyz" => self.readiness(),
             _ => plain(StatusCode::NOT_FOUND, "not found: use /metrics, /healthz or /readyz\n"),
         }
     }
@@ -304,6 +300,19 @@ impl<T: Collect> Answering<T> {
         self.counters.write(&mut page);
         process::write(&mut page);
         response(StatusCode::OK, TEXT, page.into_text())
+    }
+
+    fn readiness(&self) -> Response<Full<Bytes>> {
+        let why = match self.counters.is_loaded() {
+            true => self.daemon.unready(),
+            false => Some("not all objects have been read yet".to_owned()),
+        };
+        match why {
+            None => plain(StatusCode::OK, "ok\n"),
+            Some(why) => {
+                response(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("not ready: {why}\n"))
+            }
+        }
     }
 
     async fn health(&self) -> Response<Full<Bytes>> {

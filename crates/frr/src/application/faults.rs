@@ -4,14 +4,14 @@
 
 use super::Application;
 use crate::configuration::without_secrets;
+use crate::daemon::Daemon;
 
 impl Application {
     /// The parts of the wanted configuration that are not in force, and why.
     pub fn faults(&self) -> Vec<String> {
         let away = self.known.iter().flat_map(|known| &known.away);
         let away = away.filter(|(daemon, _)| self.needs(**daemon));
-        let away =
-            away.map(|(daemon, why)| format!("FRR's {} is unreachable: {why}", daemon.name()));
+        let away = away.map(|(daemon, why)| unreachable(*daemon, why));
         let stubborn = self.memory.iter().flat_map(|(daemon, memory)| {
             let name = daemon.name();
             let left = memory.stubborn.iter().map(move |(_, line)| (name, without_secrets(line)));
@@ -33,4 +33,14 @@ impl Application {
         let faults = faults.chain(self.recording.faults());
         faults.chain(self.refusals.faults()).chain(stubborn).collect()
     }
+
+    /// Why no neighbor is configured in FRR at all.
+    pub fn unready(&self) -> Option<String> {
+        self.unready.clone()
+    }
+}
+
+/// What is said of a daemon that does not answer.
+pub(super) fn unreachable(daemon: Daemon, why: &str) -> String {
+    format!("FRR's {} is unreachable: {why}", daemon.name())
 }

@@ -64,12 +64,13 @@ impl Refusals {
         self.0.values().map(|it| it.fault.clone())
     }
 
-    /// FRR rejected a line.
+    /// FRR rejected a line. `is_new`: its resource was not configured before.
     pub(super) fn add<'a>(
         &mut self,
         daemon: Daemon,
         step: &Step,
         words: String,
+        is_new: bool,
         wanted: impl Iterator<Item = &'a Statement>,
     ) {
         let subject = Subject::of(step.origin.as_ref(), || step.place());
@@ -80,6 +81,9 @@ impl Refusals {
         let name = daemon.name();
         let rejected = format!("FRR's {name} rejected `{line}`: {words}");
         let fault = match (&subject, &step.origin) {
+            (Subject::Resource(resource), _) if is_new => {
+                format!("{resource} is not configured: {rejected}")
+            }
             (Subject::Resource(resource), _) => {
                 format!("{resource} keeps its previous configuration: {rejected}")
             }

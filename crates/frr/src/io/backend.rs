@@ -70,6 +70,7 @@ struct Shared {
 struct State {
     generation: u64,
     faults: Vec<String>,
+    unready: Option<String>,
     changes_told: Latencies,
     /// When the events behind the desired state happened, for each change that is still pending.
     happened: Vec<Instant>,
@@ -139,6 +140,10 @@ impl Backend for FrrBackend {
             view.faults.extend(seen);
             Ok(view)
         })
+    }
+
+    fn unready(&self) -> Option<String> {
+        self.shared.state().unready
     }
 
     fn changed(&self, seen: u64) -> Pin<Box<dyn Future<Output = u64> + Send + '_>> {
@@ -413,7 +418,8 @@ impl Task {
     /// Publishes what is in force, and what is not.
     fn publish(&mut self) {
         let in_force = self.application.in_force().unwrap_or_default();
-        let locked = self.locked.iter().map(ToString::to_string).collect();
+        let locked: Vec<String> = self.locked.iter().map(ToString::to_string).collect();
+        let unready = locked.first().cloned().or_else(|| self.application.unready());
         let faults = [locked, self.application.faults(), self.unsaid.clone()].concat();
         let mut is_news = false;
         let mut before = Vec::new();
@@ -421,6 +427,7 @@ impl Task {
             is_news = state.faults != faults || state.generation != in_force;
             before = std::mem::replace(&mut state.faults, faults.clone());
             state.generation = in_force;
+            state.unready = unready;
         });
         for fault in faults.iter().filter(|it| !before.contains(it)) {
             warn!(fault, "not in force in FRR");

@@ -154,6 +154,9 @@ impl Daemons {
             Sessions::default()
         });
         let mut picture = Picture::new(desired, scope, &sessions);
+        if is_away {
+            picture.unanswered();
+        }
         if let Some(bfd) = bfd {
             if let Err(error) = &bfd {
                 faults.push(format!("bfdd of FRR does not answer: {error}"));

@@ -19,7 +19,7 @@ mod words;
 
 use fairway_ground::{AddressFamily, BfdPath, InterfaceName, PeerKey};
 use fairway_seam::bfd::{BfdSessionView, BfdView};
-use fairway_seam::{BgpView, Desired, PeerRoute, ViewScope};
+use fairway_seam::{BgpView, Desired, PeerRoute, SessionState, ViewScope};
 
 pub use answer::{ANSWER_BYTES_MAX, AnswerError};
 pub use digest::Digest;
@@ -60,6 +60,13 @@ impl<'a> Picture<'a> {
     pub fn fault(&mut self, fault: String) {
         if !self.view.faults.contains(&fault) {
             self.view.faults.push(fault);
+        }
+    }
+
+    /// bgpd did not answer: nothing is known of any session.
+    pub fn unanswered(&mut self) {
+        for peer in &mut self.view.peers {
+            peer.state = SessionState::Unknown;
         }
     }
 

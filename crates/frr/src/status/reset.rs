@@ -25,6 +25,11 @@ const WAITING: std::ops::RangeInclusive<u8> = 26..=32;
 const PREFIX_COUNT: u8 = 33;
 const SOCKET_ERROR: u8 = 34;
 
+/// What FRR says while next hop tracking finds no route to the neighbor, or only the default route.
+const NO_ROUTE_8: &str = "Waiting for NHT";
+const NO_ROUTE_10: &str = "No path to specified Neighbor";
+const NO_ROUTE: &str = "FRR has no route to the neighbor";
+
 /// Cease, with the subcode that FRR sends.
 fn cease(subcode: u8) -> ResetCause {
     ResetCause::NotificationSent(6, subcode)
@@ -61,7 +66,11 @@ fn cause(neighbor: Fields<'_>, number: u8) -> ResetCause {
 
 /// FRR's text, with that of the neighbour.
 fn text(neighbor: Fields<'_>, number: u8) -> String {
-    let due_to = neighbor.text("lastResetDueTo").unwrap_or("unknown");
+    let due_to = match neighbor.text("lastResetDueTo").unwrap_or("unknown") {
+        // Of 8.4, and of 10.3.
+        NO_ROUTE_8 | NO_ROUTE_10 => NO_ROUTE,
+        due_to => due_to,
+    };
     let has_notification = matches!(number, NOTIFICATION_RECEIVED | NOTIFICATION_SENT);
     let reason = neighbor.text("lastNotificationReason").filter(|_| has_notification);
     let text = match reason {

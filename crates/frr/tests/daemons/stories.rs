@@ -52,8 +52,8 @@ async fn broken_extras(mut node: Node) -> Result<()> {
     node.wait_for_faults(|it| it.iter().any(|it| it.contains("bogus line"))).await?;
     let faults = node.faults().await?;
     ensure!(faults[0].contains("ConfigMap metallb-system/bgpextras"), "{faults:?}");
-    wait_until("the extras are what they were", || async {
-        Ok(node.running().await?.contains("local-preference 7"))
+    wait_until("the other line is in force", || async {
+        Ok(node.running().await?.contains("local-preference 9"))
     })
     .await?;
     // A service that is not related to it.
