@@ -63,6 +63,7 @@ const STORIES: &[Story] = stories![
     OLD operator::a_second_fairway_stands_aside,
     BOTH operator::a_second_fairway_beside_an_operator_stands_aside,
     BOTH operator::a_router_that_became_the_operators_stays_theirs,
+    BOTH operator::the_first_contact_is_known_before,
     BOTH operator::what_is_forgotten_leaves_nothing,
     BOTH operator::extras_go_with_their_config_map,
     BOTH operator::names_of_an_earlier_version_are_taken_over,

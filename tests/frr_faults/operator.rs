@@ -354,3 +354,37 @@ pub(crate) fn names_of_an_earlier_version_are_taken_over(cell: &Cell) -> Result<
     ensure!(routes.len() > SOME, "{routes:?}");
     Ok(())
 }
+
+/// What `plan --against-frr` prints before the first contact is what Fairway then sends.
+pub(crate) fn the_first_contact_is_known_before(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_speaker()?;
+    scene.speaker.configure(OPERATOR)?;
+    let before = scene.speaker.running_configuration()?;
+    let lines = against_frr(&scene)?;
+    ensure!(lines.contains("router bgp 65001 view fairway"), "it prints\n{lines}");
+    ensure!(scene.speaker.running_configuration()? == before, "FRR was changed");
+    scene.start_fairway()?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()?;
+    ensure!(against_frr(&scene)?.is_empty(), "{}", against_frr(&scene)?);
+    let running = scene.speaker.running_configuration()?;
+    // A new neighbor is shut down until it is complete.
+    let is_temporary = |line: &str| line.ends_with(" shutdown");
+    let shown = |line: &str| running.lines().any(|it| it.trim() == line);
+    let lines = lines.lines().map(str::trim).filter(|it| !it.starts_with('!'));
+    let other: Vec<&str> = lines.filter(|it| !is_temporary(it) && !shown(it)).collect();
+    ensure!(other.is_empty(), "FRR was not sent {other:?}; it has\n{running}");
+    scene.leave_for_good()?;
+    scene.expect_running(&before)
+}
+
+/// The lines that `fairway plan --against-frr` prints.
+fn against_frr(scene: &Scene) -> Result<String> {
+    let program = lab::fairway::existing_program()?.display().to_string();
+    let config = scene.lab.directory.join("config").display().to_string();
+    let sockets = scene.speaker.directory().display().to_string();
+    let words = ["plan", "--against-frr", "--node", "node-a", "--config", &config];
+    scene.lab.node.run(&program, &[&words[..], &["--frr-socket-dir", &sockets]].concat())
+}

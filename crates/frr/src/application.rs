@@ -213,6 +213,12 @@ impl Application {
         self.want(Wanted { generation: 1, ..Wanted::default() });
     }
 
+    /// All lines that FRR lacks, as if what is recorded before them were there.
+    pub fn preview(&mut self) -> Orders {
+        self.recording.preview();
+        self.orders().unwrap_or_default()
+    }
+
     /// Replaces the wanted configuration.
     pub fn want(&mut self, wanted: Wanted) {
         self.refusals.forget_what_changed(&wanted.configuration.statements);

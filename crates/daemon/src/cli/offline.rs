@@ -3,6 +3,7 @@
 //! Plans nothing and prints nothing but faults. Called by `fairway plan` and `fairway render`.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -81,6 +82,8 @@ impl Reader {
 pub(super) enum Nodes {
     /// A single node, whether or not a Node object describes it.
     One(NodeName),
+    /// The node of this machine.
+    Here(NodeName),
     /// All nodes with a Node object.
     Described,
 }
@@ -98,21 +101,25 @@ impl Nodes {
         }
     }
 
+    /// The node of this machine; an empty name counts as unset.
+    pub(super) fn here(named: Option<&str>) -> Result<Self> {
+        node_name(named).map(Self::Here)
+    }
+
     /// The nodes as the index describes them.
     pub(super) fn of(&self, index: &ClusterIndex) -> Vec<Node> {
         match self {
             Self::Described => index.nodes.values().cloned().collect(),
-            Self::One(name) => {
-                let described = index.nodes.get(name).cloned();
-                // As the daemon on this machine takes it. Those of another machine are not known here.
-                let assumed = || match is_this_machine(name) {
-                    true => Node::assumed(name, addresses()),
-                    false => Node::assumed(name, Vec::new()),
-                };
-                vec![described.unwrap_or_else(assumed)]
-            }
+            // The daemon on a machine takes its addresses. Those of another machine are not known here.
+            Self::One(name) if !is_this_machine(name) => vec![described(index, name, Vec::new)],
+            Self::One(name) | Self::Here(name) => vec![described(index, name, addresses)],
         }
     }
+}
+
+fn described(index: &ClusterIndex, name: &NodeName, addresses: fn() -> Vec<IpAddr>) -> Node {
+    let described = index.nodes.get(name).cloned();
+    described.unwrap_or_else(|| Node::assumed(name, addresses()))
 }
 
 /// Whether a node without an object is this machine: only then are its addresses known.

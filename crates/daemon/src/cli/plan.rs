@@ -6,10 +6,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use fairway_allocator::Allocator;
+use fairway_frr::io::preview::{Preview, PreviewError, preview};
+use fairway_frr::owner::Owner;
 use fairway_plan::{ClusterPlan, report};
 use fairway_resources::BackendKind;
+use fairway_seam::Desired;
 
 use super::attributes::AttributeArguments;
+use super::host::{FrrSockets, run_daemon};
 use super::offline::{Nodes, Reader, State, say_faults, settle};
 use super::output;
 use crate::source::STANDARD_INPUT;
@@ -19,6 +23,7 @@ use crate::source::STANDARD_INPUT;
   fairway plan --config /etc/fairway
   fairway plan --config new/ --against /etc/fairway
   fairway plan --config node-1.yaml --config pools.yaml --node node-1 --json
+  fairway plan --config /etc/fairway --against-frr
   kubectl get -A -o yaml nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements |
     fairway plan --config -
 
@@ -43,6 +48,14 @@ pub(super) struct PlanArguments {
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     against: Vec<PathBuf>,
 
+    /// Show the lines that FRR on this machine would be sent by `--bgp frr`, in place of the plan. Reads its
+    /// configuration and changes nothing
+    #[arg(long, conflicts_with_all = ["against", "json"])]
+    against_frr: bool,
+
+    #[command(flatten)]
+    frr: FrrSockets,
+
     /// Only this node [default: all Nodes among the resources; without any, the host name]
     #[arg(long, env = "FAIRWAY_NODE")]
     node: Option<String>,
@@ -60,17 +73,25 @@ pub(super) struct PlanArguments {
 }
 
 pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
-    let PlanArguments { config, against, node, lb_class, attributes, json } = arguments;
+    let PlanArguments { config, against, against_frr, frr, node, lb_class, attributes, json } =
+        arguments;
     let inputs = config.iter().chain(against).filter(|path| path.as_os_str() == STANDARD_INPUT);
     if inputs.count() > 1 {
         eprintln!("error: standard input (-) can be read only once");
         return Ok(ExitCode::from(2));
     }
-    let mut reader = Reader::new(BackendKind::Native);
+    let backend = match against_frr {
+        true => BackendKind::Frr { version: None },
+        false => BackendKind::Native,
+    };
+    let mut reader = Reader::new(backend);
     let before = if against.is_empty() { None } else { Some(reader.read(against)?) };
     let after = reader.read(config)?;
-    let nodes =
-        Nodes::among(before.iter().chain([&after]).map(|state| &state.index), node.as_deref())?;
+    let indexes = before.iter().chain([&after]).map(|state| &state.index);
+    let nodes = match against_frr {
+        true => Nodes::here(node.as_deref())?,
+        false => Nodes::among(indexes, node.as_deref())?,
+    };
     let class = lb_class.clone().filter(|class| !class.is_empty());
     let mut allocator = Allocator::new(class);
     let mut plan = |State { index, changes }: &State| {
@@ -82,11 +103,42 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let after = plan(&after);
     let plans = before.iter().chain([&after]);
     let has_faults = say_faults(reader.findings(), plans);
+    if *against_frr {
+        return against_frr_of(frr, &after, has_faults);
+    }
     output::print(&match (before, json) {
         (None, false) => report::text(&after),
         (None, true) => format!("{:#}\n", report::json(&after)),
         (Some(before), false) => report::edit_text(&before, &after),
         (Some(before), true) => format!("{:#}\n", report::edit_json(&before, &after)),
     })?;
+    Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Prints what FRR lacks of the plan of this node.
+fn against_frr_of(frr: &FrrSockets, plan: &ClusterPlan, has_faults: bool) -> Result<ExitCode> {
+    let Some((name, node)) = plan.nodes.iter().next() else { return Ok(ExitCode::FAILURE) };
+    let desired = Desired {
+        peers: node.peers.clone(),
+        routes: node.routes.clone(),
+        extras: node.extras.clone(),
+        ..Desired::default()
+    };
+    let mut lines = Preview::default();
+    run_daemon(async {
+        lines = preview(&frr.frr_socket_dir, &desired, Owner::of_node(name)).await?;
+        Ok::<(), PreviewError>(())
+    })?;
+    for fault in &lines.faults {
+        eprintln!("Node/{name}: {fault}");
+    }
+    let place = frr.frr_socket_dir.display();
+    eprintln!(
+        "{} lines for FRR in {place}, of owner {}; nothing was changed",
+        lines.lines,
+        Owner::of_node(name)
+    );
+    output::print(&lines.text)?;
+    let has_faults = has_faults || !lines.faults.is_empty();
     Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

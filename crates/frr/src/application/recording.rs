@@ -40,6 +40,8 @@ pub(super) struct Recording {
     is_writing: bool,
     /// How often each line of an entry was sent in a row.
     written: BTreeMap<Arc<str>, u8>,
+    /// Nothing is sent: no line has to wait for its entry.
+    is_preview: bool,
     /// Lines of entries that FRR does not take, with its reply.
     unwritable: BTreeMap<Arc<str>, String>,
 }
@@ -101,6 +103,11 @@ impl Recording {
         self.record = record;
     }
 
+    /// No line has to wait for its entry.
+    pub(super) fn preview(&mut self) {
+        self.is_preview = true;
+    }
+
     /// Whether a router is one that we created.
     pub(super) fn has_made(&self, router: &str) -> bool {
         self.record.contains(Daemon::Bgpd, &([].into(), router.into()))
@@ -135,6 +142,9 @@ impl Recording {
             if running.get(&key.0).is_some_and(|it| !shows(it, &key.1)) {
                 plan.absent.insert(key.clone());
             }
+        }
+        if self.is_preview {
+            plan.held_back.clear();
         }
         if !plan.held_back.is_empty() && running.contains_key(&Daemon::Bgpd) {
             let there: BTreeSet<Statement> = self.record.statements(mark).into_iter().collect();

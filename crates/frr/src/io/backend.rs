@@ -22,12 +22,12 @@ use tracing::{info, warn};
 use super::daemons::{Daemons, Look};
 use super::lock::{Lock, Locked};
 use super::observer::Observer;
+use super::rendering::Rendering;
 use crate::application::{Application, Broken, Next, Now, Orders, Said, Wanted};
-use crate::configuration::{Configuration, without_secrets};
+use crate::configuration::without_secrets;
 use crate::daemon::Daemon;
 use crate::difference::Step;
 use crate::owner::Owner;
-use crate::render::{Settings, render};
 
 /// How long FRR may take to remove our configuration when we leave for good.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -106,10 +106,8 @@ impl FrrBackend {
             begun: Instant::now(),
             desired: None,
             happened: Vec::new(),
-            settings: Settings { owner, ..Settings::default() },
-            has_legacy: false,
+            rendering: Rendering::new(owner),
             names_of_others: BTreeSet::new(),
-            unsaid: Vec::new(),
             reached,
             shared: shared.clone(),
         };
@@ -197,14 +195,9 @@ struct Task {
     begun: Instant,
     desired: Option<Arc<Desired>>,
     happened: Vec<Instant>,
-    /// What the configuration is rendered for.
-    settings: Settings,
-    /// FRR has names as they were before they had an owner.
-    has_legacy: bool,
+    rendering: Rendering,
     /// Objects of others with such names.
     names_of_others: BTreeSet<String>,
-    /// Faults of rendering.
-    unsaid: Vec<String>,
     reached: watch::Sender<u64>,
     shared: Arc<Shared>,
 }
@@ -258,27 +251,11 @@ impl Task {
         self.want();
     }
 
-    /// Renders the desired state and passes it to the state machine. What is ours in FRR decides on the instance, and the
-    /// wanted state on what is ours.
+    /// Renders the desired state and passes it to the state machine.
     fn want(&mut self) {
-        for _ in 0..2 {
-            let Some(desired) = &self.desired else { return };
-            match render(desired, &self.settings) {
-                Ok(rendered) => {
-                    self.unsaid = rendered.faults.iter().map(ToString::to_string).collect();
-                    self.application.want(Wanted {
-                        generation: desired.generation,
-                        configuration: Configuration::parse(&rendered.text),
-                        is_partial: desired.awaits_sources,
-                        legacy: self.legacy(desired),
-                    });
-                }
-                Err(error) => self.unsaid = vec![error.to_string()],
-            }
-            if self.settings_now() == self.settings {
-                break;
-            }
-            self.settings = self.settings_now();
+        if let Some(desired) = &self.desired {
+            let version = self.daemons.version();
+            self.rendering.want(desired, &mut self.application, version);
         }
         self.publish();
     }
@@ -286,7 +263,7 @@ impl Task {
     /// Names the objects that stay although their names are like ours.
     fn say_names_of_others(&mut self) {
         let is_known = self.desired.as_ref().is_some_and(|it| !it.awaits_sources);
-        let stay = match self.has_legacy && is_known {
+        let stay = match self.rendering.has_legacy() && is_known {
             true => self.application.names_of_others(),
             false => BTreeSet::new(),
         };
@@ -298,27 +275,6 @@ impl Task {
             );
         }
         self.names_of_others = stay;
-    }
-
-    fn settings_now(&self) -> Settings {
-        let version = self.daemons.version();
-        Settings {
-            version,
-            site: self.application.site().unwrap_or(self.settings.site),
-            needs_nht: self.application.needs_nht(version).unwrap_or(self.settings.needs_nht),
-            ..self.settings
-        }
-    }
-
-    /// What a Fairway from before names had an owner would have configured, where FRR has such names.
-    fn legacy(&self, desired: &Desired) -> Configuration {
-        if !self.has_legacy {
-            return Configuration::default();
-        }
-        let version = self.settings.version;
-        let settings = Settings { version, is_legacy: true, ..Settings::default() };
-        let rendered = render(desired, &settings);
-        rendered.map(|it| Configuration::parse(&it.text)).unwrap_or_default()
     }
 
     /// Whether no other process configures this FRR. Tries again each time.
@@ -351,9 +307,7 @@ impl Task {
                     self.application.connected(daemon);
                 }
                 self.application.read(self.now(), running);
-                let has_legacy = self.has_legacy || self.application.has_legacy();
-                if (self.settings_now(), has_legacy) != (self.settings, self.has_legacy) {
-                    (self.settings, self.has_legacy) = (self.settings_now(), has_legacy);
+                if self.rendering.is_outdated(&self.application, self.daemons.version()) {
                     self.want();
                 }
                 self.say_names_of_others();
@@ -420,7 +374,7 @@ impl Task {
         let in_force = self.application.in_force().unwrap_or_default();
         let locked: Vec<String> = self.locked.iter().map(ToString::to_string).collect();
         let unready = locked.first().cloned().or_else(|| self.application.unready());
-        let faults = [locked, self.application.faults(), self.unsaid.clone()].concat();
+        let faults = [locked, self.application.faults(), self.rendering.faults().to_vec()].concat();
         let mut is_news = false;
         let mut before = Vec::new();
         self.shared.change(|state| {

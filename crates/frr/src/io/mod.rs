@@ -8,6 +8,8 @@ pub mod forget;
 mod lock;
 mod log;
 pub mod observer;
+pub mod preview;
+mod rendering;
 pub mod vty;
 mod watch;
 

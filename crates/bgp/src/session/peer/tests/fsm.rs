@@ -120,7 +120,7 @@ fn arrange(state: S, event: Event) -> (Scripted, ConnectionId) {
             scripted.peer.idle_hold = false;
             scripted.accept()
         }
-        (S::Idle, _) => {
+        (S::Unknown | S::Idle, _) => {
             let id = scripted.dial_and_connect();
             scripted.handle(super::Event::Closed(id, None));
             id
