@@ -244,6 +244,7 @@ pub(crate) fn a_router_that_became_the_operators_stays_theirs(cell: &Cell) -> Re
 fn forget(scene: &Scene, words: &[&str]) -> Result<String> {
     let mut command = bounded(lab::fairway::existing_program()?);
     command.arg("frr-forget").arg("--frr-socket-dir").arg(scene.speaker.directory());
+    command.arg("--frr-config-dir").arg(scene.speaker.directory());
     output_of(command.args(words))
 }
 
@@ -263,7 +264,16 @@ pub(crate) fn what_is_forgotten_leaves_nothing(cell: &Cell) -> Result<()> {
             scene.speaker.expect_lines(&["ip prefix-list THEIRS seq 5 deny 10.0.0.0/8"])
         })?;
         scene.fairway.kill()?;
+        // Somebody has saved it all.
+        let saved = scene.speaker.running_configuration()?;
+        let file = scene.speaker.directory().join("frr.conf");
+        std::fs::write(&file, &saved)?;
         forget(&scene, &["--node", "node-a"])?;
+        let left = without_separators(&std::fs::read_to_string(&file)?);
+        let expected = without_separators(&before);
+        ensure!(left == expected, "the file: expected\n{expected}\nit has\n{left}");
+        let kept = file.with_extension("conf.before-frr-forget");
+        ensure!(std::fs::read_to_string(kept)? == saved, "the file as it was is lost");
         let after = scene.speaker.running_configuration()?;
         ensure!(after == before, "before\n{before}\nafter\n{after}");
         forget(&scene, &["--node", "node-a"]).context("when nothing is left")?;
@@ -274,6 +284,10 @@ pub(crate) fn what_is_forgotten_leaves_nothing(cell: &Cell) -> Result<()> {
     let words = format!("{:#}", refused.err().context("FRR is down")?);
     ensure!(words.contains("bgpd is unreachable"), "{words}");
     Ok(())
+}
+
+fn without_separators(text: &str) -> String {
+    text.lines().filter(|it| it.trim() != "!").map(|it| it.to_owned() + "\n").collect()
 }
 
 fn extras(lines: &str) -> String {

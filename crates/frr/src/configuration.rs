@@ -107,11 +107,30 @@ impl Configuration {
     /// A comment with words, `! BGPPeer tor-a`, is the origin of the lines below it, until the next. Lines of IPv4 that
     /// are in a router are read as FRR shows them, in the address family.
     pub fn parse(text: &str) -> Self {
+        Layout::parse(text).configuration
+    }
+}
+
+/// A configuration, and where its statements are in the text.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) configuration: Configuration,
+    /// The number of the line of each statement, from 0; none for an address family that is only implied.
+    pub(crate) numbers: Vec<Option<usize>>,
+    /// Lines that close a context, with the line that opened it.
+    pub(crate) exits: Vec<(usize, usize)>,
+}
+
+impl Layout {
+    /// Parses a text, as [`Configuration::parse`] does.
+    pub(crate) fn parse(text: &str) -> Self {
         let mut reader = Reader::default();
-        for line in text.lines().take(LINES_MAX) {
+        for (number, line) in text.lines().take(LINES_MAX).enumerate() {
+            reader.number = number;
             reader.read(line);
         }
-        Self { statements: reader.statements }
+        let Reader { statements, numbers, exits, .. } = reader;
+        Self { configuration: Configuration { statements }, numbers, exits }
     }
 }
 
@@ -126,6 +145,7 @@ pub fn without_secrets(line: &str) -> String {
 /// A context that is open.
 struct Open {
     line: Arc<str>,
+    number: usize,
     indent: usize,
     /// Its lines are indented deeper than itself; unknown before the first line.
     indents: Option<bool>,
@@ -140,7 +160,11 @@ impl Open {
 
 #[derive(Default)]
 struct Reader {
+    /// The number of the line that is read.
+    number: usize,
     statements: Vec<Statement>,
+    numbers: Vec<Option<usize>>,
+    exits: Vec<(usize, usize)>,
     open: Vec<Open>,
     /// The same as `open`, shared by the statements in the context.
     context: Option<Context>,
@@ -189,13 +213,15 @@ impl Reader {
                 self.implied_in = Some(router.clone());
                 let origin = self.origin.clone();
                 self.statements.push(Statement { context: [router].into(), line: family, origin });
+                self.numbers.push(None);
             }
         }
         let opens = self.open.len() < DEPTH_MAX && leads_into_context(&context, &line);
         let origin = self.origin.clone();
         self.statements.push(Statement { context, line: line.clone(), origin });
+        self.numbers.push(Some(self.number));
         if opens {
-            self.open.push(Open { line, indent, indents: None });
+            self.open.push(Open { line, number: self.number, indent, indents: None });
             self.context = None;
         }
     }
@@ -208,7 +234,8 @@ impl Reader {
         }
         // An `exit` of a context that we do not recognise must not close the surrounding one.
         let closes = |open: &Open| open.indents != Some(true) || indent <= open.indent;
-        if self.open.last().is_some_and(closes) {
+        if let Some(open) = self.open.last().filter(|it| closes(it)) {
+            self.exits.push((self.number, open.number));
             self.close();
         }
     }

@@ -8,6 +8,8 @@ pub mod configuration;
 pub mod daemon;
 pub mod difference;
 #[cfg(feature = "io")]
+mod file;
+#[cfg(feature = "io")]
 pub mod io;
 pub mod owner;
 mod record;

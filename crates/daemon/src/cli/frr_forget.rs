@@ -1,11 +1,11 @@
-//! `fairway frr-forget`: takes Fairway's configuration out of FRR, without a daemon.
+//! `fairway frr-forget`: takes Fairway's configuration out of FRR and its files, without a daemon.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use fairway_frr::io::forget::{ForgetError, Forgotten, forget};
+use fairway_frr::io::forget::{ForgetError, Forgotten, forget, forget_files};
 use fairway_frr::owner::Owner;
 
 use super::host::{FrrSockets, node_name, run_daemon};
@@ -19,9 +19,10 @@ use super::output;
   fairway frr-forget --frr-socket-dir /var/run/frr/tenant
 
 Removes everything that this owner configured in FRR's running configuration, and puts back the lines that it
-replaced; everything else stays. Sessions of its neighbors end, and its routes are withdrawn. Files of FRR are
-not changed: if they were saved with `write memory` meanwhile, save them again.
-Exit code 0: nothing of this owner is left. 1: FRR is down, or refused a line; stderr says which.")]
+replaced; everything else stays. Sessions of its neighbors end, and its routes are withdrawn. The same in FRR's
+files, if its lines were saved there with `write memory`: FILE.before-frr-forget is the file as it was.
+Exit code 0: nothing of this owner is left. 1: FRR is down, or refused a line; stderr says which. The files are
+changed all the same.")]
 pub(super) struct FrrForgetArguments {
     #[command(flatten)]
     frr: FrrSockets,
@@ -34,18 +35,26 @@ pub(super) struct FrrForgetArguments {
     #[arg(long, value_name = "ID")]
     owner: Option<Owner>,
 
+    /// Where FRR has its files (frr.conf, bgpd.conf and others)
+    #[arg(long, value_name = "DIR", default_value = "/etc/frr", env = "FAIRWAY_FRR_CONFIG_DIR")]
+    frr_config_dir: PathBuf,
+
     /// Not used: the record of what was replaced is in FRR
     #[arg(long, value_name = "PATH", hide = true)]
     state_dir: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: FrrForgetArguments) -> Result<ExitCode> {
-    let FrrForgetArguments { frr, node, owner, state_dir: _ } = arguments;
+    let FrrForgetArguments { frr, node, owner, frr_config_dir, state_dir: _ } = arguments;
     let frr_socket_dir = frr.frr_socket_dir;
     let owner = match owner {
         Some(owner) => owner,
         None => Owner::of_node(&node_name(node.as_deref())?),
     };
+    // First: an FRR that starts meanwhile does not load them.
+    for file in forget_files(&frr_config_dir, owner)? {
+        eprintln!("{}: lines of owner {owner} removed", file.display());
+    }
     let mut forgotten = Forgotten::default();
     let code = run_daemon(async {
         forgotten = forget(&frr_socket_dir, owner).await?;
