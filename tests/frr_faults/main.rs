@@ -5,7 +5,9 @@
 
 mod breakage;
 mod configuration;
+mod edits;
 mod operator;
+mod operators;
 mod restarts;
 mod scene;
 
@@ -67,9 +69,13 @@ const STORIES: &[Story] = stories![
     BOTH operator::what_is_forgotten_leaves_nothing,
     BOTH operator::extras_go_with_their_config_map,
     BOTH operator::names_of_an_earlier_version_are_taken_over,
+    BOTH operators::six_operators_get_back_what_they_had,
+    BOTH edits::the_operators_sessions_survive_a_hundred_edits,
     BOTH restarts::fairway_killed_leaves_frr_speaking,
     OLD restarts::fairway_ended_leaves_frr_speaking,
     OLD restarts::what_went_meanwhile_is_withdrawn_and_nothing_else,
+    OLD restarts::a_reload_of_frr_is_healed,
+    OLD restarts::a_reload_of_frr_beside_an_operator_is_healed,
     OLD restarts::a_node_goes_over_to_frr_and_back,
 ];
 

@@ -21,7 +21,7 @@ const SOME: usize = 10;
 const WHILE: Duration = Duration::from_secs(4);
 
 /// An operator's BGP with the AS of the node, with names that look like ours, and a static route.
-const OPERATOR: &[&str] = &[
+pub(crate) const OPERATOR: &[&str] = &[
     "ip route 192.0.2.0/24 Null0",
     "ip prefix-list FW-firewall seq 5 permit 192.0.2.0/24",
     "route-map FW-edge-in permit 10",
@@ -42,7 +42,7 @@ const OPERATOR: &[&str] = &[
 ];
 
 /// The running configuration without what has the mark of an owner, and without our view.
-fn without_ours(text: &str) -> String {
+pub(crate) fn without_ours(text: &str) -> String {
     let mut kept = String::new();
     let mut is_ours = false;
     for line in text.lines() {
@@ -65,12 +65,12 @@ fn without_ours(text: &str) -> String {
 
 impl Scene {
     /// Fairway drains the node, and ends.
-    fn leave_for_good(&mut self) -> Result<()> {
+    pub(crate) fn leave_for_good(&mut self) -> Result<()> {
         output_of(&mut self.fairway.drain(&["--wait", "100ms"]))?;
         self.fairway.stop()
     }
 
-    fn expect_running(&self, expected: &str) -> Result<()> {
+    pub(crate) fn expect_running(&self, expected: &str) -> Result<()> {
         let text = without_ours(&self.speaker.running_configuration()?);
         let expected = without_ours(expected);
         ensure!(text == expected, "expected\n{expected}\nFRR has\n{text}");
@@ -241,7 +241,7 @@ pub(crate) fn a_router_that_became_the_operators_stays_theirs(cell: &Cell) -> Re
 }
 
 /// `fairway frr-forget WORDS`.
-fn forget(scene: &Scene, words: &[&str]) -> Result<String> {
+pub(crate) fn forget(scene: &Scene, words: &[&str]) -> Result<String> {
     let mut command = bounded(lab::fairway::existing_program()?);
     command.arg("frr-forget").arg("--frr-socket-dir").arg(scene.speaker.directory());
     command.arg("--frr-config-dir").arg(scene.speaker.directory());

@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Cell;
-use crate::scene::{Scene, expect_none_gone, prefix};
+use crate::operator::OPERATOR;
+use crate::scene::{ROUTER, Scene, expect_none_gone, prefix};
 use lab::resources::{pool, service};
 use lab::routers::{GracefulRestart, Release, RouterKind};
 use lab::wait::{PATIENCE, holds_for};
@@ -137,4 +138,36 @@ impl Scene {
     fn assigned(&self) -> Result<String> {
         self.fairway.show_text(&["services"])
     }
+}
+
+pub(crate) fn a_reload_of_frr_is_healed(cell: &Cell) -> Result<()> {
+    reload_is_healed(cell, &[])
+}
+
+pub(crate) fn a_reload_of_frr_beside_an_operator_is_healed(cell: &Cell) -> Result<()> {
+    reload_is_healed(cell, OPERATOR)
+}
+
+/// `systemctl reload frr` makes the running configuration that of the file: ours goes, and comes back.
+fn reload_is_healed(cell: &Cell, theirs: &[&str]) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.start_speaker()?;
+    if !theirs.is_empty() {
+        scene.speaker.configure(theirs)?;
+    }
+    let file = scene.speaker.running_configuration()?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_fairway()?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()?;
+    scene.speaker.reload(&file)?;
+    scene.wait("FRR has our neighbor again", PATIENCE, |scene| {
+        let text = scene.speaker.running_configuration()?;
+        ensure!(text.contains(&format!("neighbor {ROUTER} remote-as ")), "FRR has\n{text}");
+        Ok(())
+    })?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()?;
+    // Where there is nobody else's, the default instance is ours.
+    if theirs.is_empty() { Ok(()) } else { scene.expect_running(&file) }
 }

@@ -11,12 +11,13 @@ use serde_json::Value;
 
 use crate::make_directory;
 use crate::namespace::Namespace;
-use crate::process::{Process, output_of};
+use crate::process::{Process, bounded, output_of};
 use crate::routers::Release;
 use crate::routers::installation::Installation;
 use crate::wait::{PATIENCE, wait_until};
 
 const FOLDER_OF_PROGRAMS: &str = "/usr/lib/frr";
+const FRR_RELOAD: &str = "/usr/lib/frr/frr-reload.py";
 const VTYSH: &str = "/usr/bin/vtysh";
 
 /// FRR on the node. Its daemons end with this value.
@@ -153,6 +154,21 @@ impl Speaker {
         let mut command = self.installation.command(VTYSH);
         command.args(["--vty_socket", &directory, "--config_dir", &directory]);
         output_of(command.args(["-f", &self.installation.seen("given.conf")])).map(drop)
+    }
+
+    /// What `systemctl reload frr` does with this text in the file. Only for FRR of this system.
+    pub fn reload(&self, text: &str) -> Result<()> {
+        let file = self.directory.join("reloaded.conf");
+        // vtysh shows a heading above the configuration.
+        let lines = text.lines().skip_while(|it| !it.starts_with('!'));
+        let text: String = lines.map(|it| it.to_owned() + "\n").collect();
+        fs::write(&file, text).context("writing reloaded.conf")?;
+        let mut command = bounded(FRR_RELOAD);
+        command.args(["--reload", "--stdout", "--bindir", "/usr/bin"]);
+        for option in ["--confdir", "--rundir", "--vty_socket"] {
+            command.arg(option).arg(&self.directory);
+        }
+        output_of(command.arg(&file)).map(drop)
     }
 
     pub fn running_configuration(&self) -> Result<String> {
