@@ -6,12 +6,17 @@
 //! Then two hundred Services change one by one, fifty a second: how often FRR was configured, whether a
 //! session was reset, and the memory of both before and after.
 //!
-//! `cargo bench --bench frr -- [--changes N] [--reloads N] [--only WORD]`,
+//! `--starts` measures instead how long an announcer takes from its start to the sessions ([`starts`]);
+//! `--sizes small` only with few peers.
+//!
+//! `cargo bench --bench frr -- [--changes N] [--reloads N] [--only WORD] [--starts [--sizes small]]`,
 //! as root.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 mod announcer;
+mod sink;
+mod starts;
 mod state;
 mod storm;
 
@@ -93,6 +98,11 @@ fn main() -> Result<()> {
         println!("{} {}", RouterKind::Frr(release).word(), RouterKind::Frr(release).version()?);
     }
     let folder = std::env::temp_dir().join(format!("fairway-bench-frr-{}", std::process::id()));
+    if std::env::args().any(|argument| argument == "--starts") {
+        let small = value_after("--sizes")?.is_some_and(|sizes| sizes == "small");
+        starts::run(&folder, wanted.as_deref(), small)?;
+        return std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark");
+    }
     let mut rows = Vec::new();
     let mut storms = Vec::new();
     for (cell, (name, contestant)) in CONTESTANTS.iter().enumerate() {

@@ -26,6 +26,8 @@ struct World {
     is_loading: bool,
     /// bgpd goes away after this number of lines.
     dies_after: Option<usize>,
+    /// This process ends after this number of lines.
+    ends_after: Option<usize>,
     /// When lines were sent.
     said_at: Vec<Now>,
 }
@@ -40,6 +42,7 @@ impl World {
             is_away: false,
             is_loading: false,
             dies_after: None,
+            ends_after: None,
             said_at: Vec::new(),
         }
     }
@@ -76,7 +79,12 @@ impl World {
                 said.broken = Some(Broken::Lost(Daemon::Bgpd, "end of file".to_owned()));
                 return said;
             }
+            if self.ends_after == Some(0) {
+                said.broken = Some(Broken::Lost(daemon, "the end".to_owned()));
+                return said;
+            }
             self.dies_after = self.dies_after.map(|it| it - 1);
+            self.ends_after = self.ends_after.map(|it| it - 1);
             let model = if daemon == Daemon::Bgpd { &mut self.bgpd } else { &mut self.bfdd };
             match model.say(step) {
                 Ok(()) => said.taken.push((daemon, step.clone())),
@@ -173,13 +181,14 @@ fn made(text: &str) -> Model {
 
 /// A configuration with one neighbour per setting.
 fn text(routers: &[(u8, &str)]) -> String {
-    let map =
-        |number| format!("! BGPPeer {number}\nroute-map fairway-00000000-in-{number} deny 65535\n");
+    let map = |number| {
+        format!("! BGPPeer {number}\nroute-map fairway-00000000-in-10.0.0.{number} deny 65535\n")
+    };
     let mut text: String = routers.iter().map(|(number, _)| map(number)).collect();
     text.push_str("! router\nrouter bgp 1\n");
     for (number, setting) in routers {
         text += &format!(
-            "! BGPPeer {number}\n neighbor 10.0.0.{number} remote-as 2\n neighbor 10.0.0.{number} description {setting}\n neighbor 10.0.0.{number} route-map fairway-00000000-in-{number} in\n"
+            "! BGPPeer {number}\n neighbor 10.0.0.{number} remote-as 2\n neighbor 10.0.0.{number} description {setting}\n neighbor 10.0.0.{number} route-map fairway-00000000-in-10.0.0.{number} in\n"
         );
     }
     text
@@ -295,6 +304,22 @@ fn a_restart_in_the_middle_is_put_right() {
         world.pass(Duration::from_secs(2));
         assert!(world.has(&text(&[(1, "a"), (2, "b")])), "after {lines} lines");
         assert_eq!(world.application.in_force(), Some(1));
+    }
+}
+
+#[test]
+fn a_peer_that_went_while_nobody_ran_leaves_nothing() {
+    for lines in 0..20 {
+        let mut world = World::new();
+        world.ends_after = Some(lines);
+        world.want(1, &text(&[(1, "a"), (2, "b")]));
+        while world.ends_after != Some(0) && world.step() {}
+        world.step();
+        world.application = Application::new(Owner::default(), INTERVAL);
+        world.ends_after = None;
+        world.want(1, &text(&[(1, "a")]));
+        world.pass(Duration::from_secs(5));
+        assert!(world.has(&text(&[(1, "a")])), "after {lines}: {:?}", world.bgpd.lines());
     }
 }
 

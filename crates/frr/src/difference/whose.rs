@@ -3,7 +3,7 @@
 //! A line is ours if the record says so, if it carries our mark, or if it configures one of our neighbours: one whose
 //! lines carry the mark. A router is ours if we created it and nothing in it is foreign.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Place, unnumbered, words};
@@ -56,6 +56,8 @@ impl<'a> Ours<'a> {
         };
         let has_view = !running.statements.iter().any(of_others);
         let mut ours = Self { mark, told, neighbors, routers: BTreeSet::new(), has_view };
+        let left = ours.left_half_made(running);
+        ours.neighbors.extend(left);
         ours.routers = ours.find_routers(running);
         ours
     }
@@ -76,6 +78,34 @@ impl<'a> Ours<'a> {
             }
         }
         made.into_iter().filter(|it| !foreign.contains(it)).collect()
+    }
+
+    /// Neighbours that were being created when everything ended: the line with a name of ours is missing, and the map
+    /// that it names is there.
+    fn left_half_made(&self, running: &Configuration) -> BTreeSet<(Arc<str>, String)> {
+        let mut rest: BTreeMap<(Arc<str>, String), Vec<&str>> = BTreeMap::new();
+        for it in &running.statements {
+            if let Some(neighbor) = neighbor(&it.context, &it.line).filter(|it| self.made(&it.0)) {
+                rest.entry(neighbor).or_default().push(&it.line);
+            }
+        }
+        let maps = maps_in(running, self.mark);
+        let has_map = |name: &str| {
+            let of_ours = maps.iter().filter_map(|it| it.strip_prefix(self.mark));
+            let mut names = of_ours.filter_map(|it| it.strip_prefix("in-"));
+            names.any(|it| it == name || it.split_once('@').is_some_and(|(it, _)| it == name))
+        };
+        let is_begun = |name: &str, lines: &[&str]| {
+            let is_of_begin = |line: &&str| {
+                matches!(
+                    words(line).as_slice(),
+                    ["neighbor", _, "remote-as", _] | ["neighbor", _, "shutdown"]
+                )
+            };
+            lines.iter().all(is_of_begin) && has_map(name)
+        };
+        rest.retain(|(_, name), lines| is_begun(name, lines));
+        rest.into_keys().collect()
     }
 
     /// Whether a router is one that we created.
@@ -112,16 +142,19 @@ fn half_made(
     wanted: &[&Statement],
     mark: &str,
 ) -> BTreeSet<(Arc<str>, String)> {
-    let top = running.statements.iter().filter(|it| it.context.is_empty());
-    let maps: BTreeSet<&str> = top
-        .filter_map(|it| it.line.strip_prefix("route-map ")?.split(' ').next())
-        .filter(|it| it.starts_with(mark))
-        .collect();
+    let maps = maps_in(running, mark);
     let of_map = |it: &&&Statement| match words(&it.line).as_slice() {
         ["neighbor", _, "route-map", map, "in"] => maps.contains(map),
         _ => false,
     };
     wanted.iter().filter(of_map).filter_map(|it| neighbor(&it.context, &it.line)).collect()
+}
+
+/// The names of our route maps.
+fn maps_in<'a>(running: &'a Configuration, mark: &str) -> BTreeSet<&'a str> {
+    let top = running.statements.iter().filter(|it| it.context.is_empty());
+    let names = top.filter_map(|it| it.line.strip_prefix("route-map ")?.split(' ').next());
+    names.filter(|it| it.starts_with(mark)).collect()
 }
 
 /// Whether we send a line for every router.

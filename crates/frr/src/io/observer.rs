@@ -148,13 +148,18 @@ impl Daemons {
             if wants_bfd { Some(bfd_sessions(bfdd).await) } else { None }
         });
         let is_away = sessions.is_err();
+        // Without bgpd there is no session; of one that hangs nothing is known.
+        let is_unknown = sessions
+            .as_ref()
+            .err()
+            .is_some_and(|error| !matches!(error, AskError::Vty(VtyError::Connect { .. })));
         let mut faults = Vec::new();
         let sessions = sessions.unwrap_or_else(|error| {
             faults.push(format!("bgpd of FRR does not answer: {error}"));
             Sessions::default()
         });
         let mut picture = Picture::new(desired, scope, &sessions);
-        if is_away {
+        if is_unknown {
             picture.unanswered();
         }
         if let Some(bfd) = bfd {
