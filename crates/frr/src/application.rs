@@ -269,7 +269,11 @@ impl Application {
         let made = |router: &str| {
             self.recording.has_made(router) || claimed.contains(&([].into(), router.into()))
         };
-        self.site = Some(site::choose(bgpd, made));
+        let site = site::choose(bgpd, made);
+        if self.site.replace(site).is_some_and(|before| before != site) {
+            // What was good in the other instance is good in this one.
+            self.good.iter_mut().flatten().for_each(|it| site::moved(it, site));
+        }
     }
 
     /// A daemon or the connection to it restarted: what it accepted before may be lost, and what it rejected

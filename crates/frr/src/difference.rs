@@ -222,7 +222,7 @@ fn is_in_router(context: &[Arc<str>], line: &str) -> bool {
 
 /// The line that removes a router. FRR 10.3 takes `no router bgp N view V` for the default instance of that AS, and finds
 /// a view by its name as well as a VRF.
-fn without_router(line: &str) -> String {
+pub(crate) fn without_router(line: &str) -> String {
     format!("no {}", line.replace(" view ", " vrf "))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::configuration::{Configuration, Statement};
 use crate::daemon::{Daemon, Takes};
-use crate::difference::{Batch, Place, Purpose, Step, shown_for};
+use crate::difference::{Batch, Place, Purpose, Step, shown_for, without_router};
 
 /// How often a line is sent before it counts as in effect without being shown: the first time, a manual
 /// change may have interfered.
@@ -135,5 +135,9 @@ impl Memory {
         self.stubborn.retain(|it| places.contains(it));
         batch.additions.retain(|it| !self.stubborn.contains(&it.place()));
         batch.removals.retain(|it| !self.stubborn.contains(&it.place()));
+        // FRR 8.4 crashes when a router goes that has neighbours.
+        let kept = self.stubborn.iter().filter_map(|(context, _)| context.first());
+        let kept: BTreeSet<String> = kept.map(|it| without_router(it)).collect();
+        batch.removals.retain(|it| !kept.contains(&*it.line));
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::refusals::Subject;
 use crate::configuration::{Configuration, Statement, without_secrets};
-use crate::difference::{Ours, is_router, neighbor};
-use crate::owner::Owner;
+use crate::difference::{Ours, is_router, is_view, neighbor};
+use crate::owner::{Owner, VIEW};
 use crate::render::Site;
 
 /// How long after its start FRR may load its own configuration, in which the default instance may be somebody's:
@@ -24,6 +24,26 @@ pub(super) fn choose(bgpd: &Configuration, made: impl Fn(&str) -> bool) -> Site 
         Some(router) if made(router) => Site::Alone,
         Some(_) => Site::Beside,
         None => Site::Alone,
+    }
+}
+
+/// Moves a line of ours to the instance of this site.
+pub(super) fn moved(statement: &mut Statement, site: Site) {
+    let renamed = |router: &str| match (instance(router), site) {
+        ("", Site::Beside) => Some(format!("{router} view {VIEW}")),
+        (_, Site::Alone) if is_view(router) => {
+            router.split_once(" view ").map(|(default, _)| default.to_owned())
+        }
+        _ => None,
+    };
+    let router = statement.context.first().unwrap_or(&statement.line);
+    let Some(to) = Some(router).filter(|it| is_router(it)).and_then(|it| renamed(it)) else {
+        return;
+    };
+    let to: Arc<str> = to.into();
+    match statement.context.split_first() {
+        None => statement.line = to,
+        Some((_, inner)) => statement.context = [&[to], inner].concat().into(),
     }
 }
 
