@@ -360,6 +360,7 @@ pub(crate) fn names_of_an_earlier_version_are_taken_over(cell: &Cell) -> Result<
         Ok(())
     })?;
     scene.all_is_in_force()?;
+    scene.fault_is_shown(&["route-map FW-edge-in"], SOON)?;
     scene.apply_services("more", SOME, 1)?;
     scene.router_has(SOME + 1)?;
     scene.expect_same_session(session)?;

@@ -37,6 +37,8 @@ pub struct BgpView {
     pub bfd: Option<BfdView>,
     /// Parts of the desired state that are not in force, each with its cause. Empty if all of it is.
     pub faults: Vec<String>,
+    /// What was found to look like ours, is somebody else's, and is left as it is.
+    pub left_alone: Vec<String>,
 }
 
 /// A range from which neighbours are accepted.

@@ -44,6 +44,10 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     let findings: Vec<_> = snapshot.findings.iter().map(ToString::to_string).collect();
     let stale: Vec<_> = snapshot.stale.iter().map(stale_line).collect();
     let left_out: Vec<_> = snapshot.plan.faults.iter().map(ToString::to_string).collect();
+    let left_alone = match snapshot.bgp.left_alone.as_slice() {
+        [] => String::new(),
+        some => section("Left alone, of somebody else", some),
+    };
     [
         section("Sources", snapshot.sources),
         format!("\n{}\n", aligned(&rows)),
@@ -51,6 +55,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
         section("Stale", &stale),
         section("Left out on this node", &left_out),
         section("Not in force", &snapshot.bgp.faults),
+        left_alone,
         DrainView::of(snapshot).line(),
     ]
     .concat()
@@ -83,5 +88,6 @@ pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
         .field("findings", findings)
         .field("leftOut", left_out)
         .field("notInForce", snapshot.bgp.faults.clone())
+        .optional("leftAlone", Some(&snapshot.bgp.left_alone).filter(|it| !it.is_empty()).cloned())
         .optional("drain", DrainView::of(snapshot).json())
 }

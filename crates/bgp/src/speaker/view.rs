@@ -45,6 +45,7 @@ impl<G: Guard> Speaker<G> {
             prefixes: rib.counts(),
             changes_told: self.changes_told.clone(),
             bfd: None,
+            left_alone: Vec::new(),
             faults: Vec::new(),
         };
         (view, unshown)

@@ -71,6 +71,7 @@ struct State {
     generation: u64,
     faults: Vec<String>,
     unready: Option<String>,
+    left_alone: Vec<String>,
     changes_told: Latencies,
     /// When the events behind the desired state happened, for each change that is still pending.
     happened: Vec<Instant>,
@@ -131,8 +132,9 @@ impl Backend for FrrBackend {
         Box::pin(async move {
             let desired = self.desired.borrow().clone().unwrap_or_default();
             let mut view = self.shared.observer.view(&desired, scope).await?;
-            let State { generation, faults, changes_told, .. } = self.shared.state();
+            let State { generation, faults, left_alone, changes_told, .. } = self.shared.state();
             view.generation = generation;
+            view.left_alone = left_alone;
             view.changes_told = changes_told;
             let seen = std::mem::replace(&mut view.faults, faults);
             view.faults.extend(seen);
@@ -274,6 +276,8 @@ impl Task {
                  they stay"
             );
         }
+        let left_alone = stay.iter().map(|it| format!("FRR's `{it}`")).collect();
+        self.shared.change(|state| state.left_alone = left_alone);
         self.names_of_others = stay;
     }
 
