@@ -206,6 +206,7 @@ bench: build ## Latency from a file's rename to the router, by FRR too; 500 peer
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench peers
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench frr
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench frr -- --starts
 	$(CARGO) bench --locked --bench allocation --bench plan
 
 docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source
