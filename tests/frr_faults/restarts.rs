@@ -160,6 +160,7 @@ fn reload_is_healed(cell: &Cell, theirs: &[&str]) -> Result<()> {
     scene.start_fairway()?;
     scene.router_has(SOME)?;
     scene.all_is_in_force()?;
+    let mut withdrawals = scene.watch()?;
     scene.speaker.reload(&file)?;
     scene.wait("FRR has our neighbor again", PATIENCE, |scene| {
         let text = scene.speaker.running_configuration()?;
@@ -168,6 +169,8 @@ fn reload_is_healed(cell: &Cell, theirs: &[&str]) -> Result<()> {
     })?;
     scene.router_has(SOME)?;
     scene.all_is_in_force()?;
+    let gone = withdrawals.lines(|prefix| prefix.starts_with("198.18."))?;
+    ensure!(!gone.is_empty(), "the reload left our session as it was");
     // Where there is nobody else's, the default instance is ours.
     if theirs.is_empty() { Ok(()) } else { scene.expect_running(&file) }
 }

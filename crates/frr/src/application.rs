@@ -421,7 +421,11 @@ impl Application {
         self.known = None;
         self.read_at = now;
         self.recording.said(&said);
+        self.load_grew(&said.taken);
         for (daemon, step) in said.taken {
+            if step.makes_something() {
+                self.refusals.forget_what_is_in(&step);
+            }
             self.memory.entry(daemon).or_default().took(step);
         }
         for (daemon, step, words) in said.unknown {
@@ -442,7 +446,7 @@ impl Application {
             let is_again = self.memory.entry(daemon).or_default().tried(&step);
             // A single rejection may be due to a concurrent manual change.
             if is_again && !self.recording.is_writing() {
-                self.refuse(daemon, &step, words);
+                self.refuse(Some(daemon), &step, words);
             }
         }
     }
@@ -453,8 +457,8 @@ impl Application {
         self.read_at = now.saturating_add(doubled.min(BACKOFF_MAX));
     }
 
-    fn refuse(&mut self, daemon: Daemon, step: &Step, words: String) {
-        if step.purpose == Purpose::Remove {
+    fn refuse(&mut self, daemon: Option<Daemon>, step: &Step, words: String) {
+        if let Some(daemon) = daemon.filter(|_| step.purpose == Purpose::Remove) {
             self.memory.entry(daemon).or_default().stubborn.insert(step.place());
             return;
         }

@@ -136,8 +136,10 @@ impl Layout {
 
 /// The line with its password masked, for messages.
 pub fn without_secrets(line: &str) -> String {
-    match line.split_once(" password ") {
-        Some((before, _)) => format!("{before} password ..."),
+    let marks = [" password ", "key-string ", " md5 ", "authentication-key "];
+    let begins = marks.iter().filter_map(|it| Some(line.find(it)?.saturating_add(it.len())));
+    match begins.min().and_then(|it| line.get(..it)) {
+        Some(before) => format!("{before}..."),
         None => line.to_owned(),
     }
 }

@@ -170,6 +170,11 @@ impl Step {
             && (leads_into_context(&self.context, &self.line) || self.made_neighbor().is_some())
     }
 
+    /// Whether it creates a neighbour.
+    pub fn makes_neighbor(&self) -> bool {
+        self.purpose == Purpose::Add && self.made_neighbor().is_some()
+    }
+
     fn made_neighbor(&self) -> Option<&str> {
         match words(&self.line).as_slice() {
             ["neighbor", name, "remote-as" | "interface" | "peer-group", ..] => Some(name),

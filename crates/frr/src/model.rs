@@ -14,7 +14,7 @@ pub(crate) struct Model {
     pub(crate) reset: Vec<String>,
     /// Routes that were withdrawn at some time.
     pub(crate) withdrawn: Vec<String>,
-    /// It takes no line with this text.
+    /// It takes no line that begins with this text.
     pub(crate) refuses: Option<&'static str>,
 }
 
@@ -33,7 +33,7 @@ impl Model {
 
     pub(crate) fn say(&mut self, step: &Step) -> Result<(), String> {
         let Step { context, line, .. } = step;
-        if self.refuses.is_some_and(|text| line.contains(text)) {
+        if self.refuses.is_some_and(|text| line.starts_with(text)) {
             return Err("% Configuration failed".to_owned());
         }
         // A description is any text.

@@ -11,7 +11,10 @@ impl Application {
     pub fn faults(&self) -> Vec<String> {
         let away = self.known.iter().flat_map(|known| &known.away);
         let away = away.filter(|(daemon, _)| self.needs(**daemon));
-        let away = away.map(|(daemon, why)| unreachable(*daemon, why));
+        let awaited = self.awaited();
+        let awaited = awaited.into_iter().filter(|(daemon, _)| !self.needs(*daemon));
+        let away = away.map(|(daemon, why)| (*daemon, why)).chain(awaited);
+        let away = away.map(|(daemon, why)| unreachable(daemon, why));
         let stubborn = self.memory.iter().flat_map(|(daemon, memory)| {
             let name = daemon.name();
             let left = memory.stubborn.iter().map(move |(_, line)| (name, without_secrets(line)));

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::{Application, Now};
 use crate::configuration::Configuration;
-use crate::difference::neighbor;
+use crate::daemon::Daemon;
+use crate::difference::{Step, neighbor};
 
 /// How long bgpd may be in a configuration to which nothing is added, before it is taken for one that was cut short.
 const IDLE_LIMIT: Duration = Duration::from_secs(20);
@@ -19,9 +20,13 @@ const END: Duration = Duration::from_secs(2);
 /// A configuration that has not ended.
 #[derive(Debug)]
 pub(super) struct Load {
-    /// When something was added to it for the last time.
+    /// When somebody else added something to it for the last time.
     since: Now,
     shown: Configuration,
+    /// Lines of ours were sent since it was shown.
+    has_ours: bool,
+    /// Neighbors of ours may wait for its end.
+    holds_ours: bool,
 }
 
 impl Application {
@@ -32,16 +37,37 @@ impl Application {
         bgpd: &Configuration,
         is_loading: bool,
     ) -> Option<Now> {
-        let before = self.load.take().filter(|it| it.shown == *bgpd);
-        self.load = is_loading
-            .then(|| Load { since: before.map_or(now, |it| it.since), shown: bgpd.clone() });
-        is_loading.then(|| now.saturating_add(LOOK_INTERVAL))
+        let before = self.load.take();
+        if !is_loading {
+            return None;
+        }
+        // Those that were there when this process came may have been made in it.
+        let is_first = self.good.is_none() && before.is_none();
+        let has_neighbors = || bgpd.statements.iter().any(|it| self.is_neighbor_of_ours(it));
+        let holds_ours =
+            before.as_ref().is_some_and(|it| it.holds_ours) || (is_first && has_neighbors());
+        let same = before.filter(|it| it.has_ours || it.shown == *bgpd);
+        self.load = Some(Load {
+            since: same.map_or(now, |it| it.since),
+            shown: bgpd.clone(),
+            has_ours: false,
+            holds_ours,
+        });
+        Some(now.saturating_add(LOOK_INTERVAL))
+    }
+
+    /// Takes lines that were sent.
+    pub(super) fn load_grew(&mut self, taken: &[(Daemon, Step)]) {
+        let Some(load) = &mut self.load else { return };
+        let mut of_bgpd = taken.iter().filter(|(daemon, _)| *daemon == Daemon::Bgpd);
+        load.has_ours |= of_bgpd.clone().next().is_some();
+        load.holds_ours |= of_bgpd.any(|(_, step)| step.makes_neighbor());
     }
 
     /// Whether a configuration was cut short and holds neighbors of ours: it is to be ended.
     pub(super) fn has_cut_load(&self, now: Now) -> bool {
-        let since = self.load.as_ref().map(|it| it.since);
-        since.is_some_and(|it| now.saturating_sub(it) >= IDLE_LIMIT) && self.wants_neighbors()
+        let load = self.load.as_ref().filter(|it| it.holds_ours);
+        load.is_some_and(|it| now.saturating_sub(it.since) >= IDLE_LIMIT)
     }
 
     /// Takes the end of [`super::Next::EndLoad`].
@@ -52,7 +78,7 @@ impl Application {
 
     /// Why new neighbors are not started.
     pub(super) fn load_fault(&self) -> Option<String> {
-        (self.load.is_some() && self.wants_neighbors()).then(|| {
+        self.load.as_ref().filter(|it| it.holds_ours).map(|_| {
             format!(
                 "FRR's bgpd is in a configuration that has not ended (of vtysh or frr-reload.py, running or cut \
                  short): it starts no new neighbors; Fairway ends it once nothing was added for {} s",
@@ -61,8 +87,8 @@ impl Application {
         })
     }
 
-    fn wants_neighbors(&self) -> bool {
-        let mut lines = self.wanted.iter().flat_map(|it| &it.configuration.statements);
-        lines.any(|it| neighbor(&it.context, &it.line).is_some())
+    fn is_neighbor_of_ours(&self, statement: &crate::configuration::Statement) -> bool {
+        let is_ours = || statement.line.split(' ').any(|it| it.starts_with(&*self.mark));
+        neighbor(&statement.context, &statement.line).is_some() && is_ours()
     }
 }

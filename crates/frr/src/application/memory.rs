@@ -138,6 +138,8 @@ impl Memory {
         // FRR 8.4 crashes when a router goes that has neighbours.
         let kept = self.stubborn.iter().filter_map(|(context, _)| context.first());
         let kept: BTreeSet<String> = kept.map(|it| without_router(it)).collect();
-        batch.removals.retain(|it| !kept.contains(&*it.line));
+        for steps in [&mut batch.additions, &mut batch.removals] {
+            steps.retain(|it| it.purpose == Purpose::Add || !kept.contains(&*it.line));
+        }
     }
 }

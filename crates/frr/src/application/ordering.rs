@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::memory::{Learnt, Memory};
+use super::memory::Learnt;
 use super::site::Obstacles;
 use super::{Application, Orders, recording};
 use crate::configuration::Statement;
@@ -101,7 +101,7 @@ impl Application {
     pub(super) fn learn(&mut self, orders: &Orders) -> bool {
         let Some(known) = &self.known else { return false };
         let mut learnt = false;
-        let mut refused = Vec::new();
+        let mut refused: Vec<(Option<Daemon>, Step, String)> = Vec::new();
         for (daemon, batch) in &orders.batches {
             let Some(running) = known.daemons.get(daemon) else { continue };
             let memory = self.memory.entry(*daemon).or_default();
@@ -115,7 +115,7 @@ impl Application {
                 match memory.learn(step, running) {
                     Learnt::Nothing => continue,
                     Learnt::Accepted => {}
-                    Learnt::Refused(words) => refused.push((*daemon, step.clone(), words)),
+                    Learnt::Refused(words) => refused.push((Some(*daemon), step.clone(), words)),
                 }
                 learnt = true;
             }
@@ -128,21 +128,37 @@ impl Application {
         learnt
     }
 
-    /// Lines that at least one daemon must know, but none does.
-    fn known_by_nobody(&self) -> Vec<(Daemon, Step, String)> {
-        if self.memory.values().all(Memory::knows_all) {
+    /// Lines that at least one daemon must know, but none does that runs.
+    fn known_by_nobody(&self) -> Vec<(Option<Daemon>, Step, String)> {
+        if !self.awaited().is_empty() {
             return Vec::new();
         }
-        let daemons: BTreeSet<Daemon> =
-            self.known.iter().flat_map(|it| it.daemons.keys().copied()).collect();
-        let words = |daemon, statement| self.memory.get(&daemon)?.words_about(statement);
-        let target = self.target().into_iter();
-        let may_be_for_any = target.filter(|it| Daemon::Bgpd.takes(it) == Takes::May);
-        may_be_for_any
-            .filter_map(|it| {
-                let all: Option<Vec<&String>> = daemons.iter().map(|d| words(*d, it)).collect();
-                Some((Daemon::Bgpd, Step::add(it), (*all?.last()?).clone()))
-            })
-            .collect()
+        let steps =
+            self.unknown_everywhere().map(|(it, words)| (None, Step::add(it), words.clone()));
+        steps.collect()
+    }
+
+    /// Daemons that answered before and do not now, and may know a line that all others do not.
+    pub(super) fn awaited(&self) -> Vec<(Daemon, &String)> {
+        let away = self.known.iter().flat_map(|it| &it.away);
+        let away = away.filter(|(daemon, _)| self.memory.contains_key(daemon));
+        let away: Vec<_> = away.map(|(daemon, why)| (*daemon, why)).collect();
+        if away.is_empty() || self.unknown_everywhere().next().is_none() {
+            return Vec::new();
+        }
+        away
+    }
+
+    /// Lines that no daemon takes that runs, with the reply of the last one.
+    fn unknown_everywhere(&self) -> impl Iterator<Item = (&Statement, &String)> {
+        let is_any = self.memory.values().any(|it| !it.knows_all());
+        let target = if is_any { self.target() } else { Vec::new() };
+        let may_be_for_any = target.into_iter().filter(|it| Daemon::Bgpd.takes(it) == Takes::May);
+        may_be_for_any.filter_map(|it| {
+            let daemons = self.known.iter().flat_map(|it| it.daemons.keys());
+            let words = |daemon| self.memory.get(daemon)?.words_about(it);
+            let all: Option<Vec<&String>> = daemons.map(words).collect();
+            Some((it, all?.pop()?))
+        })
     }
 }

@@ -19,7 +19,8 @@ pub(super) enum Subject {
 
 #[derive(Debug)]
 struct Refusal {
-    daemon: Daemon,
+    /// The daemon that rejected it; none where no daemon knows the line.
+    daemon: Option<Daemon>,
     fault: String,
     group: Subject,
     /// The wanted lines of the group.
@@ -64,10 +65,10 @@ impl Refusals {
         self.0.values().map(|it| it.fault.clone())
     }
 
-    /// FRR rejected a line. `is_new`: its resource was not configured before.
+    /// FRR rejected a line: this daemon, or all that answer. `is_new`: its resource was not configured before.
     pub(super) fn add<'a>(
         &mut self,
-        daemon: Daemon,
+        daemon: Option<Daemon>,
         step: &Step,
         words: String,
         is_new: bool,
@@ -78,8 +79,10 @@ impl Refusals {
         let of_it = wanted.filter(|it| group_of(it) == group);
         let wanted = of_it.map(|it| (it.context.clone(), it.line.clone())).collect();
         let (line, words) = (without_secrets(&step.line), words.trim().replace('\n', "; "));
-        let name = daemon.name();
-        let rejected = format!("FRR's {name} rejected `{line}`: {words}");
+        let rejected = match daemon {
+            Some(daemon) => format!("FRR's {} rejected `{line}`: {words}", daemon.name()),
+            None => format!("no daemon of FRR that runs knows `{line}`: {words}"),
+        };
         let fault = match (&subject, &step.origin) {
             (Subject::Resource(resource), _) if is_new => {
                 format!("{resource} is not configured: {rejected}")
@@ -102,9 +105,17 @@ impl Refusals {
         self.0.insert(subject, Refusal { daemon, fault, group, wanted, is_out });
     }
 
-    /// A daemon that restarted may accept what it rejected before.
+    /// A daemon that restarted may accept what it rejected before, and know what nobody knew.
     pub(super) fn forget_daemon(&mut self, daemon: Daemon) {
-        self.0.retain(|_, it| it.daemon != daemon);
+        self.0.retain(|_, it| it.daemon.is_some_and(|it| it != daemon));
+    }
+
+    /// What was made has room for lines that were rejected without it.
+    pub(super) fn forget_what_is_in(&mut self, made: &Step) {
+        self.0.retain(|subject, _| match subject {
+            Subject::Line((context, line)) => !made.is_around(context, line),
+            Subject::Resource(_) => true,
+        });
     }
 
     /// A group with changed lines is retried.
@@ -140,6 +151,7 @@ impl Refusals {
         target.extend(of_refused(good, false));
         // At first, the origin of a line is not known; one of the operator's has its earlier value.
         let earlier = good.iter().filter(|it| it.origin.is_none() || it.is_extra());
+        let earlier = earlier.filter(|it| refusal(it).is_none());
         target.extend(same_settings(earlier, &aside));
         let shown: BTreeSet<_> = shown.flat_map(|it| &it.statements).map(place).collect();
         let out = of_refused(wanted, true).chain(of_refused(good, true));

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::Application;
 use crate::configuration::Statement;
+use crate::daemon::Daemon;
 use crate::difference::neighbor;
 
 impl Application {
@@ -13,7 +14,10 @@ impl Application {
     pub(super) fn settle(&mut self) {
         let (Some(wanted), Some(known)) = (&self.wanted, &self.known) else { return };
         let (generation, is_partial) = (wanted.generation, wanted.is_partial);
-        if known.away.keys().any(|it| self.needs(*it)) {
+        let unready = known.daemons.contains_key(&Daemon::Bgpd).then(|| self.why_no_neighbor());
+        let is_missed = known.away.keys().any(|it| self.needs(*it)) || !self.awaited().is_empty();
+        self.unready = unready.unwrap_or_else(|| self.unready.take());
+        if is_missed {
             return;
         }
         if !self.is_settled {
@@ -22,7 +26,6 @@ impl Application {
             self.first = Vec::new();
         }
         self.is_settled = true;
-        self.unready = self.why_no_neighbor();
         if is_partial {
             return;
         }

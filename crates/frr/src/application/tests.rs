@@ -26,6 +26,7 @@ struct World {
     /// The instance that it was rendered for.
     site: Option<Site>,
     is_away: bool,
+    is_bfdd_away: bool,
     is_loading: bool,
     /// bgpd goes away after this number of lines.
     dies_after: Option<usize>,
@@ -45,6 +46,7 @@ impl World {
             wanted: None,
             site: None,
             is_away: false,
+            is_bfdd_away: false,
             is_loading: false,
             dies_after: None,
             ends_after: None,
@@ -58,7 +60,10 @@ impl World {
             is_loading: self.is_loading,
             ..Running::default()
         };
-        running.daemons.insert(Daemon::Bfdd, self.bfdd.running.clone());
+        match self.is_bfdd_away {
+            true => drop(running.away.insert(Daemon::Bfdd, "no such file".to_owned())),
+            false => drop(running.daemons.insert(Daemon::Bfdd, self.bfdd.running.clone())),
+        }
         match self.is_away {
             true => drop(running.away.insert(Daemon::Bgpd, "no such file".to_owned())),
             false => drop(running.daemons.insert(Daemon::Bgpd, self.bgpd.running.clone())),
@@ -177,6 +182,13 @@ impl World {
             _ => text.clone(),
         };
         self.application.want(wanted(*generation, &text));
+    }
+
+    /// Whether a line is in the instance that is ours.
+    fn has_in_router(&self, line: &str) -> bool {
+        let lines = self.bgpd.lines();
+        let mut routers = ["router bgp 1", "router bgp 1 view fairway"].iter();
+        routers.any(|router| lines.contains(&format!("{router} / {line}")))
     }
 
     fn has(&self, text: &str) -> bool {
@@ -375,6 +387,67 @@ fn a_line_that_nobody_knows_is_refused() {
 }
 
 #[test]
+fn a_line_of_a_daemon_that_is_away_for_a_while_is_not_given_up() {
+    let mut world = World::new();
+    world.bgpd.refuses = Some("ip route");
+    let extras = "! ConfigMap x/bgpextras\nip route 203.0.113.0/24 blackhole\n";
+    world.want(1, &format!("{}{extras}", text(&[(1, "a")])));
+    world.pass(INTERVAL * 3);
+    assert_eq!(world.application.in_force(), Some(1), "{:?}", world.application.faults());
+    (world.is_bfdd_away, world.bfdd) = (true, Model::default());
+    world.application.lost(world.now);
+    world.want(2, &format!("{}{extras}", text(&[(1, "b")])));
+    world.pass(Duration::from_secs(20));
+    assert_eq!(world.application.faults(), ["FRR's bfdd is unreachable: no such file"]);
+    assert_eq!(world.application.in_force(), Some(1));
+    world.is_bfdd_away = false;
+    world.application.connected(Daemon::Bfdd);
+    world.pass(Duration::from_secs(3));
+    assert_eq!(world.application.faults(), Vec::<String>::new());
+    assert_eq!(world.application.in_force(), Some(2));
+    assert!(world.bfdd.lines().contains(&"ip route 203.0.113.0/24 blackhole".to_owned()));
+}
+
+#[test]
+fn a_rejected_value_and_an_earlier_one_that_nobody_knows_end_somewhere() {
+    let mut world = World::new();
+    let extras =
+        |value: &str| format!("{}! ConfigMap x/bgpextras\nlog syslog {value}\n", text(&[(1, "a")]));
+    world.want(1, &extras("debugging"));
+    world.pass(INTERVAL * 3);
+    world.bgpd.refuses = Some("log syslog");
+    world.bfdd.refuses = Some("log syslog");
+    world.want(2, &extras("informational"));
+    world.pass(Duration::from_secs(5));
+    (world.bgpd, world.bfdd) = (Model::default(), Model::default());
+    world.bgpd.refuses = Some("log syslog");
+    world.bfdd.refuses = Some("log syslog");
+    world.application.connected(Daemon::Bfdd);
+    world.application.connected(Daemon::Bgpd);
+    world.application.lost(world.now);
+    world.pass(Duration::from_secs(10));
+    let faults = world.application.faults();
+    assert!(faults.iter().any(|it| it.contains("log syslog informational")), "{faults:?}");
+    assert!(world.has(&text(&[(1, "a")])));
+}
+
+#[test]
+fn a_daemon_that_is_away_does_not_make_it_unready() {
+    let mut world = World::new();
+    assert!(world.application.unready().is_some());
+    world.is_bfdd_away = true;
+    world.want(1, &format!("! BFDProfile x\nbfd\n profile x\nexit\n{}", text(&[(1, "a")])));
+    world.pass(Duration::from_secs(3));
+    assert!(world.application.faults()[0].contains("bfdd"), "{:?}", world.application.faults());
+    assert_eq!(world.application.unready(), None);
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "bad")]));
+    world.pass(Duration::from_secs(3));
+    let unready = world.application.unready();
+    assert!(unready.as_ref().is_some_and(|it| it.contains("no neighbor")), "{unready:?}");
+}
+
+#[test]
 fn a_bad_line_of_the_extras_takes_no_other_along() {
     let mut world = World::new();
     let extras = |value: u8, bad: &str| {
@@ -489,12 +562,8 @@ fn any_schedule_ends_with_what_is_wanted_or_with_a_fault() {
         let sane: Vec<_> = now_wanted.iter().copied().filter(|it| it.1 != "bad").collect();
         let faulty: Vec<_> = now_wanted.iter().filter(|it| it.1 == "bad").map(|it| it.0).collect();
         for (number, setting) in &sane {
-            let end = format!(" / neighbor 10.0.0.{number} description {setting}");
-            let lines = world.bgpd.lines();
-            let is_there = ["router bgp 1", "router bgp 1 view fairway"]
-                .iter()
-                .any(|router| lines.contains(&format!("{router}{end}")));
-            assert!(is_there, "seed {seed}: {end} of {last}: {lines:?}");
+            let line = format!("neighbor 10.0.0.{number} description {setting}");
+            assert!(world.has_in_router(&line), "seed {seed}: {line} of {last}");
         }
         let unexpected = world.bgpd.lines().into_iter().filter(|line| {
             let of = |number: &u8| line.contains(&format!(" 10.0.0.{number} "));
@@ -594,7 +663,7 @@ fn what_an_operator_has_already_stays_when_extras_go() {
 #[test]
 fn a_record_that_frr_does_not_take_is_a_fault() {
     let mut world = World::new();
-    world.bgpd.refuses = Some("fairway-00000000-record");
+    world.bgpd.refuses = Some("route-map fairway-00000000-record");
     world.want(1, &text(&[(1, "a")]));
     world.pass(Duration::from_secs(5));
     let faults = world.application.faults();

@@ -90,21 +90,25 @@ impl<'a> Ours<'a> {
             }
         }
         let maps = maps_in(running, self.mark);
-        let has_map = |name: &str| {
-            let of_ours = maps.iter().filter_map(|it| it.strip_prefix(self.mark));
-            let mut names = of_ours.filter_map(|it| it.strip_prefix("in-"));
-            names.any(|it| it == name || it.split_once('@').is_some_and(|(it, _)| it == name))
+        let has_map = |router: &str, name: &str| {
+            let of_vrf = router.split_once(" vrf ").map(|(_, vrf)| format!("@{vrf}"));
+            let of_vrf = of_vrf.unwrap_or_default();
+            let named = [format!("in-{name}{of_vrf}"), format!("in-if-{name}{of_vrf}")];
+            let mut names = maps.iter().filter_map(|it| it.strip_prefix(self.mark));
+            names.any(|it| named.iter().any(|named| named == it))
         };
-        let is_begun = |name: &str, lines: &[&str]| {
+        let is_begun = |router: &str, name: &str, lines: &[&str]| {
             let is_of_begin = |line: &&str| {
                 matches!(
                     words(line).as_slice(),
-                    ["neighbor", _, "remote-as", _] | ["neighbor", _, "shutdown"]
+                    ["neighbor", _, "remote-as", _]
+                        | ["neighbor", _, "interface", "remote-as", _]
+                        | ["neighbor", _, "shutdown"]
                 )
             };
-            lines.iter().all(is_of_begin) && has_map(name)
+            lines.iter().all(is_of_begin) && has_map(router, name)
         };
-        rest.retain(|(_, name), lines| is_begun(name, lines));
+        rest.retain(|(router, name), lines| is_begun(router, name, lines));
         rest.into_keys().collect()
     }
 

@@ -24,8 +24,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 const TIMERS: [&str; 2] = ["show event timers", "show thread timers"];
 /// bgpd's timer while it is in a configuration, of 10.x and of 8.4. It starts no new neighbor until this timer ends.
 const LOAD_TIMERS: [&str; 2] = ["bgp_config_end_timeout", "bgp_config_finish"];
-/// How it is shown after the end: with less than ten seconds left.
-const LOAD_END: &str = "00:00:0";
+/// More than what bgpd sets it to at the end of one.
+const LOAD_END_SECONDS: u64 = 9;
+/// How long bgpd collects changes of route maps, in seconds.
+const ROUTE_MAP_DELAY: &str = "bgp route-map delay-timer ";
 
 /// FRR.
 #[derive(Debug)]
@@ -107,7 +109,10 @@ impl Daemons {
             }
         }
         new.retain(|it| running.daemons.contains_key(it));
-        if std::mem::take(&mut self.is_open) && self.is_loading {
+        if self.connections.contains_key(&Daemon::Bgpd)
+            && std::mem::take(&mut self.is_open)
+            && self.is_loading
+        {
             self.end_load().await;
         }
         Look { running, new }
@@ -176,7 +181,7 @@ impl Daemons {
                 self.is_open = true;
                 let begun = Transactions::begin(connection).await;
                 let begun = begun.map_err(|error| Broken::Lost(daemon, error.to_string()));
-                self.transactions = Some(begun?);
+                self.transactions = begun?;
                 self.is_open = false;
             }
             transactions = self.transactions.as_mut();
@@ -241,7 +246,7 @@ async fn ask(
         for question in TIMERS {
             let reply = connection.command(question).await?;
             if reply.status == Status::Success {
-                is_loading = is_loading_in(&reply.text);
+                is_loading = is_loading_in(&reply.text, &text);
                 break;
             }
         }
@@ -249,15 +254,23 @@ async fn ask(
     Ok(Answer { connection, configuration: Configuration::parse(&text), version, is_loading })
 }
 
-/// Whether bgpd is in a configuration, by its timers: `bgp_config_finish  00:09:53.997`. After the end of one the timer
-/// runs for a second.
-fn is_loading_in(text: &str) -> bool {
-    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+/// Whether bgpd is in a configuration, by its timers: `bgp_config_finish  00:09:53.997`. After the end of one, the timer of
+/// 8.4 runs for as long as the one of the route maps, or for a second.
+fn is_loading_in(timers: &str, configuration: &str) -> bool {
+    let delay = configuration.lines().find_map(|it| it.strip_prefix(ROUTE_MAP_DELAY));
+    let delay = delay.and_then(|it| it.trim().parse::<u64>().ok()).unwrap_or_default();
+    let mut lines = timers.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let left = lines.find_map(|it| match it.as_slice() {
-        [.., timer, left] if LOAD_TIMERS.contains(timer) => Some((*left).to_owned()),
+        [.., timer, left] if LOAD_TIMERS.contains(timer) => seconds(left),
         _ => None,
     });
-    left.is_some_and(|it| !it.starts_with(LOAD_END))
+    left.is_some_and(|it| it > delay.max(LOAD_END_SECONDS))
+}
+
+/// Hours, minutes and seconds, as in `00:09:53.997`.
+fn seconds(clock: &str) -> Option<u64> {
+    let whole = clock.split('.').next()?;
+    whole.split(':').try_fold(0_u64, |sum, it| sum.checked_mul(60)?.checked_add(it.parse().ok()?))
 }
 
 /// `FRRouting 8.4.4 (node) on Linux(6.1)`.

@@ -32,14 +32,15 @@ const COMMIT: &str = "do show version";
 pub(super) struct Transactions(Connection);
 
 impl Transactions {
-    /// Makes one, with the help of another connection to the same daemon.
-    pub(super) async fn begin(other: &mut Connection) -> Result<Self, VtyError> {
-        let mut connection = other.another().await?;
+    /// Makes one, with the help of another connection to the same daemon. None if there is no room for it: lines can be
+    /// sent one by one.
+    pub(super) async fn begin(other: &mut Connection) -> Result<Option<Self>, VtyError> {
+        let Ok(mut connection) = other.another().await else { return Ok(None) };
         for line in ["enable", "configure terminal", BEGIN] {
             connection.command(line).await?;
         }
         end_load(other).await?;
-        Ok(Self(connection))
+        Ok(Some(Self(connection)))
     }
 
     /// Sends lines of route maps as one transaction. Returns whether FRR accepted all of them.

@@ -4,6 +4,7 @@ mod backend;
 mod daemon;
 mod daemons;
 mod dialogue;
+mod files;
 pub mod forget;
 mod lock;
 mod log;
