@@ -13,9 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Answer;
 use super::observer::Observer;
-
-/// Orders that may wait for the loop: at most one per client.
-pub const ORDERS_MAX: usize = 16;
+use super::order::{Order, Ordered};
 
 /// The request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,22 +28,6 @@ pub enum DrainRequest {
     Undo,
     /// Only report the progress.
     Look,
-}
-
-/// An order for the loop, and the channel for its completion.
-#[derive(Debug)]
-pub struct Order {
-    /// The order.
-    pub what: DrainOrder,
-    answer: oneshot::Sender<(DrainStep, bool)>,
-}
-
-impl Order {
-    /// Reports that the order is in effect, and whether it is on disk (`is_kept`).
-    pub fn done(self, step: DrainStep, is_kept: bool) {
-        // The client may have disconnected; the order stands.
-        let _ = self.answer.send((step, is_kept));
-    }
 }
 
 /// Passes the request on to the loop, and reports the progress.
@@ -72,7 +54,7 @@ pub(super) async fn drain(
 
 async fn order(what: DrainOrder, orders: &mpsc::Sender<Order>) -> Option<(DrainStep, bool)> {
     let (answer, done) = oneshot::channel();
-    orders.send(Order { what, answer }).await.ok()?;
+    orders.send(Order::Drain(Ordered { what, answer })).await.ok()?;
     done.await.ok()
 }
 

@@ -1,4 +1,4 @@
-//! The socket of `fairway show`, `clear` and `drain`, and the text that they print.
+//! The socket of `fairway show`, `clear`, `drain` and `reload`, and the text that they print.
 //!
 //! A request is one line of JSON, and so is the answer; a connection may carry several. The daemon renders
 //! the text, so that the client needs no knowledge of its state, and other front ends can share it: `vty`
@@ -9,6 +9,8 @@ pub mod client;
 pub mod drain;
 mod listen;
 mod observer;
+mod order;
+mod reload;
 mod socket;
 pub mod vty;
 
@@ -17,10 +19,10 @@ use fairway_seam::Clear;
 use fairway_show::{DrainReport, Format, ShowCommand};
 use serde::{Deserialize, Serialize};
 
-pub use drain::{ORDERS_MAX, Order};
 pub(crate) use listen::listen as listen_at;
 pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
+pub use order::{ORDERS_MAX, Order, Ordered, ReloadOrder};
 pub use socket::{listen, serve};
 
 /// The longest line that is read: a request is a few words, while an answer may be a large table.
@@ -46,6 +48,12 @@ pub enum Request {
     },
     /// `fairway drain`.
     Drain(DrainRequest),
+    /// `fairway reload`.
+    #[serde(rename_all = "camelCase")]
+    Reload {
+        /// Folders without files are taken for empty, although they had some.
+        accepts_empty: bool,
+    },
 }
 
 /// The answer of the daemon.

@@ -13,9 +13,11 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::clear::clear;
-use super::drain::{Order, drain};
+use super::drain::drain;
 use super::listen::{self, SocketError, SocketFile, SocketMode};
 use super::observer::Observer;
+use super::order::Order;
+use super::reload::reload;
 use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
 
 /// Clients at the same time: people and scrapers, not a load.
@@ -93,6 +95,7 @@ async fn answer(request: &Request, observer: &Observer, orders: &mpsc::Sender<Or
     let (what, format) = match request {
         Request::Show { what, format } => (what, *format),
         Request::Drain(request) => return drain(*request, orders, observer).await,
+        Request::Reload { accepts_empty } => return reload(*accepts_empty, orders).await,
         Request::Clear { peer, how } => return clear(observer.backend(), peer, *how).await,
     };
     match observer.look(what.scope(), |snapshot| show::render(what, format, snapshot)).await {

@@ -165,6 +165,7 @@ mod tests {
             layer2: None,
             members: None,
             health: Default::default(),
+            is_reading: true,
             drain: Default::default(),
         };
         Observer::new(

@@ -27,6 +27,7 @@ mod offline;
 mod output;
 mod paths;
 mod plan;
+mod reload;
 mod render;
 mod run;
 mod show;
@@ -49,6 +50,7 @@ use crate::telemetry::{self, LogFormat, LogLevel};
   fairway show bgp summary                   ask the running daemon
   fairway explain service shop/web           why it has this address, and which peers have it
   fairway clear bgp 192.0.2.1 soft           exchange all routes again, without a reset
+  fairway reload                             read all files again
   fairway drain --wait 30s                   move traffic elsewhere before maintenance
   fairway check /etc/fairway                 find faults before applying files
   fairway plan --config new --against old    what an edit does to addresses, routes and sessions
@@ -80,6 +82,8 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Reset a session, or refresh its routes
     Clear(clear::ClearArguments),
+    /// Read all files of a running daemon again
+    Reload(reload::ReloadArguments),
     /// Take this node out of service without losing a packet, or bring it back
     Drain(drain::DrainArguments),
     /// Find faults in resource files, without a daemon
@@ -117,6 +121,7 @@ pub fn main(commit: &'static str) -> ExitCode {
         Command::Show(arguments) => show::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Clear(arguments) => clear::run(&arguments),
+        Command::Reload(arguments) => reload::run(&arguments),
         Command::Drain(arguments) => drain::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),

@@ -1,10 +1,15 @@
 //! What the machine provides: its name, its addresses, a seed, file descriptors.
 
+use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use nix::ifaddrs::getifaddrs;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustix::fs::OFlags;
 use tracing::debug;
 
 /// The host name, the default name of the node.
@@ -36,6 +41,12 @@ fn outward_address() -> Option<IpAddr> {
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+/// Opens a file for reading, and never waits: for a writer of a pipe, or for another process with a lease.
+pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 /// The kernel's boot ID.

@@ -5,16 +5,20 @@
 //! data is destroyed. What the files hold is `fairway-node`'s.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use fairway_allocator::Memory;
 use fairway_node::assignments::{ASSIGNMENTS_FILE, decode_assignments, encode_assignments};
 use fairway_node::document::FormatError;
 
+use super::open_at_once;
+
 /// The maximum of unreadable files that are kept beside each other.
 const SET_ASIDE_MAX: u32 = 1000;
+/// Maximum size of a state file: one of 50,000 Services has 50 MB.
+const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Why state cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +85,7 @@ impl StateFile {
         decode: impl FnOnce(&str) -> Result<T, FormatError>,
     ) -> Result<Option<T>, StateError> {
         let path = self.path();
-        let bytes = match fs::read(&path) {
+        let bytes = match read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StateError::Read { path, error }),
@@ -124,11 +128,27 @@ impl StateFile {
     }
 }
 
+/// The content of a file; anything else that has its name is an error and keeps nobody waiting.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_at_once(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX.saturating_add(1)).read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()).is_ok_and(|it| it <= FILE_BYTES_MAX) {
+        true => Ok(bytes),
+        false => Err(io::Error::other(format!("it is longer than {FILE_BYTES_MAX} bytes"))),
+    }
+}
+
 fn write_flushed(path: &Path, text: &str) -> io::Result<()> {
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // The mode above applies to new files only, and this one may be a left-over.
-    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    // A left-over, or something that is not a file.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
@@ -146,6 +166,8 @@ pub fn save(directory: &Path, memory: &Memory) -> Result<(), StateError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use fairway_allocator::Assignment;
     use fairway_model::ObjectName;
     use fairway_node::document::{decode_document, encode_document};

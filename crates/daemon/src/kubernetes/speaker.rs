@@ -27,6 +27,7 @@ use super::reading::{News, Reading};
 use super::reporting::{Listed, Reporting, ReportingInbox, Seen};
 use super::secrets::{SecretAnswer, Secrets};
 use super::writing::Written;
+use crate::admin::ReloadOrder;
 use crate::build_info;
 use crate::host::{self, Clock, Published, saver};
 use crate::metrics::{CertificateError, SecureOptions};
@@ -339,6 +340,10 @@ impl Source for Cluster {
         false
     }
 
+    fn reload(&mut self, _: ReloadOrder) -> Result<String, String> {
+        Err("there is nothing to read again: resources come from the API server".to_owned())
+    }
+
     fn describe(&self, node: &Announcing) -> Published {
         let index = self.core.index_shared();
         let own = index.nodes.get(&self.assumed_node.name).unwrap_or(&self.assumed_node).clone();
@@ -356,6 +361,7 @@ impl Source for Cluster {
             members: node.members(),
             // Readiness probes say it.
             health: BTreeMap::new(),
+            is_reading: true,
             drain: node.drain_status(),
         }
     }

@@ -72,7 +72,7 @@ impl Collect for NodeMetrics {
     fn is_alive(&self) -> Collected<'_> {
         Box::pin(async {
             let core = self.backend.view(ViewScope::SESSIONS).await;
-            core.is_ok() && self.enquirer.ask().await.is_some()
+            core.is_ok() && self.enquirer.ask().await.is_some_and(|it| it.is_reading)
         })
     }
 }

@@ -27,7 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::info;
 
-use crate::admin::{self, Observer, SocketFile, vty};
+use crate::admin::{self, Observer, ReloadOrder, SocketFile, vty};
 use crate::host::{self, Clock, Enquirer, LockError, Published};
 use crate::members::KeyFileError;
 use crate::metrics::{ClientCounters, NodeMetrics, Secured, Server};
@@ -97,6 +97,9 @@ pub(crate) trait Source {
 
     /// Reads everything again (SIGHUP). Returns whether there is anything to read.
     fn reread(&mut self) -> bool;
+
+    /// The same by order of a client. Returns what is done, or why nothing is.
+    fn reload(&mut self, order: ReloadOrder) -> Result<String, String>;
 
     /// The state for `show`.
     fn describe(&self, node: &Announcing) -> Published;
@@ -192,11 +195,7 @@ pub(crate) async fn run<S: Source>(
                 drop(question.send(node.published(|node| source.describe(node))));
             }
             Some(order) = orders.recv() => {
-                let step = node.obey(clock.now(), order.what);
-                // An order that a crash would undo is not complete: the answer waits for the disk, the loop
-                // does not.
-                let is_kept = node.keeps_order();
-                tokio::spawn(async move { order.done(step, is_kept.await) });
+                obey(order, clock.now(), &mut source, &mut node, &mut service);
             }
             () = clock.wait_until(deadline) => {
                 source.tick(clock.now(), &mut node);
@@ -225,6 +224,32 @@ pub(crate) async fn run<S: Source>(
     told.await;
     drop((socket_file, lock));
     Ok(())
+}
+
+/// Carries out an order of a client.
+fn obey<S: Source>(
+    order: admin::Order,
+    now: Moment,
+    source: &mut S,
+    node: &mut Announcing,
+    service: &mut Service,
+) {
+    match order {
+        admin::Order::Reload(order) => {
+            let done = source.reload(order.what);
+            if done.is_ok() {
+                service.reloading();
+            }
+            order.done(done);
+        }
+        admin::Order::Drain(order) => {
+            let step = node.obey(now, order.what);
+            // An order that a crash would undo is not complete: the answer waits for the disk, the loop
+            // does not.
+            let is_kept = node.keeps_order();
+            tokio::spawn(async move { order.done((step, is_kept.await)) });
+        }
+    }
 }
 
 /// The last state goes to disk, the sessions end, and other members take addresses over.

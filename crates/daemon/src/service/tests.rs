@@ -69,6 +69,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         layer2: None,
         members: None,
         health: Default::default(),
+        is_reading: true,
         drain: Default::default(),
         history: Default::default(),
         findings: Vec::new(),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use fairway_resources::FILE_BYTES_MAX;
 
 use super::FileChange;
+use crate::host::open_at_once;
 
 /// Why files cannot be watched or read at all.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,8 @@ pub(super) enum ReadFailure {
     NoFile(String),
     /// The error, for people.
     Unreadable(String),
+    /// The same, for as long as another process wants it.
+    Busy(String),
 }
 
 /// A path given by the user: a file, or a folder of files.
@@ -99,18 +102,38 @@ pub(super) fn list(folder: &Path) -> io::Result<BTreeSet<OsString>> {
 pub(super) fn read(path: &Path) -> Result<String, ReadFailure> {
     let failure = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => ReadFailure::NotFound,
+        io::ErrorKind::WouldBlock => {
+            ReadFailure::Busy("cannot be read: another process has a lease on it".to_owned())
+        }
         _ => ReadFailure::Unreadable(format!("cannot be read: {error}")),
     };
-    // Opening a pipe would wait for a writer.
-    let metadata = fs::metadata(path).map_err(failure)?;
-    if !metadata.is_file() {
-        let what = if metadata.is_dir() { "a folder" } else { "a special file" };
-        return Err(ReadFailure::NoFile(format!("is {what}, not a regular file")));
+    // Whatever has the name by now: to open a pipe would wait for a writer, and a file with a lease for its holder.
+    let file = match open_at_once(path) {
+        Ok(file) => file,
+        // A socket cannot be opened.
+        Err(error) => {
+            return Err(fs::metadata(path)
+                .ok()
+                .as_ref()
+                .and_then(no_file)
+                .unwrap_or_else(|| failure(error)));
+        }
+    };
+    let metadata = file.metadata().map_err(failure)?;
+    if let Some(no_file) = no_file(&metadata) {
+        return Err(no_file);
     }
-    text_of(File::open(path).map_err(failure)?, metadata.len()).map_err(|error| match error {
+    text_of(file, metadata.len()).map_err(|error| match error {
         Unread::Error(error) => failure(error),
         Unread::Why(why) => ReadFailure::Unreadable(why),
     })
+}
+
+/// What is not a file.
+fn no_file(metadata: &fs::Metadata) -> Option<ReadFailure> {
+    let what = if metadata.is_dir() { "a folder" } else { "a special file" };
+    let why = || ReadFailure::NoFile(format!("is {what}, not a regular file"));
+    (!metadata.is_file()).then(why)
 }
 
 /// Standard input, as a file named `stdin`.

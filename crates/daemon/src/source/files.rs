@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -41,12 +42,18 @@ const LINK_REST: Duration = Duration::from_millis(50);
 /// wait for it, content never does.
 const ABSENCE: Duration = Duration::from_millis(50);
 
+/// How long the keeper may take for one round: it reads 16 MiB at most of each file, and every file of a folder at most.
+/// Beyond that it hangs in the kernel.
+const ROUND_MAX: Duration = Duration::from_secs(30);
+
 /// Work for the keeper.
 enum Request {
     /// A folder was lost, or a file vanished.
     Missing,
     /// Read everything again.
     Reread,
+    /// The same, and take folders without files for what they are.
+    AcceptEmpty,
     /// The source is dropped.
     Stop,
 }
@@ -55,6 +62,10 @@ enum Request {
 #[derive(Debug)]
 pub struct FileSource {
     requests: std_mpsc::Sender<Request>,
+    /// When the keeper last began to wait for work, in milliseconds since `begun`. It takes the lock of the other
+    /// thread in each round, so it stands still with it.
+    waited_at: Arc<AtomicU64>,
+    begun: Instant,
 }
 
 /// Shared by both threads. Changes are sent under its lock, so their order is that of reading.
@@ -66,15 +77,19 @@ struct Shared {
 }
 
 impl FileSource {
-    /// Reads all of `paths` and watches them from then on. The first batch is the complete content;
+    /// Reads all of `paths` and watches them from then on. `expected`: files that had objects when the previous run
+    /// ended, so that a folder without files is held in place of being taken for empty. The first batch is the complete content;
     /// later ones hold the changes of one event, and an empty one reports that everything was read again.
     /// A path that does not exist is an error.
-    pub fn start(paths: &[PathBuf]) -> Result<(Self, mpsc::Receiver<FileBatch>), FileSourceError> {
+    pub fn start(
+        paths: &[PathBuf],
+        expected: BTreeSet<String>,
+    ) -> Result<(Self, mpsc::Receiver<FileBatch>), FileSourceError> {
         let targets: Vec<_> =
             paths.iter().map(|path| Target::new(path)).collect::<Result<_, _>>()?;
         let (batches, receiver) = mpsc::channel(BATCHES_MAX);
         let (requests, inbox) = std_mpsc::channel();
-        let tracker = Tracker::new(targets);
+        let tracker = Tracker::new(targets, expected);
         let folders = tracker.folders();
         let shared = Arc::new(Mutex::new(Shared { tracker, batches, is_started: false }));
 
@@ -83,7 +98,16 @@ impl FileSource {
             on_event(&for_events, &to_keeper, event);
         })
         .map_err(FileSourceError::Watch)?;
-        let mut keeper = Keeper { watcher, shared, folders, watched: BTreeMap::new(), failures: 0 };
+        let (waited_at, begun) = (Arc::<AtomicU64>::default(), now());
+        let mut keeper = Keeper {
+            watcher,
+            shared,
+            folders,
+            watched: BTreeMap::new(),
+            failures: 0,
+            waited_at: Arc::clone(&waited_at),
+            begun,
+        };
         // Watching first: what changes while the files are read is then reported.
         keeper.watch_missing();
         keeper.first_read();
@@ -91,7 +115,19 @@ impl FileSource {
             .name("file-keeper".to_owned())
             .spawn(move || keeper.run(&inbox))
             .map_err(FileSourceError::Thread)?;
-        Ok((Self { requests }, receiver))
+        Ok((Self { requests, waited_at, begun }, receiver))
+    }
+
+    /// Whether files are being read. A reader that hangs in the kernel does not know of it.
+    pub fn is_at_work(&self) -> bool {
+        let waited_at = Duration::from_millis(self.waited_at.load(Ordering::Relaxed));
+        self.begun.elapsed().saturating_sub(waited_at) < ROUND_MAX
+    }
+
+    /// Reads everything again, and takes folders without files for what they are.
+    pub fn accept_empty(&self) {
+        // Without a keeper the process is ending.
+        let _ = self.requests.send(Request::AcceptEmpty);
     }
 
     /// Reads everything again, as on SIGHUP. Changes arrive as a batch, followed by an empty one.
@@ -115,7 +151,7 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<FileChange>, FileSourceError> {
     let (inputs, paths): (Vec<_>, Vec<_>) =
         paths.iter().partition(|path| path.as_os_str() == STANDARD_INPUT);
     let targets = paths.into_iter().map(|path| Target::new(path)).collect::<Result<_, _>>()?;
-    let mut changes = Tracker::new(targets).rescan_all();
+    let mut changes = Tracker::new(targets, BTreeSet::new()).rescan_all();
     if !inputs.is_empty() {
         changes.push(disk::read_standard_input());
     }
@@ -202,6 +238,8 @@ struct Keeper {
     watched: BTreeMap<PathBuf, (u64, u64)>,
     /// Consecutive attempts that did not find a folder.
     failures: u32,
+    waited_at: Arc<AtomicU64>,
+    begun: Instant,
 }
 
 impl Keeper {
@@ -216,12 +254,24 @@ impl Keeper {
 
     fn run(mut self, inbox: &std_mpsc::Receiver<Request>) {
         loop {
-            let request = inbox.recv_timeout(self.pause());
+            let pause = self.pause();
+            let waits_since = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.waited_at.store(waits_since, Ordering::Relaxed);
+            let request = inbox.recv_timeout(pause);
             let is_wanted = match request {
                 Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(Request::Reread) => {
                     self.tend();
                     self.rescan_all()
+                }
+                Ok(Request::AcceptEmpty) => {
+                    let at = now();
+                    let mut shared = lock(&self.shared);
+                    let changes = shared.tracker.accept_empty();
+                    let is_wanted = shared.send(at, changes);
+                    drop(shared);
+                    self.tend();
+                    is_wanted && self.rescan_all()
                 }
                 Ok(Request::Missing) => self.settle() && self.tend(),
                 Err(RecvTimeoutError::Timeout) => {

@@ -1,5 +1,6 @@
 //! The file source with real files and the real kernel, as people and Kubernetes change files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ impl Bench {
             fs::write(folder.path().join("watched").join(name), text).unwrap();
         }
         let watched = folder.path().join("watched");
-        let (source, mut batches) = FileSource::start(&[watched]).unwrap();
+        let (source, mut batches) = FileSource::start(&[watched], BTreeSet::new()).unwrap();
         let first = next_of(&mut batches).await.unwrap();
         assert_eq!(first.len(), files.len());
         Self { folder, source, batches }
@@ -96,7 +97,7 @@ async fn the_first_batch_is_all_there_is() {
     fs::create_dir(folder.path().join("below")).unwrap();
     fs::write(folder.path().join("below/f.yaml"), "f").unwrap();
     let paths = [folder.path().to_owned()];
-    let (_source, mut batches) = FileSource::start(&paths).unwrap();
+    let (_source, mut batches) = FileSource::start(&paths, BTreeSet::new()).unwrap();
     let first = next_of(&mut batches).await.unwrap();
     assert_eq!(first, read_all(&paths).unwrap());
     let names: Vec<_> = first.into_iter().map(by_name).collect();
@@ -107,7 +108,9 @@ async fn the_first_batch_is_all_there_is() {
 #[tokio::test]
 async fn a_path_that_does_not_exist_is_named() {
     let paths = [PathBuf::from("/nowhere/at/all.yaml")];
-    for error in [FileSource::start(&paths).map(|_| ()), read_all(&paths).map(|_| ())] {
+    for error in
+        [FileSource::start(&paths, BTreeSet::new()).map(|_| ()), read_all(&paths).map(|_| ())]
+    {
         // As the command line prints it.
         let text = format!("{:#}", anyhow::Error::from(error.unwrap_err()));
         assert_eq!(text, "/nowhere/at/all.yaml: No such file or directory (os error 2)");
@@ -141,7 +144,7 @@ fn a_file_that_is_removed_and_written_anew_is_never_gone() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.yaml");
     fs::write(&path, "1").unwrap();
-    let mut tracker = Tracker::new(vec![Target::new(folder.path()).unwrap()]);
+    let mut tracker = Tracker::new(vec![Target::new(folder.path()).unwrap()], BTreeSet::new());
     assert_eq!(tracker.rescan_all().len(), 1);
     // As git does, and as editors do that keep a backup.
     fs::rename(&path, folder.path().join("a.yaml~")).unwrap();
@@ -189,7 +192,7 @@ async fn config_map() -> Bench {
     for file in ["a.yaml", "b.yaml"] {
         symlink(format!("..data/{file}"), folder.join(file)).unwrap();
     }
-    let (source, mut batches) = FileSource::start(&[folder]).unwrap();
+    let (source, mut batches) = FileSource::start(&[folder], BTreeSet::new()).unwrap();
     next_of(&mut batches).await.unwrap();
     Bench { folder: bench.folder, source, batches }
 }
@@ -235,7 +238,8 @@ async fn what_a_link_leads_to_is_read_when_it_changes() {
     fs::write(&target, "1").unwrap();
     symlink("target", &middle).unwrap();
     symlink("../middle", bench.path("a.yaml")).unwrap();
-    let (_source, mut single) = FileSource::start(std::slice::from_ref(&middle)).unwrap();
+    let (_source, mut single) =
+        FileSource::start(std::slice::from_ref(&middle), BTreeSet::new()).unwrap();
     timeout(DEADLINE, single.recv()).await.unwrap().unwrap();
     assert_eq!(bench.next().await, [read("a.yaml", "1")]);
     let other = bench.folder.path().join("other");
@@ -267,7 +271,7 @@ fn what_a_link_leads_to_is_read_only_when_it_rests() {
     fs::write(&target, "1").unwrap();
     symlink("../target", folder.path().join("watched/a.yaml")).unwrap();
     let watched = Target::new(&folder.path().join("watched")).unwrap();
-    let mut tracker = Tracker::new(vec![watched]);
+    let mut tracker = Tracker::new(vec![watched], BTreeSet::new());
     assert_eq!(tracker.rescan_all().len(), 1);
     let check = |tracker: &mut Tracker| -> Vec<_> {
         tracker.check_links().into_iter().map(by_name).collect()
@@ -365,7 +369,7 @@ async fn a_link_that_is_pointed_at_another_folder_is_noticed() {
         fs::write(at(version).join("a.yaml"), version).unwrap();
     }
     symlink("1", at("current")).unwrap();
-    let (_source, mut batches) = FileSource::start(&[at("current")]).unwrap();
+    let (_source, mut batches) = FileSource::start(&[at("current")], BTreeSet::new()).unwrap();
     next_of(&mut batches).await.unwrap();
     symlink("2", at("next")).unwrap();
     fs::rename(at("next"), at("current")).unwrap();
@@ -378,7 +382,8 @@ async fn a_single_file_is_watched_through_its_folder() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("fairway.conf");
     fs::write(&path, "1").unwrap();
-    let (_source, mut batches) = FileSource::start(std::slice::from_ref(&path)).unwrap();
+    let (_source, mut batches) =
+        FileSource::start(std::slice::from_ref(&path), BTreeSet::new()).unwrap();
     next_of(&mut batches).await.unwrap();
     fs::write(folder.path().join("other.yaml"), "x").unwrap();
     fs::write(folder.path().join("tmp"), "2").unwrap();
@@ -396,7 +401,8 @@ async fn rereading_finds_what_no_event_told() {
     let elsewhere = TempDir::new().unwrap();
     fs::write(elsewhere.path().join("a"), "1").unwrap();
     symlink(elsewhere.path().join("a"), folder.path().join("a.yaml")).unwrap();
-    let (source, mut batches) = FileSource::start(&[folder.path().to_owned()]).unwrap();
+    let (source, mut batches) =
+        FileSource::start(&[folder.path().to_owned()], BTreeSet::new()).unwrap();
     next_of(&mut batches).await.unwrap();
     fs::write(elsewhere.path().join("a"), "2").unwrap();
     source.reread();
@@ -411,4 +417,107 @@ async fn the_stream_ends_with_its_source() {
     let mut bench = Bench::new(&[]).await;
     drop(bench.source);
     assert_eq!(next_of(&mut bench.batches).await, None);
+}
+
+/// What a lost mount looks like: the path means another folder, without files.
+#[tokio::test]
+async fn a_folder_that_became_an_empty_one_is_held_until_somebody_says_it_is_meant() {
+    let mut bench = Bench::new(&[("a.yaml", "one"), ("b.yaml", "two")]).await;
+    let (watched, kept) = (bench.path(""), bench.folder.path().join("kept"));
+    let lose = || {
+        fs::rename(&watched, &kept).unwrap();
+        fs::create_dir(&watched).unwrap();
+    };
+    lose();
+    let held = next_matching(&mut bench.batches, "has no files any more").await;
+    assert!(held.iter().all(|it| !matches!(it, FileChange::Gone { .. })), "{held:?}");
+    // It comes back with what it had.
+    fs::remove_dir(&watched).unwrap();
+    fs::rename(&kept, &watched).unwrap();
+    let back = next_of(&mut bench.batches).await.unwrap();
+    assert!(matches!(back.as_slice(), [FileChange::Readable { .. }]), "{back:?}");
+    lose();
+    next_matching(&mut bench.batches, "has no files any more").await;
+    bench.source.accept_empty();
+    let gone: Vec<_> = next_of(&mut bench.batches).await.unwrap();
+    let count = gone.iter().filter(|it| matches!(it, FileChange::Gone { .. })).count();
+    assert_eq!(count, 2, "{gone:?}");
+}
+
+#[tokio::test]
+async fn the_last_file_that_is_deleted_goes() {
+    let mut bench = Bench::new(&[("a.yaml", "one")]).await;
+    fs::remove_file(bench.path("a.yaml")).unwrap();
+    assert_eq!(bench.next().await, [gone("a.yaml")]);
+}
+
+/// Releases are flipped by a link.
+#[tokio::test]
+async fn another_folder_with_files_is_read_as_usual() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for (release, file) in [("one", "a.yaml"), ("two", "b.yaml")] {
+        fs::create_dir(at(release)).unwrap();
+        fs::write(at(release).join(file), release).unwrap();
+    }
+    symlink("one", at("current")).unwrap();
+    let paths = [at("current")];
+    let (_source, mut batches) = FileSource::start(&paths, BTreeSet::new()).unwrap();
+    next_of(&mut batches).await.unwrap();
+    symlink("two", at("next")).unwrap();
+    fs::rename(at("next"), at("current")).unwrap();
+    let changes: Vec<_> = next_of(&mut batches).await.unwrap().into_iter().map(by_name).collect();
+    assert!(changes.contains(&gone("a.yaml")), "{changes:?}");
+    assert!(changes.contains(&read("b.yaml", "two")), "{changes:?}");
+}
+
+#[tokio::test]
+async fn a_start_on_an_empty_folder_holds_what_the_previous_run_had() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("a.yaml");
+    let expected = BTreeSet::from([file.display().to_string()]);
+    let paths = [folder.path().to_owned()];
+    let (source, mut batches) = FileSource::start(&paths, expected).unwrap();
+    next_matching(&mut batches, "has no files any more").await;
+    fs::write(&file, "one").unwrap();
+    let changes = next_of(&mut batches).await.unwrap();
+    assert!(changes.iter().any(|it| matches!(it, FileChange::Read { .. })), "{changes:?}");
+    drop((source, batches));
+    fs::remove_file(&file).unwrap();
+    // Nothing is expected of the first start.
+    let (_source, mut batches) = FileSource::start(&paths, BTreeSet::new()).unwrap();
+    assert_eq!(next_of(&mut batches).await.unwrap(), []);
+}
+
+/// A pipe takes the name of a file between two looks at it: nobody waits for its writer.
+#[tokio::test]
+async fn a_pipe_in_place_of_a_file_holds_up_no_other() {
+    let mut bench = Bench::new(&[("a.yaml", "one")]).await;
+    let pipe = bench.folder.path().join("pipe");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+    for round in 0..20 {
+        fs::write(bench.path("new"), "text").unwrap();
+        fs::rename(bench.path("new"), bench.path("a.yaml")).unwrap();
+        fs::hard_link(&pipe, bench.path("new")).unwrap();
+        fs::rename(bench.path("new"), bench.path("a.yaml")).unwrap();
+        fs::write(bench.path("new"), format!("{round}")).unwrap();
+        fs::rename(bench.path("new"), bench.path("b.yaml")).unwrap();
+        loop {
+            if bench.next().await.contains(&read("b.yaml", &format!("{round}"))) {
+                break;
+            }
+        }
+    }
+}
+
+/// The first batch with these words.
+async fn next_matching(batches: &mut Receiver<FileBatch>, words: &str) -> Vec<FileChange> {
+    loop {
+        let batch = next_of(batches).await.unwrap();
+        let has = |it: &FileChange| matches!(it, FileChange::Unreadable { why, .. } if why.contains(words));
+        if batch.iter().any(has) {
+            return batch;
+        }
+    }
 }

@@ -61,17 +61,30 @@ pub(super) struct Tracker {
     targets: Vec<Target>,
     files: BTreeMap<PathBuf, TrackedFile>,
     links: BTreeMap<PathBuf, Link>,
-    /// Folders that could not be listed, or that vanished.
+    /// Folders that could not be listed, or that vanished, or that are held.
     lost: BTreeSet<PathBuf>,
+    /// Folders that turned out to be empty: most likely a mount is lost.
+    held: BTreeSet<PathBuf>,
+    /// The identity of each folder when it was listed with files.
+    seen: BTreeMap<PathBuf, (u64, u64)>,
+    /// Files with objects of the previous run, as the user names them.
+    expected: BTreeSet<String>,
+    /// Files that another process keeps from being read for a while, which no event ends.
+    busy: BTreeSet<PathBuf>,
     /// Files that vanished a moment ago, or became dangling links. git and most editors remove a
     /// file and create it again, and that must not withdraw its content.
     doubtful: BTreeSet<PathBuf>,
 }
 
 impl Tracker {
-    pub(super) fn new(targets: Vec<Target>) -> Self {
+    /// `expected`: files that had objects when the previous run ended.
+    pub(super) fn new(targets: Vec<Target>, expected: BTreeSet<String>) -> Self {
         Self {
             targets,
+            held: BTreeSet::new(),
+            seen: BTreeMap::new(),
+            expected,
+            busy: BTreeSet::new(),
             files: BTreeMap::new(),
             links: BTreeMap::new(),
             lost: BTreeSet::new(),
@@ -129,9 +142,22 @@ impl Tracker {
         self.folders().iter().flat_map(|folder| self.rescan(folder)).collect()
     }
 
-    /// Reads the links with changed targets again, once these are at rest.
+    /// Takes folders without files for what they are.
+    pub(super) fn accept_empty(&mut self) -> Vec<FileChange> {
+        self.expected.clear();
+        let held = std::mem::take(&mut self.held);
+        let mut changes = Vec::new();
+        for folder in held {
+            self.seen.remove(&folder);
+            changes.extend(self.rescan(&folder));
+        }
+        changes
+    }
+
+    /// Reads the links with changed targets again, once these are at rest, and files that could not be read for a
+    /// while.
     pub(super) fn check_links(&mut self) -> Vec<FileChange> {
-        let mut changed = Vec::new();
+        let mut changed: Vec<PathBuf> = std::mem::take(&mut self.busy).into_iter().collect();
         for (path, link) in &mut self.links {
             if path.parent().is_some_and(|folder| self.lost.contains(folder)) {
                 continue;
@@ -199,11 +225,17 @@ impl Tracker {
             Ok(names) => names,
             Err(error) => return self.lose(folder, &error.to_string()),
         };
+        let present: BTreeSet<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+        if present.iter().any(|path| self.target(path).is_some()) {
+            self.seen.extend(disk::identity(folder).map(|it| (folder.to_owned(), it)));
+            self.held.remove(folder);
+        } else if self.is_emptied(folder) {
+            return self.hold(folder);
+        }
         let mut changes = Vec::new();
         if self.lost.remove(folder) {
             changes.push(FileChange::Readable { path: self.shown_folder(folder) });
         }
-        let present: BTreeSet<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
         for path in &present {
             if let Some(shown) = self.shown(path) {
                 changes.extend(self.look_at(path, shown));
@@ -217,6 +249,33 @@ impl Tracker {
             .collect();
         changes.extend(gone.iter().filter_map(|path| self.forget(path)));
         changes
+    }
+
+    /// Whether a folder without files is another one than that which had some: in this run, or in the previous one.
+    /// Files that were removed from the same folder are gone.
+    fn is_emptied(&self, folder: &Path) -> bool {
+        let Some(target) = self.targets.iter().find(|it| it.is_folder && it.path == folder) else {
+            return false;
+        };
+        match self.seen.get(folder) {
+            Some(before) => {
+                self.files.keys().any(|path| path.parent() == Some(folder))
+                    && disk::identity(folder) != Some(*before)
+            }
+            None => {
+                self.expected.iter().any(|file| Path::new(file).parent() == Some(&target.shown))
+            }
+        }
+    }
+
+    fn hold(&mut self, folder: &Path) -> Vec<FileChange> {
+        self.lost.insert(folder.to_owned());
+        if !self.held.insert(folder.to_owned()) {
+            return Vec::new();
+        }
+        let why = "the folder has no files any more, and is not the one that had them (is a volume lost?), so its \
+                   last content stays in force; if it is meant to be empty, run `fairway reload --empty`";
+        vec![FileChange::Unreadable { path: self.shown_folder(folder), why: why.to_owned() }]
     }
 
     /// The folder cannot be relied on any more. Its content stays in force.
@@ -235,6 +294,10 @@ impl Tracker {
         match disk::read(path) {
             Ok(text) => self.text(path, shown, text),
             Err(ReadFailure::Unreadable(why)) => self.unreadable(path, shown, why),
+            Err(ReadFailure::Busy(why)) => {
+                self.busy.insert(path.to_owned());
+                self.unreadable(path, shown, why)
+            }
             Err(ReadFailure::NoFile(why)) if is_in_folder => self.ignored(path, shown, why),
             Err(ReadFailure::NoFile(why)) => self.unreadable(path, shown, why),
             Err(ReadFailure::NotFound) if disk::is_dangling(path) => {

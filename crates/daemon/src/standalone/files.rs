@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
 use super::health::{Checks, Ended};
+use crate::admin::ReloadOrder;
 use crate::host::{self, Assigner, Published, saver, state_file};
 use crate::metrics::ClientCounters;
 use crate::node::{Announcing, Owners, Source};
@@ -75,8 +76,8 @@ impl Files {
     pub(super) fn new(
         options: &HostOptions,
         config: &[PathBuf],
-        source: FileSource,
-        changes: mpsc::Receiver<FileBatch>,
+        catalog: Catalog,
+        (source, changes): (FileSource, mpsc::Receiver<FileBatch>),
         backend: Arc<dyn Backend>,
         counters: Arc<ClientCounters>,
     ) -> Self {
@@ -85,7 +86,7 @@ impl Files {
             source,
             changes,
             backend,
-            catalog: restored_catalog(&options.state_dir, options.backend.kind()),
+            catalog,
             objects: Vec::new(),
             index: Arc::default(),
             assigner: Assigner::new(restored_allocator(
@@ -343,6 +344,16 @@ impl Source for Files {
         true
     }
 
+    fn reload(&mut self, order: ReloadOrder) -> Result<String, String> {
+        if !order.accepts_empty {
+            self.reread();
+            return Ok("reading all files again".to_owned());
+        }
+        info!("reading all files again; folders without files are taken for empty");
+        self.source.accept_empty();
+        Ok("reading all files again; folders without files are taken for empty".to_owned())
+    }
+
     fn describe(&self, node: &Announcing) -> Published {
         Published {
             node: self.node.clone(),
@@ -357,6 +368,7 @@ impl Source for Files {
             layer2: node.layer2(),
             members: node.members(),
             health: self.checks.health().verdicts(),
+            is_reading: self.source.is_at_work(),
             drain: node.drain_status(),
         }
     }
@@ -387,7 +399,7 @@ fn restored_allocator(directory: &Path, load_balancer_class: Option<String>) -> 
     Allocator::restore(load_balancer_class, memory)
 }
 
-fn restored_catalog(directory: &Path, backend: BackendKind) -> Catalog {
+pub(super) fn restored_catalog(directory: &Path, backend: BackendKind) -> Catalog {
     let mut catalog = Catalog::for_backend(backend);
     if let Err(error) = saver::restore(directory, &mut catalog) {
         error!("{error}; last good versions of faulty objects are not known");

@@ -48,7 +48,8 @@ fn log_start(options: &HostOptions) {
 /// Runs until a signal ends it.
 pub async fn run(Options { host: options, config }: Options) -> Result<(), StartError> {
     let claimed = Claimed::new(&options)?;
-    let (source, changes) = FileSource::start(&config)?;
+    let catalog = files::restored_catalog(&options.state_dir, options.backend.kind());
+    let (source, changes) = FileSource::start(&config, catalog.files_in_force())?;
     let counters = Arc::<ClientCounters>::default();
     let kind = Kind {
         unsaid: Unsaid::Listen,
@@ -57,7 +58,14 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
         assigns_addresses: true,
     };
     let start = |_: &mut _, backend: &Arc<_>, _| {
-        let files = Files::new(&options, &config, source, changes, Arc::clone(backend), counters);
+        let files = Files::new(
+            &options,
+            &config,
+            catalog,
+            (source, changes),
+            Arc::clone(backend),
+            counters,
+        );
         log_start(&options);
         files
     };

@@ -22,7 +22,7 @@ mod supplies;
 mod version;
 mod warnings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use self::last_good::{LastGood, RestoreError};
@@ -119,6 +119,11 @@ impl Catalog {
     /// The objects in force, in the order of their kinds and names.
     pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
         self.held.keys()
+    }
+
+    /// The files with objects in force.
+    pub fn files_in_force(&self) -> BTreeSet<String> {
+        self.held.values().map(|held| held.version.file.to_string()).collect()
     }
 
     /// The file and line of the version of an object that is in force.
