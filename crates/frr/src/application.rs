@@ -79,6 +79,8 @@ pub struct Orders {
     pub batches: Vec<(Daemon, Batch)>,
     /// Nothing new is wanted: FRR lost configuration, or an operator changed it by hand.
     pub is_repair: bool,
+    /// These, or those that follow, have many lines of route maps.
+    pub are_many: bool,
 }
 
 /// The running configuration of every daemon.

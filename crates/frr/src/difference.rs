@@ -16,6 +16,9 @@ use crate::configuration::{Configuration, Context, Statement, leads_into_context
 pub(crate) use settings::{holds_anyway, setting, unnumbered, unset};
 pub(crate) use whose::{Ours, is_marked, is_of_every_router, is_router, is_view, neighbor};
 
+/// Lines of route maps from which they are sent as one transaction: fewer take FRR no longer one by one.
+pub const MANY_LINES: usize = 50;
+
 /// A line and its context.
 pub type Place = (Context, Arc<str>);
 
@@ -219,6 +222,12 @@ fn holds(sides: &Sides<'_>, statement: &Statement, shown: Option<&Statement>) ->
 /// The place of an entry of a list without its number.
 fn without_number(statement: &Statement) -> Option<Place> {
     Some((statement.context.clone(), unnumbered(&statement.line)?.into()))
+}
+
+/// Whether a line creates, configures or removes a route map.
+pub fn is_of_route_map(context: &[Arc<str>], line: &str) -> bool {
+    let opener = context.first().map_or(line, |it| it);
+    opener.strip_prefix("no ").unwrap_or(opener).starts_with("route-map ")
 }
 
 fn is_in_router(context: &[Arc<str>], line: &str) -> bool {

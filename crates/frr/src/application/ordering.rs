@@ -2,14 +2,15 @@
 //!
 //! The comparison of the target with what the daemons show. Part of [`Application`], which decides when.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::memory::Learnt;
 use super::site::Obstacles;
 use super::{Application, Orders, recording};
-use crate::configuration::Statement;
+use crate::configuration::{Configuration, Statement};
 use crate::daemon::{Daemon, Takes};
-use crate::difference::{Batch, Ours, Place, Sides, Step, difference};
+use crate::difference::{Batch, MANY_LINES, Ours, Place, Sides, Step, difference, is_of_route_map};
 
 impl Application {
     /// The configuration that FRR should have, given what it rejected.
@@ -27,7 +28,7 @@ impl Application {
     pub(super) fn orders(&mut self) -> Option<Orders> {
         let (wanted, known) = (self.wanted.as_ref()?, self.known.as_ref()?);
         if self.other_owner.is_some() {
-            return Some(Orders { batches: Vec::new(), is_repair: false });
+            return Some(Orders::default());
         }
         let is_partial = wanted.is_partial;
         let mut shared_routers = BTreeSet::new();
@@ -81,13 +82,14 @@ impl Application {
             let batch = Batch { additions: plan.to_write.clone(), ..Batch::default() };
             batches.push((Daemon::Bgpd, batch));
         }
+        let are_many = are_many(&target, &known.daemons);
         self.recording.begin(plan);
         self.obstacles = obstacles;
         for (daemon, batch) in &mut batches {
             self.memory.entry(*daemon).or_default().sort_out(batch);
         }
         batches.retain(|(_, batch)| !batch.is_empty());
-        Some(Orders { batches, is_repair: self.is_settled })
+        Some(Orders { batches, is_repair: self.is_settled, are_many })
     }
 
     /// The lines of ours in a daemon that do not carry the mark.
@@ -161,4 +163,14 @@ impl Application {
             Some((it, all?.pop()?))
         })
     }
+}
+
+/// Whether bgpd lacks many lines of route maps.
+fn are_many(target: &[&Statement], running: &BTreeMap<Daemon, Configuration>) -> bool {
+    let shown = running.get(&Daemon::Bgpd).into_iter().flat_map(|it| &it.statements);
+    let shown: BTreeSet<(&[Arc<str>], &str)> = shown.map(|it| (&*it.context, &*it.line)).collect();
+    let is_missing = |it: &&&Statement| {
+        is_of_route_map(&it.context, &it.line) && !shown.contains(&(&*it.context, &*it.line))
+    };
+    target.iter().filter(is_missing).nth(MANY_LINES.saturating_sub(1)).is_some()
 }

@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 
 use super::dialogue::{self, Dialogue, Transactions};
 use super::vty::{Connection, Reply, Status, VtyError};
@@ -29,12 +30,20 @@ const LOAD_END_SECONDS: u64 = 9;
 /// How long bgpd collects changes of route maps, in seconds.
 const ROUTE_MAP_DELAY: &str = "bgp route-map delay-timer ";
 
+/// How long bgpd puts off the start of neighbors after a mark: for a second, or for as long as it collects changes of
+/// route maps, 5 s unless somebody set more.
+const MARK_MAX: Duration = Duration::from_secs(6);
+/// Interval between two looks meanwhile.
+const MARK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// FRR.
 #[derive(Debug)]
 pub(super) struct Daemons {
     socket_dir: PathBuf,
     connections: BTreeMap<Daemon, Connection>,
     version: Option<(u8, u8)>,
+    /// When marks were sent to bgpd, after which it puts off the start of neighbors.
+    marked_at: Option<Instant>,
     /// For many lines to bgpd at once.
     transactions: Option<Transactions>,
     /// bgpd is in a configuration that has not ended.
@@ -64,6 +73,7 @@ impl Daemons {
             socket_dir: socket_dir.to_owned(),
             connections: BTreeMap::new(),
             version: None,
+            marked_at: None,
             transactions: None,
             is_loading: false,
             is_open: false,
@@ -136,7 +146,7 @@ impl Daemons {
         let removals =
             orders.batches.iter().rev().map(|(daemon, batch)| (*daemon, &batch.removals));
         for (daemon, steps) in additions.chain(removals).filter(|(_, steps)| !steps.is_empty()) {
-            if let Err(broken) = self.say_to(daemon, steps, &mut said).await {
+            if let Err(broken) = self.say_to(daemon, steps, orders.are_many, &mut said).await {
                 said.broken = Some(broken);
                 return said;
             }
@@ -153,12 +163,13 @@ impl Daemons {
         &mut self,
         daemon: Daemon,
         steps: &[Step],
+        are_many: bool,
         said: &mut Said,
     ) -> Result<(), Broken> {
         let Some(mut connection) = self.connections.remove(&daemon) else {
             return Err(Broken::Lost(daemon, "not connected".to_owned()));
         };
-        let outcome = self.configure(daemon, &mut connection, steps, said).await;
+        let outcome = self.configure(daemon, &mut connection, steps, are_many, said).await;
         if matches!(outcome, Err(Broken::Lost(..))) {
             self.transactions = None;
         } else {
@@ -172,21 +183,36 @@ impl Daemons {
         daemon: Daemon,
         connection: &mut Connection,
         steps: &[Step],
+        are_many: bool,
         said: &mut Said,
     ) -> Result<(), Broken> {
+        let lost = |error: VtyError| Broken::Lost(daemon, error.to_string());
         let mut transactions = None;
         if daemon == Daemon::Bgpd {
             // To begin them ends the configuration of somebody else.
-            if self.transactions.is_none() && !self.is_loading {
+            if self.transactions.is_none() && are_many && !self.is_loading {
                 self.is_open = true;
                 let begun = Transactions::begin(connection).await;
-                let begun = begun.map_err(|error| Broken::Lost(daemon, error.to_string()));
-                self.transactions = begun?;
+                self.transactions = begun.map_err(lost)?;
                 self.is_open = false;
+                self.marked_at = Some(Instant::now());
+            }
+            if steps.iter().any(is_bfd_of_neighbor) {
+                self.let_the_mark_pass(connection).await.map_err(lost)?;
             }
             transactions = self.transactions.as_mut();
         }
         Dialogue::new(daemon, connection, transactions).configure(steps, said).await
+    }
+
+    /// Waits until bgpd starts neighbors at once again. 10.3 may leave one down for good whose start it put off and that
+    /// has BFD.
+    async fn let_the_mark_pass(&mut self, connection: &mut Connection) -> Result<(), VtyError> {
+        let Some(marked_at) = self.marked_at.take() else { return Ok(()) };
+        while marked_at.elapsed() < MARK_MAX && timers(connection).await?.is_some_and(has_mark) {
+            sleep(MARK_INTERVAL).await;
+        }
+        Ok(())
     }
 
     /// Ends the configuration that bgpd is in.
@@ -242,16 +268,32 @@ async fn ask(
     };
     let text = connection.command("show running-config").await?.text;
     let mut is_loading = false;
-    if daemon == Daemon::Bgpd {
-        for question in TIMERS {
-            let reply = connection.command(question).await?;
-            if reply.status == Status::Success {
-                is_loading = is_loading_in(&reply.text, &text);
-                break;
-            }
-        }
+    if daemon == Daemon::Bgpd
+        && let Some(timers) = timers(&mut connection).await?
+    {
+        is_loading = is_loading_in(&timers, &text);
     }
     Ok(Answer { connection, configuration: Configuration::parse(&text), version, is_loading })
+}
+
+/// What a daemon says of its timers, if it does.
+async fn timers(connection: &mut Connection) -> Result<Option<String>, VtyError> {
+    for question in TIMERS {
+        let reply = connection.command(question).await?;
+        if reply.status == Status::Success {
+            return Ok(Some(reply.text));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether bgpd puts off the start of neighbors.
+fn has_mark(timers: String) -> bool {
+    LOAD_TIMERS.iter().any(|it| timers.contains(it))
+}
+
+fn is_bfd_of_neighbor(step: &Step) -> bool {
+    step.line.starts_with("neighbor ") && step.line.contains(" bfd")
 }
 
 /// Whether bgpd is in a configuration, by its timers: `bgp_config_finish  00:09:53.997`. After the end of one, the timer of

@@ -11,10 +11,7 @@ use super::vty::{Connection, Reply, Status, VtyError};
 use crate::application::{Broken, Said};
 use crate::configuration::{is_extra, leads_into_context};
 use crate::daemon::{Daemon, Takes};
-use crate::difference::{Purpose, Step};
-
-/// Lines of route maps from which they are sent as a transaction: fewer take FRR no longer one by one.
-const TRANSACTION_LINES_MIN: usize = 50;
+use crate::difference::{MANY_LINES, Purpose, Step, is_of_route_map};
 
 /// The marks around a configuration, as `vtysh -f` sends them.
 const BEGIN: &str = "XFRR_start_configuration";
@@ -101,7 +98,7 @@ impl<'a> Dialogue<'a> {
             return Err(Broken::Lost(self.daemon, words(&reply)));
         }
         let mut outcome = Ok(());
-        for run in steps.chunk_by(|a, b| is_of_route_map(a) == is_of_route_map(b)) {
+        for run in steps.chunk_by(|a, b| is_of_map(a) == is_of_map(b)) {
             outcome = self.run(run, said).await;
             if outcome.is_err() {
                 break;
@@ -114,9 +111,9 @@ impl<'a> Dialogue<'a> {
     }
 
     async fn run(&mut self, steps: &[Step], said: &mut Said) -> Result<(), Broken> {
-        let are_many = steps.len() >= TRANSACTION_LINES_MIN;
+        let are_many = steps.len() >= MANY_LINES;
         if are_many
-            && steps.first().is_some_and(is_of_route_map)
+            && steps.first().is_some_and(is_of_map)
             && let Some(transactions) = &mut self.transactions
         {
             let daemon = self.daemon;
@@ -201,8 +198,6 @@ fn is_clean(reply: &Reply) -> bool {
     reply.status == Status::Success && !reply.text.trim_start().starts_with('%')
 }
 
-/// Whether a line creates, configures or removes a route map.
-fn is_of_route_map(step: &Step) -> bool {
-    let opener = step.context.first().unwrap_or(&step.line);
-    opener.strip_prefix("no ").unwrap_or(opener).starts_with("route-map ")
+fn is_of_map(step: &Step) -> bool {
+    is_of_route_map(&step.context, &step.line)
 }

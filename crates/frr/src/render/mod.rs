@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use crate::owner::{LEGACY_MARK, Owner, VIEW};
 use attributes::Dialect;
 use document::{Document, Instance, NeighbourSection, RawLines};
-use fairway_ground::PeerKey;
+use fairway_ground::{PeerKey, printable};
 use fairway_seam::{Desired, DrainState};
 use neighbour::Neighbour;
 use profiles::Profiles;
@@ -173,7 +173,7 @@ impl Accepted {
                     neighbours.insert(peer.key, (neighbour, dialect));
                 }
                 Err(refusal) => faults.push(Fault {
-                    subject: format!("BGPPeer {}", peer.name.escape_debug()),
+                    subject: format!("BGPPeer {}", printable(&peer.name)),
                     reason: refusal.to_string(),
                 }),
             }
