@@ -131,6 +131,57 @@ const FAULTY: &[&str] = &[
     "other-key",
 ];
 
+/// What YAML makes of a key that is not in quotes: tags, anchors, aliases, merge keys, blocks, mappings, half a quote.
+const YAML_FORMS: &[&str] = &[
+    "password: !Canary7-tag",
+    "password: !Canary7-tag value",
+    "password: !<tag:Canary7-verbatim> value",
+    "password: !!int Canary7-int",
+    "password: !!binary Canary7-binary",
+    "password: &Canary7-anchor",
+    "password: &anchor Canary7-anchored\n  password: Canary7-again",
+    "password: *Canary7-alias",
+    "<<: {password: Canary7-merged, nonsense: 1}",
+    "<<: Canary7-merge",
+    "password: |Canary7-block",
+    "password: |\n    Canary7-block\n    Canary7-line",
+    "password: {Canary7-mapping: 1}",
+    "password: {a: Canary7-mapping}",
+    "password: [[Canary7-nested]]",
+    "password: \"Canary7-quote",
+    "password: 'Canary7-quote",
+    "password: \"Canary7-escape\\q\"",
+    "password: Canary7-colon: value",
+    "password: @Canary7-at",
+    "password: `Canary7-backtick",
+    "password: %Canary7-percent",
+    "password:Canary7-no-blank",
+    "password:\tCanary7-tab\n  password: Canary7-tab",
+    "? password\n  : !Canary7-explicit",
+    "Password: Canary7-case",
+    "password: - Canary7-dash",
+    "password: ? Canary7-question",
+    "tcpAO: {keys: !Canary7-keys}",
+    "tcpAO: {keys: [{secret: !Canary7-secret}]}",
+    "passwordSecret: !Canary7-reference",
+];
+
+/// Each of them in a peer and in a Secret.
+fn with_yaml_forms() -> Vec<(String, String)> {
+    let files = YAML_FORMS.iter().enumerate().flat_map(|(number, form)| {
+        let peer = format!(
+            "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: form-{number}}}\nspec:\n  \
+             myASN: 65001\n  peerASN: 65002\n  peerAddress: 127.0.1.{number}\n  {form}\n"
+        );
+        let secret = format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: form-{number}}}\n\
+             type: kubernetes.io/basic-auth\nstringData:\n  {form}\n"
+        );
+        [(format!("form-{number}"), peer), (format!("secret-form-{number}"), secret)]
+    });
+    files.collect()
+}
+
 const PEER_WITH_INLINE_KEY: &str = "\
 apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: inline}\n\
 spec: {myASN: 65001, peerASN: 65002, peerAddress: 127.0.0.2, peerPort: PORT, \
@@ -171,6 +222,9 @@ impl Daemon {
     fn start() -> Self {
         let place = TempDir::new().unwrap();
         fs::create_dir(place.path().join("config")).unwrap();
+        for (name, text) in with_yaml_forms() {
+            fs::write(place.path().join(format!("config/{name}.yaml")), text).unwrap();
+        }
         for (name, text) in RESOURCES {
             fs::write(place.path().join(format!("config/{name}.yaml")), with_port(text)).unwrap();
         }

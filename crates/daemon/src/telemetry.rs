@@ -1,9 +1,11 @@
 //! Where log events go: to stderr, as text for people or as JSON lines for programs.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
+use fairway_ground::printable;
+use serde_json::Value;
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -36,6 +38,13 @@ pub enum LogFormat {
 /// Bounds the memory while stderr is not read; further lines are dropped so that the daemon never blocks.
 const LINES_MAX: usize = 8192;
 
+/// Longest line: an annotation may have 256 KiB.
+const LINE_BYTES_MAX: usize = 4096;
+/// Longest text in a line of JSON that would be longer.
+const TEXT_BYTES_MAX: usize = 512;
+/// What begins a colour, which only the formatter writes: it escapes those of others.
+const ESCAPE: char = '\u{1b}';
+
 /// Libraries with a log of their own. Their failures reach us as errors, which are logged once in our words;
 /// their own log lines appear at level `trace` only.
 const LIBRARIES: [&str; 6] = ["kube_client", "hyper", "hyper_util", "rustls", "tower", "h2"];
@@ -55,12 +64,14 @@ pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
         .buffered_lines_limit(LINES_MAX)
         .lossy(true)
         .finish(std::io::stderr());
+    let has_colours = format == LogFormat::Text && std::io::stderr().is_terminal();
+    let writer = move || LineWriter { inner: writer.clone(), format, has_colours };
     let filter = Targets::new().with_default(level).with_targets(LIBRARIES.map(|it| (it, limit)));
     let layer = fmt::layer().with_writer(writer).with_target(false);
     let registry = tracing_subscriber::registry();
     match format {
         LogFormat::Text => {
-            let layer = layer.with_ansi(std::io::stderr().is_terminal());
+            let layer = layer.with_ansi(has_colours);
             registry.with(layer.with_filter(filter)).init();
         }
         LogFormat::Json => {
@@ -68,4 +79,102 @@ pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
         }
     }
     guard
+}
+
+/// Writes each event as one line of bounded length that does nothing to a terminal.
+struct LineWriter {
+    inner: NonBlocking,
+    format: LogFormat,
+    has_colours: bool,
+}
+
+impl Write for LineWriter {
+    /// Takes a whole event, as the formatter writes it.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = match self.format {
+            LogFormat::Text => text_line(&text, self.has_colours),
+            LogFormat::Json => json_line(&text),
+        };
+        self.inner.write_all(line.as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn text_line(event: &str, has_colours: bool) -> String {
+    let event = event.strip_suffix('\n').unwrap_or(event);
+    let line = match has_colours {
+        true => {
+            let parts: Vec<_> = event.split(ESCAPE).map(printable).collect();
+            parts.join(&ESCAPE.to_string())
+        }
+        false => printable(event).into_owned(),
+    };
+    cut(&line, LINE_BYTES_MAX) + "\n"
+}
+
+/// JSON escapes what acts on a terminal; long texts are cut.
+fn json_line(event: &str) -> String {
+    if event.len() <= LINE_BYTES_MAX {
+        return event.to_owned();
+    }
+    match serde_json::from_str(event) {
+        Ok(mut value) => {
+            cut_texts(&mut value);
+            format!("{value}\n")
+        }
+        Err(_) => cut(event, LINE_BYTES_MAX) + "\n",
+    }
+}
+
+fn cut_texts(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = cut(text, TEXT_BYTES_MAX),
+        Value::Array(values) => values.iter_mut().for_each(cut_texts),
+        Value::Object(fields) => fields.values_mut().for_each(cut_texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The beginning of a text, with the number of bytes that are left out.
+fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = (0..=bytes_max).rev().find(|it| text.is_char_boundary(*it)).unwrap_or_default();
+    let (kept, rest) = text.split_at_checked(end).unwrap_or((text, ""));
+    format!("{kept}... ({} bytes more)", rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_that_does_nothing_to_a_terminal() {
+        let event = "\u{1b}[31mERROR\u{1b}[0m a\nb\u{202e}c\u{9b}2J\n";
+        let coloured = "\u{1b}[31mERROR\u{1b}[0m a\\nb\\u{202e}c\\u{9b}2J\n";
+        assert_eq!(text_line(event, true), coloured);
+        assert!(!text_line(event, false).contains(ESCAPE));
+    }
+
+    #[test]
+    fn a_long_event_is_cut_and_says_so() {
+        let long = "é".repeat(100_000);
+        let line = text_line(&format!("{long}\n"), false);
+        assert!(
+            line.len() < LINE_BYTES_MAX + 40 && line.ends_with("bytes more)\n"),
+            "{}",
+            line.len()
+        );
+        let event = serde_json::json!({"level": "WARN", "why": long, "list": [long]}).to_string();
+        let line = json_line(&(event + "\n"));
+        let value: Value = serde_json::from_str(&line).expect("JSON");
+        assert!(line.len() < LINE_BYTES_MAX && value["level"] == "WARN", "{line}");
+        assert_eq!(json_line("{\"a\":1}\n"), "{\"a\":1}\n");
+    }
 }

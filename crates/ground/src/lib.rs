@@ -21,6 +21,7 @@ mod password;
 mod peer;
 mod peer_key;
 mod prefix;
+mod printable;
 mod rng;
 mod role;
 mod shutdown;
@@ -48,6 +49,7 @@ pub use peer::{
 };
 pub use peer_key::{PeerKey, Remote};
 pub use prefix::{Prefix, PrefixError};
+pub use printable::{printable, printable_lines};
 pub use rng::Rng;
 pub use role::Role;
 pub use shutdown::{ShutdownMessage, ShutdownMessageError};

@@ -3,6 +3,7 @@
 //! Answers how a field is shown to users and whether one field lies inside another. Knows no
 //! tree; the parsers of the kinds build paths, `report` turns them into lines.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// One step from a value to a value inside it.
@@ -72,18 +73,34 @@ impl fmt::Display for FieldPath {
             match segment {
                 Segment::Index(index) => write!(f, "[{index}]")?,
                 // As kubectl writes keys that otherwise read as several fields.
-                Segment::Key(key) if key.contains(['.', '/']) => write!(f, "[{key}]")?,
-                Segment::Key(key) if position == 0 => f.write_str(key)?,
-                Segment::Key(key) => write!(f, ".{key}")?,
+                Segment::Key(key) if key.contains(['.', '/']) => write!(f, "[{}]", name_in(key))?,
+                Segment::Key(key) if position == 0 => f.write_str(&name_in(key))?,
+                Segment::Key(key) => write!(f, ".{}", name_in(key))?,
             }
         }
         Ok(())
     }
 }
 
+/// The part of a key that is a name. The rest may be a value, even a secret one, that a missing blank or quote made part of
+/// the key.
+fn name_in(key: &str) -> Cow<'_, str> {
+    let is_of_name = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.' | '/');
+    match key.find(|it| !is_of_name(it)).and_then(|end| key.get(..end)) {
+        Some(name) => format!("{name}...").into(),
+        None => key.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_behind_a_name_is_not_shown() {
+        let path = FieldPath::of("spec").key("password:\tsecret\n  password");
+        assert_eq!(path.to_string(), "spec.password...");
+    }
 
     #[test]
     fn paths_read_as_kubectl_writes_them() {

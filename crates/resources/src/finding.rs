@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use fairway_ground::printable;
 use serde::Serialize;
 
 /// How bad a finding is.
@@ -54,22 +55,24 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.file.is_empty() {
-            f.write_str(&self.file)?;
+            f.write_str(&printable(&self.file))?;
             if let Some(line) = self.line {
                 write!(f, ":{line}")?;
             }
             f.write_str(": ")?;
         }
         match &self.object {
-            Some(object) if object.name.is_empty() => write!(f, "{}: ", object.kind)?,
-            Some(object) => write!(f, "{}/{}: ", object.kind, object.name)?,
+            Some(object) if object.name.is_empty() => write!(f, "{}: ", printable(&object.kind))?,
+            Some(object) => {
+                write!(f, "{}/{}: ", printable(&object.kind), printable(&object.name))?;
+            }
             None => {}
         }
         if let Some(field) = &self.field {
-            write!(f, "{field}: ")?;
+            write!(f, "{}: ", printable(&field.to_string()))?;
         }
         let mark = if self.is_fault() { "" } else { "warning: " };
-        write!(f, "{mark}{}", self.message)
+        write!(f, "{mark}{}", printable(&self.message))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use fairway_ground::{AddressFamily, GracefulRestart};
+use fairway_ground::{AddressFamily, GracefulRestart, printable};
 
 /// Which side may send several paths of a family (RFC 7911 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,7 +201,7 @@ impl Capability {
 
 /// Text of a neighbour, escaped for display.
 pub fn shown(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).escape_debug().to_string()
+    printable(&String::from_utf8_lossy(text)).into_owned()
 }
 
 fn encode_add_path(offer: &AddPathOffer) -> [u8; 4] {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fairway_ground::printable;
 use fairway_plan::NodePlan;
 use fairway_seam::{BgpView, PeerView, SessionState};
 
@@ -133,7 +134,7 @@ fn grouped(number: u64) -> String {
 
 /// A line break would start another assignment for the service manager.
 fn in_one_line(name: &str) -> String {
-    name.chars().map(|it| if it.is_control() { '?' } else { it }).collect()
+    printable(name).into_owned()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use fairway_seam::notification::reason;
 
 use super::header::{MessageType, framed};
 use super::{HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, Reader};
-use fairway_ground::{AddressFamily, ShutdownMessage};
+use fairway_ground::{AddressFamily, ShutdownMessage, printable};
 
 /// A NOTIFICATION.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Notification {
         let length = usize::from(reader.u8()?);
         let text = reader.rest();
         let text = String::from_utf8_lossy(text.get(..length).unwrap_or(text));
-        (!text.is_empty()).then(|| text.escape_debug().to_string())
+        (!text.is_empty()).then(|| printable(&text).into_owned())
     }
 
     /// The name of the code and subcode, in FRR's words. A Hard Reset has the name of the enclosed

@@ -72,7 +72,7 @@ pub(super) fn run(arguments: FrrForgetArguments) -> Result<ExitCode> {
         return Ok(code);
     }
     for left in &forgotten.left {
-        eprintln!("error: configuration of owner {owner} may be left: {left}");
+        output::say(&format!("error: configuration of owner {owner} may be left: {left}"));
     }
     Ok(ExitCode::FAILURE)
 }

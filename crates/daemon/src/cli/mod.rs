@@ -38,6 +38,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use fairway_ground::printable;
+
 use crate::build_info;
 use crate::telemetry::{self, LogFormat, LogLevel};
 
@@ -137,7 +139,7 @@ pub fn main(commit: &'static str) -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("fairway: {error:#}");
+            output::say(&printable(&format!("fairway: {error:#}")));
             ExitCode::FAILURE
         }
     }

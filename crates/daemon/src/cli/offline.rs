@@ -8,12 +8,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use fairway_allocator::Allocator;
-use fairway_ground::Instant;
+use fairway_ground::{Instant, printable};
 use fairway_model::{Changes, ClusterIndex, Node, NodeName};
 use fairway_plan::ClusterPlan;
 use fairway_resources::{BackendKind, Catalog, Finding, Resolution};
 
 use super::host::node_name;
+use super::output::say;
 use crate::host::{addresses, host_name};
 use crate::source::{FileChange, read_all};
 
@@ -133,7 +134,7 @@ pub(super) fn say_faults<'a>(
     plans: impl Iterator<Item = &'a ClusterPlan>,
 ) -> bool {
     for finding in findings {
-        eprintln!("{finding}");
+        say(&finding.to_string());
     }
     let of_nodes = plans.flat_map(|plan| &plan.nodes);
     let of_nodes = of_nodes.flat_map(|(name, node)| {
@@ -141,7 +142,7 @@ pub(super) fn say_faults<'a>(
     });
     let of_nodes: BTreeSet<String> = of_nodes.collect();
     for fault in &of_nodes {
-        eprintln!("{fault}");
+        say(&printable(fault));
     }
     !of_nodes.is_empty() || findings.iter().any(Finding::is_fault)
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use fairway_allocator::Allocator;
 use fairway_frr::io::preview::{Preview, PreviewError, preview};
 use fairway_frr::owner::Owner;
+use fairway_ground::printable;
 use fairway_plan::{ClusterPlan, report};
 use fairway_resources::BackendKind;
 use fairway_seam::Desired;
@@ -130,7 +131,7 @@ fn against_frr_of(frr: &FrrSockets, plan: &ClusterPlan, has_faults: bool) -> Res
         Ok::<(), PreviewError>(())
     })?;
     for fault in &lines.faults {
-        eprintln!("Node/{name}: {fault}");
+        output::say(&printable(&format!("Node/{name}: {fault}")));
     }
     let place = frr.frr_socket_dir.display();
     eprintln!(

@@ -9,6 +9,7 @@ use clap::Args;
 use fairway_allocator::Allocator;
 use fairway_frr::owner::Owner;
 use fairway_frr::render::{Rendered, Settings, needs_nht, render};
+use fairway_ground::printable;
 use fairway_plan::ClusterPlan;
 use fairway_resources::BackendKind;
 use fairway_seam::Desired;
@@ -100,7 +101,7 @@ pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
         };
         let Rendered { text: of_node, faults } = render(&desired, &settings)?;
         for fault in &faults {
-            eprintln!("Node/{name}: {fault}");
+            output::say(&printable(&format!("Node/{name}: {fault}")));
         }
         has_faults |= !faults.is_empty();
         if plan.nodes.len() > 1 {

@@ -35,8 +35,11 @@ pub(super) enum TreeError {
     Key,
     #[error("the merge key << needs a mapping or a list of mappings")]
     Merge,
-    #[error("the tag {0} is not supported; leave it out")]
-    Tag(String),
+    // Not the tag itself: a password that begins with ! is one, unless it is in quotes.
+    #[error(
+        "a tag (!...) is not supported, or does not fit its value; put a value that begins with ! in quotes"
+    )]
+    Tag,
 }
 
 /// A duplicate key of a mapping.
@@ -311,20 +314,18 @@ fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Scal
             ("float", ScalarKind::Integer | ScalarKind::Float) => ScalarKind::Float,
             ("bool", ScalarKind::Boolean) => ScalarKind::Boolean,
             ("null", ScalarKind::Null) => ScalarKind::Null,
-            _ => return Err(TreeError::Tag(tag.to_string())),
+            _ => return Err(TreeError::Tag),
         },
         // `!` alone means text.
         Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => ScalarKind::Text,
-        Some(tag) => return Err(TreeError::Tag(tag.to_string())),
+        Some(_) => return Err(TreeError::Tag),
     };
     Ok(kind)
 }
 
 fn require_tag(tag: Option<&Tag>, suffix: &str) -> Result<(), TreeError> {
     match tag {
-        Some(tag) if !tag.is_yaml_core_schema() || tag.suffix != suffix => {
-            Err(TreeError::Tag(tag.to_string()))
-        }
+        Some(tag) if !tag.is_yaml_core_schema() || tag.suffix != suffix => Err(TreeError::Tag),
         _ => Ok(()),
     }
 }

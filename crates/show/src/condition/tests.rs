@@ -157,5 +157,5 @@ fn a_name_cannot_say_something_else_to_the_service_manager() {
     let mut peer = silent(1);
     peer.config.name = "tor\nREADY=1".to_owned();
     let condition = look(&[peer], Some(Duration::ZERO));
-    assert!(condition.text.ends_with("waiting for tor?READY=1 (Active)"), "{}", condition.text);
+    assert!(condition.text.ends_with("waiting for tor\\nREADY=1 (Active)"), "{}", condition.text);
 }
