@@ -27,7 +27,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help image-frr run build static daemon daemon-of-suites test test-all test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-layer2 test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
+	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
 help: ## This list
@@ -105,6 +105,10 @@ test-vtysh: daemon ## FRR's vtysh and an exporter's questions, against FRR's own
 test-layer2: daemon ## Who answers on a segment: arping, ndisc6 and other kernels as witnesses (root or sudo)
 	@scripts/setup.sh network
 	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test layer2
+
+test-attack: daemon ## A lost volume, pipes, leases, signals, silent clients: what is around Fairway breaks (root or sudo)
+	@scripts/setup.sh routers network
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test attack
 
 test-frr: daemon ## FRR 8.4 and 10.3 as the speaker: what it is told, what it forgets, what breaks and heals (root or sudo)
 	@scripts/setup.sh routers trixie network

@@ -1,6 +1,6 @@
 //! The client side of the admin socket.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +12,9 @@ use super::{Answer, Request};
 
 /// How long an answer may take: rendering takes milliseconds, a full table a second.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest answer, in bytes: a table of a million routes is shorter.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +106,11 @@ fn exchange(path: &Path, request: &Request) -> Result<Answer, ClientError> {
     line.push('\n');
     (&stream).write_all(line.as_bytes()).map_err(exchange)?;
     let mut reply = String::new();
-    BufReader::new(&stream).read_line(&mut reply).map_err(exchange)?;
+    let limit = u64::try_from(ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
+    BufReader::new((&stream).take(limit)).read_line(&mut reply).map_err(exchange)?;
+    if reply.len() >= ANSWER_BYTES_MAX {
+        let cause = format!("an answer without an end, longer than {ANSWER_BYTES_MAX} bytes");
+        return Err(exchange(io::Error::other(cause)));
+    }
     serde_json::from_str(&reply).map_err(answer)
 }

@@ -1,14 +1,17 @@
 //! The server side of the admin socket.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fairway_show as show;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
@@ -21,7 +24,9 @@ use super::reload::reload;
 use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
 
 /// Clients at the same time: people and scrapers, not a load.
-const CLIENTS_MAX: usize = 16;
+const CLIENTS_MAX: usize = 64;
+/// Answers that are made at the same time: one may be a large table.
+const ANSWERS_MAX: usize = 16;
 /// How long a client may wait before it sends a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take to read its answer, so that one that is stopped does not hold its slot.
@@ -32,20 +37,28 @@ pub fn listen(path: &Path, mode: SocketMode) -> Result<(UnixListener, SocketFile
     listen::listen(path, mode, "--socket")
 }
 
-/// Serves clients until it is aborted. Each has its own task and sees the state at the time of its request.
+/// Serves clients until it is aborted. Each has its own task and sees the state at the time of its request. One that sends
+/// no request keeps nobody waiting: where there are too many, the oldest of these goes.
 pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sender<Order>) {
-    let slots = Arc::new(Semaphore::new(CLIENTS_MAX));
+    let answers = Arc::new(Semaphore::new(ANSWERS_MAX));
+    let mut clients: VecDeque<Client> = VecDeque::new();
     loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (observer, orders) = (observer.clone(), orders.clone());
-                tokio::spawn(async move {
-                    if let Err(error) = converse(stream, &observer, &orders).await {
+                make_room(&mut clients);
+                let is_asking = Arc::<AtomicBool>::default();
+                let served = Served {
+                    observer: observer.clone(),
+                    orders: orders.clone(),
+                    answers: Arc::clone(&answers),
+                    is_asking: Arc::clone(&is_asking),
+                };
+                let task = tokio::spawn(async move {
+                    if let Err(error) = served.converse(stream).await {
                         debug!(%error, "an admin client disconnected");
                     }
-                    drop(slot);
                 });
+                clients.push_back(Client { task: task.abort_handle(), is_asking });
             }
             Err(error) => {
                 // Most likely out of descriptors: wait until others are closed.
@@ -56,29 +69,59 @@ pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sen
     }
 }
 
-/// Reads requests line by line until the client closes the connection.
-async fn converse(
-    stream: UnixStream,
-    observer: &Observer,
-    orders: &mpsc::Sender<Order>,
-) -> io::Result<()> {
-    let (read, mut write) = stream.into_split();
-    let mut read = BufReader::new(read);
-    loop {
-        let mut line = Vec::new();
-        let limit = u64::try_from(REQUEST_LENGTH_BYTES_MAX).unwrap_or(u64::MAX);
-        let mut bounded = (&mut read).take(limit);
-        let count = timeout(REQUEST_TIMEOUT, bounded.read_until(b'\n', &mut line)).await??;
-        if count == 0 {
-            return Ok(());
+/// A client that is connected.
+struct Client {
+    task: AbortHandle,
+    /// It has sent a request that is not answered yet.
+    is_asking: Arc<AtomicBool>,
+}
+
+/// Disconnects the client that has been idle for longest, if there are too many; if all wait for an answer, the first one.
+fn make_room(clients: &mut VecDeque<Client>) {
+    clients.retain(|it| !it.task.is_finished());
+    if clients.len() < CLIENTS_MAX {
+        return;
+    }
+    let idle = clients.iter().position(|it| !it.is_asking.load(Ordering::Relaxed));
+    if let Some(client) = clients.remove(idle.unwrap_or_default()) {
+        client.task.abort();
+    }
+}
+
+/// What a client is served with.
+struct Served {
+    observer: Observer,
+    orders: mpsc::Sender<Order>,
+    answers: Arc<Semaphore>,
+    is_asking: Arc<AtomicBool>,
+}
+
+impl Served {
+    /// Reads requests line by line until the client closes the connection.
+    async fn converse(&self, stream: UnixStream) -> io::Result<()> {
+        let (read, mut write) = stream.into_split();
+        let mut read = BufReader::new(read);
+        loop {
+            let mut line = Vec::new();
+            let limit = u64::try_from(REQUEST_LENGTH_BYTES_MAX).unwrap_or(u64::MAX);
+            let mut bounded = (&mut read).take(limit);
+            let count = timeout(REQUEST_TIMEOUT, bounded.read_until(b'\n', &mut line)).await??;
+            if count == 0 {
+                return Ok(());
+            }
+            self.is_asking.store(true, Ordering::Relaxed);
+            let answer = match serde_json::from_slice::<Request>(&line) {
+                Ok(request) => {
+                    let _answers = self.answers.acquire().await;
+                    answer(&request, &self.observer, &self.orders).await
+                }
+                Err(error) => Answer::Error(format!("malformed request: {error}")),
+            };
+            let mut reply = serde_json::to_string(&answer)?;
+            reply.push('\n');
+            send(&mut write, reply.as_bytes(), ANSWER_TIMEOUT).await?;
+            self.is_asking.store(false, Ordering::Relaxed);
         }
-        let answer = match serde_json::from_slice::<Request>(&line) {
-            Ok(request) => answer(&request, observer, orders).await,
-            Err(error) => Answer::Error(format!("malformed request: {error}")),
-        };
-        let mut reply = serde_json::to_string(&answer)?;
-        reply.push('\n');
-        send(&mut write, reply.as_bytes(), ANSWER_TIMEOUT).await?;
     }
 }
 

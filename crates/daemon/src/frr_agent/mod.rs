@@ -26,6 +26,7 @@ use tracing::{debug, info, warn};
 
 use crate::admin::{SocketError, SocketFile, SocketMode, listen_at};
 use crate::build_info;
+use crate::host;
 
 /// The suffix of FRR's sockets.
 const SUFFIX: &str = ".vty";
@@ -63,6 +64,7 @@ pub enum AgentError {
 pub async fn run(options: Options) -> Result<(), AgentError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    host::outlive_signals()?;
     let mut look = interval(LOOK_INTERVAL);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     info!(

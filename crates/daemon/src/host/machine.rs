@@ -10,6 +10,7 @@ use std::path::Path;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rustix::fs::OFlags;
+use tokio::signal::unix::{SignalKind, signal};
 use tracing::debug;
 
 /// The host name, the default name of the node.
@@ -41,6 +42,18 @@ fn outward_address() -> Option<IpAddr> {
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+/// Signals that other programs send to reopen a log or as a timer end no daemon: their default action would.
+pub(crate) fn outlive_signals() -> io::Result<()> {
+    // A handler stays after its stream is dropped.
+    let kinds = [
+        SignalKind::user_defined1(),
+        SignalKind::user_defined2(),
+        SignalKind::alarm(),
+        SignalKind::io(),
+    ];
+    kinds.into_iter().try_for_each(|kind| signal(kind).map(drop))
 }
 
 /// Opens a file for reading, and never waits: for a writer of a pipe, or for another process with a lease.

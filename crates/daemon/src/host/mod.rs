@@ -18,7 +18,9 @@ pub(crate) use clock::{Clock, epoch_milliseconds, epoch_seconds};
 pub(crate) use draining::Draining;
 pub(crate) use earlier::{announced, earlier_run};
 pub(crate) use findings::log_findings;
-pub(crate) use machine::{addresses, host_name, open_at_once, raise_descriptor_limit, seed};
+pub(crate) use machine::{
+    addresses, host_name, open_at_once, outlive_signals, raise_descriptor_limit, seed,
+};
 pub use published::{Enquirer, Published};
 pub use saver::LockError;
 pub(crate) use saver::{Saver, Saving};

@@ -2,8 +2,8 @@
 //! written, and only if it changed.
 
 use std::fmt::Write;
-use std::fs::{DirBuilder, File, TryLockError};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use fairway_node::announced::{self, ANNOUNCED_FILE, LastAnnounced};
 use fairway_node::document::{FormatError, decode_document};
 use fairway_node::drain::{self, DRAIN_FILE, DrainRecord};
 use fairway_resources::{Catalog, LastGood};
+use rustix::fs::OFlags;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -211,7 +212,18 @@ pub(super) fn has_run(directory: &Path) -> bool {
 pub(crate) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
     let path = directory.join(LOCK_FILE);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    let Ok(file) = made.and_then(|()| File::create(&path)) else { return Ok(None) };
+    // Whatever has the name can be locked, and nothing is written to it: a pipe must not wait for its other end.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let open = || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(flags)
+            .open(&path)
+    };
+    let Ok(file) = made.and_then(|()| open()) else { return Ok(None) };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(LockError(directory.to_owned())),

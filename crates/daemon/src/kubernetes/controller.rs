@@ -82,6 +82,7 @@ struct Controller {
 pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    host::outlive_signals()?;
     let api = Api::connect(&options.connection).await?;
     let clock = Clock::start();
     let settings = settings(&options, api.namespace.clone(), clock.now().epoch_seconds);

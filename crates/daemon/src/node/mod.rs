@@ -129,6 +129,7 @@ impl Claimed {
         let terminate = signal(SignalKind::terminate())?;
         let interrupt = signal(SignalKind::interrupt())?;
         let hangup = signal(SignalKind::hangup())?;
+        host::outlive_signals()?;
         let (socket, socket_file) = admin::listen(&options.socket, options.socket_mode)?;
         let vty = options.vty_sockets()?;
         let lock = host::saver::lock(&options.state_dir)?;
