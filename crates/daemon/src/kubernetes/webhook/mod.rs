@@ -10,6 +10,7 @@
 //! Off unless an address is given. Every controller answers; the leading one keeps the certificate. Judges
 //! nothing itself.
 
+mod body;
 mod certificate;
 mod keeper;
 mod server;

@@ -4,14 +4,16 @@
 //! duration of each, the size of a request. One request per connection: reviews are rare, and the API server
 //! need not check which idle connections still work.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fairway_cluster::Judgement;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,13 +21,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tracing::{debug, info, warn};
 
 use super::Question;
+use super::body::{Bodies, parse};
 use super::certificate::Identity;
 use crate::metrics::HttpListen;
 
@@ -35,8 +38,8 @@ const PATH: &str = "/validate";
 const CONNECTIONS_MAX: usize = 64;
 /// The API server waits half as long.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// The API server accepts no larger object, and a review holds two of them; few reach a thousandth of it.
-const BODY_BYTES_MAX: usize = 3 << 20;
+/// Reviews that are parsed and judged at the same time.
+const REVIEWS_MAX: usize = 4;
 /// Before an object is refused for what it is beside others, it is judged a second time: our watch may be a moment
 /// behind the last write.
 const SECOND_LOOK: Duration = Duration::from_millis(500);
@@ -80,11 +83,15 @@ async fn serve(
     identity: &watch::Receiver<Option<Identity>>,
     ask: &mpsc::Sender<Question>,
 ) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let desk = Arc::new(Desk {
+        ask: ask.clone(),
+        bodies: Bodies::default(),
+        reviews: Semaphore::new(REVIEWS_MAX),
+    });
+    let mut clients: VecDeque<Client> = VecDeque::new();
     // Dropping it ends the connections.
     let mut connections = JoinSet::new();
-    // The semaphore is never closed.
-    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+    loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -94,29 +101,58 @@ async fn serve(
             }
         };
         while connections.try_join_next().is_some() {}
+        make_room(&mut clients);
         let Some(tls) = identity.borrow().as_ref().map(|it| Arc::clone(&it.tls)) else { continue };
-        let connection = connection(stream, tls, ask.clone());
-        connections.spawn(async move {
+        let has_asked = Arc::<AtomicBool>::default();
+        let connection = connection(stream, tls, Arc::clone(&desk), Arc::clone(&has_asked));
+        let task = connections.spawn(async move {
             match timeout(CONNECTION_TIMEOUT, connection).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => debug!(%error, "a connection to the webhook failed"),
                 Err(_) => debug!("a connection to the webhook timed out"),
             }
-            drop(permit);
         });
+        clients.push_back(Client { task, has_asked });
     }
+}
+
+/// A connection.
+struct Client {
+    task: AbortHandle,
+    /// Its whole request was received.
+    has_asked: Arc<AtomicBool>,
+}
+
+/// Ends the oldest connection without a request, if there are too many: one that is silent keeps nobody waiting.
+fn make_room(clients: &mut VecDeque<Client>) {
+    clients.retain(|it| !it.task.is_finished());
+    if clients.len() < CONNECTIONS_MAX {
+        return;
+    }
+    let silent = clients.iter().position(|it| !it.has_asked.load(Ordering::Relaxed));
+    if let Some(client) = clients.remove(silent.unwrap_or_default()) {
+        client.task.abort();
+    }
+}
+
+/// Where requests are answered.
+struct Desk {
+    ask: mpsc::Sender<Question>,
+    bodies: Bodies,
+    reviews: Semaphore,
 }
 
 /// One request and its answer.
 async fn connection(
     stream: TcpStream,
     tls: Arc<ServerConfig>,
-    ask: mpsc::Sender<Question>,
+    desk: Arc<Desk>,
+    has_asked: Arc<AtomicBool>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let stream = TlsAcceptor::from(tls).accept(stream).await?;
     let service = service_fn(move |request| {
-        let ask = ask.clone();
-        async move { Ok::<_, Infallible>(answer(request, &ask).await) }
+        let (desk, has_asked) = (Arc::clone(&desk), Arc::clone(&has_asked));
+        async move { Ok::<_, Infallible>(answer(request, &desk, &has_asked).await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -126,7 +162,11 @@ async fn connection(
     Ok(())
 }
 
-async fn answer(request: Request<Incoming>, ask: &mpsc::Sender<Question>) -> Response<Full<Bytes>> {
+async fn answer(
+    request: Request<Incoming>,
+    desk: &Desk,
+    has_asked: &AtomicBool,
+) -> Response<Full<Bytes>> {
     if request.uri().path() != PATH {
         return plain(StatusCode::NOT_FOUND, "only /validate exists\n");
     }
@@ -135,14 +175,20 @@ async fn answer(request: Request<Incoming>, ask: &mpsc::Sender<Question>) -> Res
         refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         return refusal;
     }
-    let body = match Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 3 MiB\n"),
+    let body = match desk.bodies.read(request.into_body()).await {
+        Ok(body) => body,
+        Err(error) => return plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("{error}\n")),
     };
-    let Ok(review) = serde_json::from_slice::<Value>(&body) else {
-        return plain(StatusCode::BAD_REQUEST, "the body is not JSON\n");
+    has_asked.store(true, Ordering::Relaxed);
+    let Ok(_permit) = desk.reviews.acquire().await else {
+        return plain(StatusCode::SERVICE_UNAVAILABLE, "the controller is shutting down\n");
     };
-    match judged(review, ask).await {
+    let review = match parse(&body) {
+        Ok(review) => review,
+        Err(error) => return plain(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+    };
+    drop(body);
+    match judged(review, &desk.ask).await {
         Some(review) => {
             let kind = HeaderValue::from_static("application/json");
             response(StatusCode::OK, kind, review.to_string())

@@ -10,6 +10,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::super::body::BYTES_MAX;
 use super::super::certificate::{issue, tests::stored};
 use super::*;
 
@@ -131,7 +132,7 @@ async fn what_is_no_review_is_refused_without_the_loop() {
         ("POST /validate", "{".to_owned(), 400),
         ("POST /validate", "[".repeat(1000), 400),
         ("POST /validate", "\u{0}".to_owned(), 400),
-        ("POST /validate", " ".repeat(BODY_BYTES_MAX + 1), 413),
+        ("POST /validate", " ".repeat(BYTES_MAX + 1), 413),
     ] {
         let answer = lab.ask(head, &body).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {code} ")), "{head}: {answer}");
@@ -154,4 +155,54 @@ async fn who_trusts_another_does_not_ask() {
     assert!(lab.ask_trusting(pem, "POST /validate", "{}").await.is_err());
     // Other clients are still served.
     assert!(lab.ask("POST /", "").await.starts_with("HTTP/1.1 404 "));
+}
+
+#[tokio::test]
+async fn silent_connections_keep_no_review_waiting() {
+    let mut lab = Lab::start().await;
+    let mut silent = Vec::new();
+    for _ in 0..3 * CONNECTIONS_MAX {
+        silent.push(TcpStream::connect(lab.address).await.unwrap());
+    }
+    let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
+    let answering = async {
+        let judgement = Judgement { review: verdict(true), may_change: false };
+        questions.recv().await.unwrap().answer(|_| judgement);
+    };
+    let asking = timeout(CONNECTION_TIMEOUT / 2, lab.ask("POST /validate", "{}"));
+    let (answer, ()) = tokio::join!(asking, answering);
+    assert!(answer.expect("an answer in time").starts_with("HTTP/1.1 200"));
+    drop(silent);
+}
+
+/// Each value of a byte becomes one of 32 bytes or more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_bodies_at_once_take_bounded_memory() {
+    let lab = Lab::start().await;
+    // The most that this process has ever had.
+    let peak_kib = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let mut lines = status.lines().filter_map(|it| it.strip_prefix("VmHWM:"));
+        lines.next().unwrap().trim().trim_end_matches(" kB").parse::<usize>().unwrap()
+    };
+    let before = peak_kib();
+    let body = format!("[{}0]", "0,".repeat(BYTES_MAX / 2 - 2));
+    let all = (0..CONNECTIONS_MAX).map(|_| async {
+        // A connection may have had to make room for another one.
+        let answer = lab.ask_trusting(&lab.authority, "POST /validate", &body).await;
+        assert!(answer.is_err() || !answer.unwrap().contains(" 200 "));
+    });
+    futures_of(all).await;
+    // With what the clients have in the same process.
+    let grown = peak_kib().saturating_sub(before) >> 10;
+    assert!(grown < 128, "{grown} MiB");
+}
+
+async fn futures_of(all: impl Iterator<Item = impl Future<Output = ()>>) {
+    let mut all: Vec<_> = all.map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        all.retain_mut(|it| it.as_mut().poll(context).is_pending());
+        if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
 }
