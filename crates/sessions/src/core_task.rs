@@ -11,7 +11,9 @@ mod handover;
 mod view;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -20,12 +22,13 @@ use tracing::{error, info, warn};
 
 use self::bfd::Coupling;
 use super::addresses::AddressWatch;
+use super::allowance::{Allowance, Allowances};
 use super::bfd::BfdOptions;
 use super::clock::Clock;
 use super::dial_pace::DialPace;
 use super::guard::CatchUnwind;
 use super::listeners::Listeners;
-use super::neighbour::{Neighbour, Surroundings};
+use super::neighbour::{Line, Neighbour, Surroundings};
 use super::news::NetworkEvent;
 pub(super) use handover::Handed;
 
@@ -40,6 +43,9 @@ const BURST_MAX: usize = 16;
 /// Bytes given to a socket at once. Small enough that a change never waits behind much, large
 /// enough that a full table needs few turns.
 const TRANSMIT_LENGTH_BYTES: usize = 64 * 1024;
+
+/// Connections that an address may make: ten in a second for as long as it likes, which costs little.
+const ACCEPTS: Allowance = Allowance { burst: 50, interval: Duration::from_millis(100) };
 
 /// What the backend requests.
 #[derive(Debug)]
@@ -57,6 +63,8 @@ pub(super) enum Command {
 pub(super) struct CoreTask {
     clock: Clock,
     speaker: Speaker<CatchUnwind>,
+    /// Connections that neighbours make.
+    accepts: Allowances<(PeerKey, IpAddr)>,
     surroundings: Surroundings,
     /// What runs for each peer of the speaker.
     neighbours: BTreeMap<PeerKey, Neighbour>,
@@ -85,7 +93,14 @@ impl CoreTask {
         Self {
             clock,
             speaker: Speaker::guarded(CatchUnwind, clock.now(), seed, earlier),
-            surroundings: Surroundings { events, tasks, seed, dial_pace: DialPace::default() },
+            surroundings: Surroundings {
+                events,
+                tasks,
+                seed,
+                dial_pace: DialPace::default(),
+                lines: Allowances::new(Line::ALLOWANCE),
+            },
+            accepts: Allowances::new(ACCEPTS),
             neighbours: BTreeMap::new(),
             withdrawn: watch::Sender::default(),
             changed: watch::Sender::default(),

@@ -11,6 +11,7 @@
 //! [`fairway_seam::Backend`].
 
 mod addresses;
+mod allowance;
 mod bfd;
 mod clock;
 mod connection;

@@ -7,6 +7,7 @@ mod log;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::net::TcpStream;
@@ -16,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::addresses::LocalEnd;
+use super::allowance::{Allowance, Allowances};
 use super::connection::Link;
 use super::connection_keys::ConnectionKeys;
 use super::dial::{DialError, dial};
@@ -26,7 +28,7 @@ use super::news::{NetworkEvent, News};
 use super::{sockopt, tcp_ao};
 use fairway_bgp::session::{Connected, ConnectionId};
 use fairway_bgp::speaker::PeerAction;
-use fairway_ground::{Instant, Remote};
+use fairway_ground::{Instant, PeerKey, Remote};
 use fairway_seam::PeerConfig;
 
 /// What the links of every neighbour need of the loop.
@@ -40,6 +42,25 @@ pub(super) struct Surroundings {
     pub(super) seed: u64,
     /// When dials may start.
     pub(super) dial_pace: DialPace,
+    /// Log lines that neighbours cause. Those of a range share what is allowed: each of its connections is a new one.
+    pub(super) lines: Allowances<(PeerKey, Line)>,
+}
+
+/// A kind of log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Line {
+    /// A session came up or went down.
+    Session,
+    /// An attempt failed.
+    Attempt,
+    /// Routes are kept over a restart.
+    Stale,
+}
+
+impl Line {
+    /// A session that comes and goes each minute is logged in full.
+    pub(super) const ALLOWANCE: Allowance =
+        Allowance { burst: 60, interval: Duration::from_secs(5) };
 }
 
 /// What runs for a neighbour.
@@ -117,7 +138,7 @@ impl Neighbour {
                 }
             }
             PeerAction::StartedOver(farewell) => self.start_over(&farewell),
-            PeerAction::Report(report) => self.log(now, report),
+            PeerAction::Report(report) => self.log(now, report, &mut surroundings.lines),
             // Handled by the core task, which owns all neighbours.
             PeerAction::Configured(_) | PeerAction::Removed => {}
         }

@@ -24,6 +24,12 @@ impl CoreTask {
         match news {
             News::Link(link) => self.link_changed(now, key, link),
             News::Accepted { stream, remote, end } => {
+                // One that connects and leaves as fast as it can keeps nobody busy.
+                if self.accepts.take(now, (key, remote.ip())).is_none() {
+                    debug!(peer = %key, %remote, "too many connections in a row: reset");
+                    reset(&stream);
+                    return;
+                }
                 let joined =
                     if key.is_range() { self.join(now, key, remote.ip()) } else { Some(key) };
                 match joined {

@@ -8,13 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use tracing::{debug, info, warn};
 
-use super::Neighbour;
+use super::{Line, Neighbour};
+use crate::allowance::Allowances;
 use fairway_bgp::session::{DownReason, Malformed};
 use fairway_bgp::speaker::Report;
 use fairway_bgp::wire::Notification;
 use fairway_bgp::wire::attribute::Disposition;
 use fairway_bgp::wire::notification::cease;
-use fairway_ground::{AddressFamily, Instant, LocalNextHops, Nlri};
+use fairway_ground::{AddressFamily, Instant, LocalNextHops, Nlri, PeerKey};
 use fairway_seam::{RouteChange, SessionView, StalePhase, StaleView};
 
 /// The shortest time between two lines about malformed UPDATEs of one neighbour, each with all bytes.
@@ -22,21 +23,38 @@ const MALFORMED_LOG_GAP: Duration = Duration::from_secs(10);
 
 impl Neighbour {
     /// Logs what the speaker reports.
-    pub(super) fn log(&mut self, now: Instant, report: Report) {
+    pub(super) fn log(
+        &mut self,
+        now: Instant,
+        report: Report,
+        lines: &mut Allowances<(PeerKey, Line)>,
+    ) {
+        let mut may_log = |kind| lines.take(now, (self.config.route_key(), kind));
         match report {
             Report::Up(session) => {
                 self.logged_failure = None;
-                session.iter().for_each(|session| self.log_up(session));
+                let left_out = may_log(Line::Session);
+                session.iter().for_each(|session| self.log_up(session, left_out));
             }
-            Report::Down(reason) => self.log_down(&reason),
-            Report::AttemptFailed(reason) => self.log_failure(&reason),
+            Report::Down(reason) => {
+                let left_out = may_log(Line::Session);
+                self.log_down(&reason, left_out);
+            }
+            Report::AttemptFailed(reason) => {
+                let left_out = may_log(Line::Attempt);
+                self.log_failure(&reason, left_out);
+            }
             Report::Deconfigured => {
                 info!(peer = %self.config.key, name = self.config.name, "peer removed");
             }
             Report::Routes(changes) => self.log_routes(&changes),
             Report::Malformed(malformed) => self.log_malformed(now, &malformed),
             Report::NearMaximum(family, count) => self.log_near_maximum(family, count),
-            Report::Stale(stale) => self.log_stale(stale),
+            Report::Stale(stale) => {
+                if may_log(Line::Stale).is_some() {
+                    self.log_stale(stale);
+                }
+            }
             Report::NextHops(LocalNextHops { ipv4, ipv6, .. }) => {
                 let (peer, name) = (self.config.key, &self.config.name);
                 info!(%peer, name, ?ipv4, ?ipv6, "next hops changed");
@@ -44,47 +62,61 @@ impl Neighbour {
         }
     }
 
-    fn log_up(&self, session: &SessionView) {
+    /// `left_out`: lines since the last one of its kind, beyond what a neighbour may cause; none if this is another one.
+    fn log_up(&self, session: &SessionView, left_out: Option<u64>) {
+        let (peer, name) = (self.config.key, &self.config.name);
+        let Some(left_out) = left_out else {
+            debug!(%peer, name, "session up");
+            return;
+        };
         let families: Vec<String> = session.families.iter().map(|it| it.to_string()).collect();
         info!(
-            peer = %self.config.key,
-            name = self.config.name,
+            %peer,
+            name,
             remote_as = %session.remote_asn,
             router_id = %session.remote_router_id,
             families = families.join(", "),
             hold_time_seconds = session.hold_time_seconds,
+            lines_left_out = some(left_out),
             "session up"
         );
     }
 
-    fn log_down(&self, reason: &DownReason) {
-        let config = &self.config;
+    fn log_down(&self, reason: &DownReason, left_out: Option<u64>) {
+        let (peer, name) = (self.config.key, &self.config.name);
+        let Some(left_out) = left_out.map(some) else {
+            debug!(%peer, name, %reason, "session down");
+            return;
+        };
         match reason {
             // We ended it on purpose.
             DownReason::Sent { notification: Notification { code: 6, subcode, .. }, .. }
                 if *subcode != cease::BFD_DOWN =>
             {
-                info!(peer = %config.key, name = config.name, reason = %reason, "session down");
+                info!(%peer, name, %reason, lines_left_out = left_out, "session down");
             }
             DownReason::Left(_) => {
-                info!(peer = %config.key, name = config.name, reason = %reason, "session down");
+                info!(%peer, name, %reason, lines_left_out = left_out, "session down");
             }
-            _ => warn!(peer = %config.key, name = config.name, reason = %reason, "session down"),
+            _ => warn!(%peer, name, %reason, lines_left_out = left_out, "session down"),
         }
     }
 
-    fn log_failure(&mut self, reason: &DownReason) {
+    fn log_failure(&mut self, reason: &DownReason, left_out: Option<u64>) {
         let config = &self.config;
         let reason = reason.to_string();
         // A neighbour of a range is forgotten when it leaves: it could fill the log with one line.
-        if config.is_dynamic() || self.logged_failure.as_ref() == Some(&reason) {
-            debug!(peer = %config.key, name = config.name, reason, "no session");
-        } else {
-            warn!(
-                peer = %config.key, name = config.name, reason,
-                "no session; trying again (not logged again until the reason changes)"
-            );
-            self.logged_failure = Some(reason);
+        match left_out {
+            Some(left_out)
+                if !config.is_dynamic() && self.logged_failure.as_ref() != Some(&reason) =>
+            {
+                warn!(
+                    peer = %config.key, name = config.name, reason, lines_left_out = some(left_out),
+                    "no session; trying again (not logged again until the reason changes)"
+                );
+                self.logged_failure = Some(reason);
+            }
+            _ => debug!(peer = %config.key, name = config.name, reason, "no session"),
         }
     }
 
@@ -158,4 +190,9 @@ impl Neighbour {
         self.malformed_logged_at = Some(now);
         self.malformed_unlogged = 0;
     }
+}
+
+/// A count that is not logged when it is zero.
+fn some(count: u64) -> Option<u64> {
+    (count > 0).then_some(count)
 }
