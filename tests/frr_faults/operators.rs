@@ -199,18 +199,17 @@ impl Operator {
         scene.speaker.configure(&[self.taken_away, tracking].concat())
     }
 
-    /// What is theirs of a running configuration.
+    /// What is theirs of a running configuration. The default instance is ours where nobody else has one.
     fn theirs(&self, text: &str) -> String {
-        let text = without_ours(text);
-        if self.has_bgp { text } else { without_default_instance(&text) }
+        let text = without_router(&without_ours(text), "router bgp 65001 vrf blue");
+        if self.has_bgp { text } else { without_router(&text, "router bgp 65001") }
     }
 }
 
-/// The default instance is ours where nobody else has one.
-fn without_default_instance(text: &str) -> String {
+fn without_router(text: &str, router: &str) -> String {
     let (mut kept, mut is_inside) = (String::new(), false);
     for line in text.lines() {
-        is_inside |= line == "router bgp 65001";
+        is_inside |= line == router;
         if !is_inside {
             kept.push_str(line);
             kept.push('\n');
@@ -220,21 +219,36 @@ fn without_default_instance(text: &str) -> String {
     kept
 }
 
+const OSPF: &[&str] = &["router ospf", "ospf router-id 192.0.2.250", "network 192.0.2.0/24 area 0"];
+
+/// A peer in a VRF of ours, where nobody answers.
+const BLUE: &str = "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: blue}\n\
+                    spec: {myASN: 65001, peerASN: 65009, peerAddress: 10.99.0.9, vrf: blue}\n";
+
 /// How Fairway leaves for good.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Drained,
     /// It only stops, and is forgotten later.
     Forgotten,
+    /// The same, after kill -9.
+    Killed,
 }
 
 pub(crate) fn six_operators_get_back_what_they_had(cell: &Cell) -> Result<()> {
     let mut scene = Scene::open(cell)?;
     scene.apply_services("web", 0, SOME)?;
     scene.start_speaker()?;
+    // All of them have OSPF.
+    scene.restart_daemon("ospfd")?;
+    scene.speaker.configure(OSPF)?;
+    // One of our routers is that of a VRF.
+    scene.fairway.apply("blue", BLUE)?;
     let empty = scene.speaker.running_configuration()?;
     let mut earlier = None;
-    for (operator, way) in OPERATORS.iter().zip([Way::Drained, Way::Forgotten].iter().cycle()) {
+    for (operator, way) in
+        OPERATORS.iter().zip([Way::Drained, Way::Forgotten, Way::Killed].iter().cycle())
+    {
         let story = || {
             operator.come(&scene, cell.release)?;
             let before = scene.speaker.running_configuration()?;
@@ -279,7 +293,10 @@ fn leaves(scene: &mut Scene, way: Way) -> Result<()> {
         return scene.leave_for_good();
     }
     let beside = scene.speaker.running_configuration()?;
-    scene.fairway.stop()?;
+    match way {
+        Way::Killed => scene.fairway.kill()?,
+        _ => scene.fairway.stop()?,
+    }
     holds_for("FRR goes on without Fairway", Duration::from_secs(1), || {
         let session = scene.router.session()?;
         ensure!(session.established, "there is no session: {session:?}");
