@@ -58,7 +58,7 @@ pub(super) fn run(arguments: StateDirArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Creates the folder and changes mode and owner; returns what it did. Symbolic links are left alone.
+/// Creates the folder and changes mode and owner; returns what it did. Links are left alone, of both kinds.
 fn prepare(folder: &Path, owner: Owner) -> Result<Vec<String>> {
     let named = || folder.display().to_string();
     let mut done = Vec::new();
@@ -72,7 +72,10 @@ fn prepare(folder: &Path, owner: Owner) -> Result<Vec<String>> {
     for entry in fs::read_dir(folder).with_context(named)? {
         let path = entry.with_context(named)?.path();
         let metadata = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
-        if metadata.is_file() {
+        if metadata.is_file() && metadata.nlink() > 1 {
+            // Its other name may be in a folder of somebody else.
+            done.push(format!("{} stays as it is: it is a hard link", path.display()));
+        } else if metadata.is_file() {
             done.extend(give(&path, &metadata, owner)?);
         }
     }
@@ -100,6 +103,18 @@ mod tests {
     use nix::unistd::{Gid, Uid};
 
     use super::*;
+
+    #[test]
+    fn a_hard_link_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("state");
+        fs::create_dir(&folder).unwrap();
+        fs::write(place.path().join("elsewhere"), "").unwrap();
+        fs::hard_link(place.path().join("elsewhere"), folder.join("announced.json")).unwrap();
+        let owner = Owner { user: Uid::current().as_raw(), group: Gid::current().as_raw() };
+        let done = prepare(&folder, owner).unwrap();
+        assert!(done.iter().any(|it| it.contains("hard link")), "{done:?}");
+    }
 
     #[test]
     fn an_owner_is_one_number_or_two() {
