@@ -264,6 +264,20 @@ fn a_list_of_nothing_is_believed_only_when_it_stays() {
 }
 
 #[test]
+fn a_list_of_nothing_is_held_for_five_minutes() {
+    let mut reflector = watching(&[&object("a", "u1", 3)], 5);
+    let mut now = seconds(1);
+    reflector.handle(now, Reply::Gone);
+    let began = now;
+    while !reflector.items().is_empty() {
+        assert!(is_list(Some(ask(&mut reflector, &mut now))));
+        reflector.handle(now, listed(&[], 9));
+    }
+    let held = now.since(began);
+    assert!(held >= DOUBT_OF_NOTHING && held < DOUBT_OF_NOTHING + DOUBT, "{held:?}");
+}
+
+#[test]
 fn a_demanded_list_is_not_older_than_the_demand() {
     let mut reflector = watching(&[], 5);
     reflector.relist();

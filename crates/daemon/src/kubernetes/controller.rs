@@ -194,6 +194,7 @@ impl Controller {
         if self.core.is_synced() {
             self.reading.counters().loaded();
         }
+        self.reading.counters().list_held(self.core.is_in_doubt());
         let is_leading = self.core.is_leading();
         if is_leading != self.was_leading {
             self.was_leading = is_leading;

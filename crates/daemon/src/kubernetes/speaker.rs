@@ -324,6 +324,7 @@ impl Source for Cluster {
         if self.core.is_synced() {
             self.reading.counters().loaded();
         }
+        self.reading.counters().list_held(self.core.is_in_doubt());
     }
 
     fn next_deadline(&self, now: Instant) -> Option<Instant> {

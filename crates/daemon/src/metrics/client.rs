@@ -4,7 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fairway_resources::Finding;
 
-use super::families::{CONFIG_LOADED, CONFIG_STALE, KUBERNETES_REQUESTS, UPDATE_ERRORS, UPDATES};
+use tracing::{info, warn};
+
+use super::families::{
+    CONFIG_LOADED, CONFIG_STALE, KUBERNETES_REQUESTS, LIST_HELD, UPDATE_ERRORS, UPDATES,
+};
 use super::page::Page;
 
 /// A request to the API server.
@@ -58,6 +62,7 @@ pub struct ClientCounters {
     is_loaded: AtomicBool,
     is_stale: AtomicBool,
     is_not_in_force: AtomicBool,
+    is_list_held: AtomicBool,
     requests: [[AtomicU64; CODES.len()]; ApiVerb::ALL.len()],
 }
 
@@ -78,6 +83,21 @@ impl ClientCounters {
     /// Whether the backend lacks something of what it is to do: FRR is down, or refused a line.
     pub fn in_force(&self, is_all: bool) {
         self.is_not_in_force.store(!is_all, Ordering::Relaxed);
+    }
+
+    /// Whether a list of the API server is not trusted. Logged when that changes.
+    pub fn list_held(&self, is_held: bool) {
+        if self.is_list_held.swap(is_held, Ordering::Relaxed) == is_held {
+            return;
+        }
+        if is_held {
+            warn!(
+                "the API server lists none of the objects that were there, or older ones: what is known stays in \
+                 force until this was repeated for 5 minutes (for older ones 30 s)"
+            );
+        } else {
+            info!("the lists of the API server are trusted again");
+        }
     }
 
     /// All objects have been read once: the daemon is ready.
@@ -107,6 +127,7 @@ impl ClientCounters {
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         let is_stale = is_set(&self.is_stale) || is_set(&self.is_not_in_force);
         page.number(&CONFIG_STALE, u8::from(is_stale));
+        page.number(&LIST_HELD, u8::from(is_set(&self.is_list_held)));
         let mut samples = page.family(&KUBERNETES_REQUESTS);
         for (verb, row) in ApiVerb::ALL.iter().zip(&self.requests) {
             for (code, counter) in CODES.iter().zip(row) {
