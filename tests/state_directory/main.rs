@@ -134,7 +134,7 @@ fn a_state_directory_that_cannot_be_written_is_read_and_said() {
     let router = Router::listen();
     let place = ran_once(&router);
     // So that there is something to write.
-    fs::remove_file(place.path("more/dns.yaml")).unwrap();
+    fs::write(place.path("more/dns.yaml"), "# nothing any more\n").unwrap();
     set_mode(&place.path("state"), 0o500);
     let daemon = place.run_without_privileges();
     let mut session = router.session();

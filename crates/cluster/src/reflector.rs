@@ -11,7 +11,7 @@
 //! an outdated state is never returned.
 //!
 //! `Ours:` client-go, and with it MetalLB, trusts every list that succeeds. Here two kinds of list are in
-//! doubt, and trusted once they were repeated for [`DOUBT`] or [`DOUBT_OF_NOTHING`]: one that is older than what was seen already (a
+//! doubt, and trusted once they were repeated for [`DOUBT`]: one that is older than what was seen already (a
 //! storage that was restored from a backup assigns versions a second time; nothing else may answer a
 //! consistent read that way), and one that leaves none of the known objects (a server in front of a wrong or
 //! empty storage answers that for everything). Events are trusted at once.
@@ -94,10 +94,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(300);
 const WATCH_HEALTHY: Duration = Duration::from_secs(10);
 /// The interval of lists even if no watch ever breaks: so an event that a server failed to send is corrected.
 const RELIST_INTERVAL: Duration = Duration::from_secs(3600);
-/// For how long a list that is older than what was seen has to be repeated.
+/// For how long a doubtful list has to be repeated. A controller leads only after it: the last object of a kind may have
+/// been deleted while nobody watched.
 const DOUBT: Duration = Duration::from_secs(30);
-/// The same for one that has none of the known objects: what follows from it takes everything out of service.
-const DOUBT_OF_NOTHING: Duration = Duration::from_secs(300);
 /// How often it has to be repeated at least.
 const DOUBTFUL_LISTS: u32 = 3;
 
@@ -313,8 +312,7 @@ impl Reflector {
     fn listed(&mut self, now: Instant, items: Vec<Item>, version: String) -> Vec<Delta> {
         let is_older = version::is_older(&version, &self.version);
         let is_emptied = items.is_empty() && !self.items.is_empty();
-        let limit = if is_emptied { DOUBT_OF_NOTHING } else { DOUBT };
-        if (is_older || is_emptied) && self.doubts(now, limit) {
+        if (is_older || is_emptied) && self.doubts(now) {
             self.pause(now);
             return Vec::new();
         }
@@ -345,10 +343,10 @@ impl Reflector {
     }
 
     /// Whether a list that contradicts what was seen has not been repeated for long enough.
-    fn doubts(&mut self, now: Instant, limit: Duration) -> bool {
+    fn doubts(&mut self, now: Instant) -> bool {
         let doubt = self.doubt.get_or_insert(Doubt { since: now, lists: 0 });
         doubt.lists = doubt.lists.saturating_add(1);
-        doubt.lists < DOUBTFUL_LISTS || now.since(doubt.since) < limit
+        doubt.lists < DOUBTFUL_LISTS || now.since(doubt.since) < DOUBT
     }
 
     fn applied(&mut self, now: Instant, object: &Value) -> Vec<Delta> {

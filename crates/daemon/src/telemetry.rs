@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
-use fairway_ground::printable;
+use fairway_ground::{printable, printable_json};
 use serde_json::Value;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -41,7 +41,7 @@ const LINES_MAX: usize = 8192;
 /// Longest line: an annotation may have 256 KiB.
 const LINE_BYTES_MAX: usize = 4096;
 /// Longest text in a line of JSON that would be longer.
-const TEXT_BYTES_MAX: usize = 512;
+const TEXT_BYTES_MAX: usize = 3000;
 /// What begins a colour, which only the formatter writes: it escapes those of others.
 const ESCAPE: char = '\u{1b}';
 
@@ -114,20 +114,23 @@ fn text_line(event: &str, has_colours: bool) -> String {
         }
         false => printable(event).into_owned(),
     };
-    cut(&line, LINE_BYTES_MAX) + "\n"
+    // A colour ends with its line.
+    let end = if has_colours && line.len() > LINE_BYTES_MAX { "\u{1b}[0m\n" } else { "\n" };
+    cut(&line, LINE_BYTES_MAX) + end
 }
 
-/// JSON escapes what acts on a terminal; long texts are cut.
+/// Long texts are cut.
 fn json_line(event: &str) -> String {
+    let event = printable_json(event);
     if event.len() <= LINE_BYTES_MAX {
-        return event.to_owned();
+        return event.into_owned();
     }
-    match serde_json::from_str(event) {
+    match serde_json::from_str(&event) {
         Ok(mut value) => {
             cut_texts(&mut value);
-            format!("{value}\n")
+            printable_json(&format!("{value}\n")).into_owned()
         }
-        Err(_) => cut(event, LINE_BYTES_MAX) + "\n",
+        Err(_) => cut(&event, LINE_BYTES_MAX) + "\n",
     }
 }
 
@@ -174,7 +177,7 @@ mod tests {
         let event = serde_json::json!({"level": "WARN", "why": long, "list": [long]}).to_string();
         let line = json_line(&(event + "\n"));
         let value: Value = serde_json::from_str(&line).expect("JSON");
-        assert!(line.len() < LINE_BYTES_MAX && value["level"] == "WARN", "{line}");
+        assert!(line.len() < 2 * LINE_BYTES_MAX && value["level"] == "WARN", "{line}");
         assert_eq!(json_line("{\"a\":1}\n"), "{\"a\":1}\n");
     }
 }

@@ -49,7 +49,7 @@ pub use peer::{
 };
 pub use peer_key::{PeerKey, Remote};
 pub use prefix::{Prefix, PrefixError};
-pub use printable::{printable, printable_lines};
+pub use printable::{printable, printable_json, printable_lines};
 pub use rng::Rng;
 pub use role::Role;
 pub use shutdown::{ShutdownMessage, ShutdownMessageError};

@@ -11,20 +11,38 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// The same for several lines of our own: line ends stay.
+/// The same for several lines of our own: line ends and tabs stay.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |it| it == '\n')
+    escaped(text, |it| matches!(it, '\n' | '\t'))
+}
+
+/// The same for JSON, of which it stays.
+pub fn printable_json(text: &str) -> Cow<'_, str> {
+    let is_escaped = |it: char| acts(it) && it != '\n';
+    escaped_by(text, is_escaped, |printed, it| {
+        for unit in it.encode_utf16(&mut [0; 2]) {
+            printed.push_str(&format!("\\u{unit:04x}"));
+        }
+    })
 }
 
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_escaped = |it: char| acts(it) && !stays(it);
-    if !text.contains(is_escaped) {
+    escaped_by(text, is_escaped, |printed, it| printed.extend(it.escape_default()))
+}
+
+fn escaped_by(
+    text: &str,
+    is_escaped: impl Fn(char) -> bool,
+    escape: impl Fn(&mut String, char),
+) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
         return Cow::Borrowed(text);
     }
     let mut printed = String::with_capacity(text.len().saturating_add(16));
     for it in text.chars() {
         match is_escaped(it) {
-            true => printed.extend(it.escape_default()),
+            true => escape(&mut printed, it),
             false => printed.push(it),
         }
     }
@@ -50,7 +68,8 @@ mod tests {
         let text = "a\u{1b}[31mred\r\n::error::\u{202e}txt\u{9b}2J\0\u{200b}";
         let expected = "a\\u{1b}[31mred\\r\\n::error::\\u{202e}txt\\u{9b}2J\\u{0}\\u{200b}";
         assert_eq!(printable(text), expected);
-        assert_eq!(printable_lines("one\n\ttwo\n"), "one\n\\ttwo\n");
+        assert_eq!(printable_lines("one\n\ttwo\r\n"), "one\n\ttwo\\r\n");
+        assert_eq!(printable_json("{\n \"\u{9b}\u{e0001}\"}"), "{\n \"\\u009b\\udb40\\udc01\"}");
     }
 
     #[test]

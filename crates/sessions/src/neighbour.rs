@@ -42,7 +42,7 @@ pub(super) struct Surroundings {
     pub(super) seed: u64,
     /// When dials may start.
     pub(super) dial_pace: DialPace,
-    /// Log lines that neighbours cause. Those of a range share what is allowed: each of its connections is a new one.
+    /// Log lines that neighbours cause.
     pub(super) lines: Allowances<(PeerKey, Line)>,
 }
 

@@ -45,7 +45,9 @@ pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sen
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                make_room(&mut clients);
+                while !make_room(&mut clients) {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
                 let is_asking = Arc::<AtomicBool>::default();
                 let served = Served {
                     observer: observer.clone(),
@@ -76,16 +78,16 @@ struct Client {
     is_asking: Arc<AtomicBool>,
 }
 
-/// Disconnects the client that has been idle for longest, if there are too many; if all wait for an answer, the first one.
-fn make_room(clients: &mut VecDeque<Client>) {
+/// Whether there is room for a client. Disconnects the one that has been connected for longest and asks nothing, if there
+/// are too many.
+fn make_room(clients: &mut VecDeque<Client>) -> bool {
     clients.retain(|it| !it.task.is_finished());
     if clients.len() < CLIENTS_MAX {
-        return;
+        return true;
     }
-    let idle = clients.iter().position(|it| !it.is_asking.load(Ordering::Relaxed));
-    if let Some(client) = clients.remove(idle.unwrap_or_default()) {
-        client.task.abort();
-    }
+    let is_idle = |it: &Client| !it.is_asking.load(Ordering::Relaxed);
+    let idle = clients.iter().position(is_idle).and_then(|it| clients.remove(it));
+    idle.map(|it| it.task.abort()).is_some()
 }
 
 /// What a client is served with.

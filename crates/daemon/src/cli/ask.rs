@@ -38,7 +38,12 @@ impl AnswerArguments {
     pub(super) fn show(&self, what: ShowCommand) -> Result<ExitCode> {
         let format = if self.json { Format::Json } else { Format::Text };
         let request = Request::Show { what, format };
-        output::print(&client::ask(&self.socket.path()?, &request)?)?;
+        let answer = client::ask(&self.socket.path()?, &request)?;
+        if self.json {
+            output::print_json(&answer)?
+        } else {
+            output::print(&answer)?
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

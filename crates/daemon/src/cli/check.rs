@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     if arguments.json {
         let answer = serde_json::json!({ "items": findings, "objects": objects });
-        output::print(&format!("{answer:#}\n"))?;
+        output::print_json(&format!("{answer:#}\n"))?;
     } else {
         let lines: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
         output::print(&lines)?;

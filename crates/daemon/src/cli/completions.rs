@@ -26,6 +26,6 @@ pub(super) fn run(
     // Into memory first: the generator panics when its output is closed.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, command, "fairway", &mut script);
-    output::print(&String::from_utf8(script)?)?;
+    output::print_for_programs(&String::from_utf8(script)?)?;
     Ok(ExitCode::SUCCESS)
 }

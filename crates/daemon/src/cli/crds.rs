@@ -17,6 +17,6 @@ pub(super) struct CrdsArguments {}
 pub(super) fn run(_: &CrdsArguments) -> Result<ExitCode> {
     let definitions = CustomResourceDefinition::all();
     let documents: Vec<String> = definitions.iter().map(CustomResourceDefinition::yaml).collect();
-    output::print(&documents.concat())?;
+    output::print_for_programs(&documents.concat())?;
     Ok(ExitCode::SUCCESS)
 }

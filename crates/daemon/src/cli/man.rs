@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &ManArguments, command: Command) -> Result<ExitCode
     match &arguments.dir {
         Some(dir) => write_all(&command, dir)
             .with_context(|| format!("cannot write the pages into {}", dir.display()))?,
-        None => output::print(&page(command, &arguments.command)?)?,
+        None => output::print_for_programs(&page(command, &arguments.command)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,14 +1,27 @@
 //! What a command prints on stdout and stderr. Text of others does nothing to a terminal.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use anyhow::{Context, Result};
-use fairway_ground::printable_lines;
+use fairway_ground::{printable_json, printable_lines};
 
-/// Writes all of `output`, unless the reader closes the pipe.
+/// Writes lines for people, unless the reader closes the pipe.
 pub(super) fn print(output: &str) -> Result<()> {
+    write(&printable_lines(output))
+}
+
+/// The same for JSON.
+pub(super) fn print_json(output: &str) -> Result<()> {
+    write(&printable_json(output))
+}
+
+/// The same for text that another program reads, which gets it exactly.
+pub(super) fn print_for_programs(output: &str) -> Result<()> {
+    if std::io::stdout().is_terminal() { print(output) } else { write(output) }
+}
+
+fn write(output: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    let output = printable_lines(output);
     match stdout.write_all(output.as_bytes()).and_then(|()| stdout.flush()) {
         // A reader that closes the pipe early (`| head`) is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout"),

@@ -107,7 +107,8 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     if *against_frr {
         return against_frr_of(frr, &after, has_faults);
     }
-    output::print(&match (before, json) {
+    let print = if *json { output::print_json } else { output::print };
+    print(&match (before, json) {
         (None, false) => report::text(&after),
         (None, true) => format!("{:#}\n", report::json(&after)),
         (Some(before), false) => report::edit_text(&before, &after),
@@ -139,7 +140,7 @@ fn against_frr_of(frr: &FrrSockets, plan: &ClusterPlan, has_faults: bool) -> Res
         lines.lines,
         Owner::of_node(name)
     );
-    output::print(&lines.text)?;
+    output::print_for_programs(&lines.text)?;
     let has_faults = has_faults || !lines.faults.is_empty();
     Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -109,6 +109,6 @@ pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
         }
         text.push_str(&of_node);
     }
-    output::print(&text)?;
+    output::print_for_programs(&text)?;
     Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

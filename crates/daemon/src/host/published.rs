@@ -45,7 +45,8 @@ pub struct Published {
     pub(crate) members: Option<Arc<Members>>,
     /// The Services with a health check, and whether this machine serves them.
     pub health: BTreeMap<ObjectName, bool>,
-    /// Whether the reader of the files works, and does not stand still.
+    /// Whether files are read: not while one of their folders hangs in the kernel. What was read is in force all the
+    /// same, so this is no reason to restart.
     pub is_reading: bool,
     /// Whether the node is in service.
     pub drain: DrainStatus,

@@ -93,7 +93,7 @@ impl ClientCounters {
         if is_held {
             warn!(
                 "the API server lists none of the objects that were there, or older ones: what is known stays in \
-                 force until this was repeated for 5 minutes (for older ones 30 s)"
+                 force until this was repeated for 30 s"
             );
         } else {
             info!("the lists of the API server are trusted again");
@@ -156,7 +156,7 @@ mod tests {
         counters.write(&mut page);
         let text = page.into_text();
         let lines: Vec<&str> =
-            text.lines().filter(|it| it.starts_with("fairway_kubernetes")).collect();
+            text.lines().filter(|it| it.starts_with("fairway_kubernetes_requests")).collect();
         assert_eq!(
             lines,
             [

@@ -79,7 +79,7 @@ families! {
          BGP speaker lacks something of what it is to do";
     LIST_HELD: Gauge, Everywhere, "fairway_kubernetes_list_held_bool" []
         "1 while a list of the API server is not trusted, since it has none of the known objects or is older than what \
-         was received: they stay in force for 5 minutes, or for 30 s";
+         was received: they stay in force until it was repeated for 30 s";
     ANNOUNCED: Gauge, Node, "metallb_speaker_announced" ["service", "protocol", "node", "ip"]
         "1 for each address of a Service that this node announces";
     BGP_SESSION_UP: Gauge, Node, "metallb_bgp_session_up" ["peer", "vrf"]

@@ -51,7 +51,7 @@ impl Collect for NodeMetrics {
         Box::pin(async move {
             let Ok(view) = self.backend.view(ViewScope::SESSIONS).await else { return false };
             let Some(state) = self.enquirer.ask().await else { return false };
-            self.counters.in_force(view.faults.is_empty());
+            self.counters.in_force(view.faults.is_empty() && state.is_reading);
             bgp::write(page, &view, &state.plan);
             write_services(page, &state);
             if let Some(members) = &state.members {
@@ -72,7 +72,7 @@ impl Collect for NodeMetrics {
     fn is_alive(&self) -> Collected<'_> {
         Box::pin(async {
             let core = self.backend.view(ViewScope::SESSIONS).await;
-            core.is_ok() && self.enquirer.ask().await.is_some_and(|it| it.is_reading)
+            core.is_ok() && self.enquirer.ask().await.is_some()
         })
     }
 }

@@ -181,7 +181,6 @@ impl Attendant {
             self.said.extension = Some(now);
         }
         if let Some(limit) = self.watchdog
-            && published.is_reading
             && is_due(self.said.sign_of_life, limit / SIGNS_OF_LIFE)
         {
             words.push(Word::Watchdog);

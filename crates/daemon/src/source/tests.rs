@@ -444,6 +444,29 @@ async fn a_folder_that_became_an_empty_one_is_held_until_somebody_says_it_is_mea
     assert_eq!(count, 2, "{gone:?}");
 }
 
+/// Somebody copies a backup into the folder that is there now.
+#[tokio::test]
+async fn files_that_come_back_one_by_one_take_no_other_along() {
+    let mut bench = Bench::new(&[("a.yaml", "one"), ("b.yaml", "two")]).await;
+    let watched = bench.path("");
+    fs::rename(&watched, bench.folder.path().join("lost")).unwrap();
+    fs::create_dir(&watched).unwrap();
+    next_matching(&mut bench.batches, "has no files any more").await;
+    fs::write(bench.path("a.yaml"), "one").unwrap();
+    let soon = timeout(Duration::from_millis(700), bench.batches.recv()).await;
+    assert!(soon.is_err(), "{soon:?}");
+    fs::write(bench.path("b.yaml"), "two").unwrap();
+    let back = next_of(&mut bench.batches).await.unwrap();
+    assert!(matches!(back.as_slice(), [FileChange::Readable { .. }]), "{back:?}");
+    // Those that do not come back are gone after a while.
+    fs::rename(&watched, bench.folder.path().join("lost again")).unwrap();
+    fs::create_dir(&watched).unwrap();
+    next_matching(&mut bench.batches, "has no files any more").await;
+    fs::write(bench.path("a.yaml"), "one").unwrap();
+    let changes = next_of(&mut bench.batches).await.unwrap();
+    assert!(changes.iter().any(|it| matches!(it, FileChange::Gone { .. })), "{changes:?}");
+}
+
 #[tokio::test]
 async fn the_last_file_that_is_deleted_goes() {
     let mut bench = Bench::new(&[("a.yaml", "one")]).await;

@@ -16,6 +16,9 @@ const SWAPPED_LINK: &str = "..data";
 
 const LINK_TO_NOTHING: &str = "is a symbolic link to nothing";
 
+/// How often a held folder must be seen with the same files before those that are missing are gone: twice a second.
+const LOOKS_AT_REST: u32 = 6;
+
 /// The last reported state of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Known {
@@ -65,6 +68,8 @@ pub(super) struct Tracker {
     lost: BTreeSet<PathBuf>,
     /// Folders that turned out to be empty: most likely a mount is lost.
     held: BTreeSet<PathBuf>,
+    /// The files of held folders that have some again, and how often they were seen so.
+    coming_back: BTreeMap<PathBuf, (BTreeSet<PathBuf>, u32)>,
     /// The identity of each folder when it was listed with files.
     seen: BTreeMap<PathBuf, (u64, u64)>,
     /// Files with objects of the previous run, as the user names them.
@@ -82,6 +87,7 @@ impl Tracker {
         Self {
             targets,
             held: BTreeSet::new(),
+            coming_back: BTreeMap::new(),
             seen: BTreeMap::new(),
             expected,
             busy: BTreeSet::new(),
@@ -144,10 +150,12 @@ impl Tracker {
 
     /// Takes folders without files for what they are.
     pub(super) fn accept_empty(&mut self) -> Vec<FileChange> {
-        self.expected.clear();
         let held = std::mem::take(&mut self.held);
         let mut changes = Vec::new();
         for folder in held {
+            let targets: Vec<&Target> =
+                self.targets.iter().filter(|it| it.path == folder).collect();
+            self.expected.retain(|file| !targets.iter().any(|it| is_in(file, it)));
             self.seen.remove(&folder);
             changes.extend(self.rescan(&folder));
         }
@@ -227,6 +235,10 @@ impl Tracker {
         };
         let present: BTreeSet<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
         if present.iter().any(|path| self.target(path).is_some()) {
+            if self.held.contains(folder) && !self.is_back(folder, &present) {
+                return Vec::new();
+            }
+            self.coming_back.remove(folder);
             self.seen.extend(disk::identity(folder).map(|it| (folder.to_owned(), it)));
             self.held.remove(folder);
         } else if self.is_emptied(folder) {
@@ -251,19 +263,42 @@ impl Tracker {
         changes
     }
 
+    /// Whether a held folder has its files again: all of them, or others that are at rest. Somebody may be copying them
+    /// back one by one.
+    fn is_back(&mut self, folder: &Path, present: &BTreeSet<PathBuf>) -> bool {
+        let known = self.files.keys().filter(|path| path.parent() == Some(folder));
+        let is_any_missing = known.clone().any(|path| !present.contains(path));
+        let targets: Vec<&Target> = self.targets.iter().filter(|it| it.path == folder).collect();
+        let shown: BTreeSet<String> =
+            targets.iter().flat_map(|it| present.iter().map(|path| it.show(path))).collect();
+        let mut expected = self.expected.iter().filter(|it| targets.iter().any(|t| is_in(it, t)));
+        if !is_any_missing && expected.all(|it| shown.contains(it)) {
+            return true;
+        }
+        let (names, looks) = self.coming_back.entry(folder.to_owned()).or_default();
+        if names != present {
+            (*names, *looks) = (present.clone(), 0);
+        }
+        *looks = looks.saturating_add(1);
+        *looks > LOOKS_AT_REST
+    }
+
     /// Whether a folder without files is another one than that which had some: in this run, or in the previous one.
     /// Files that were removed from the same folder are gone.
     fn is_emptied(&self, folder: &Path) -> bool {
-        let Some(target) = self.targets.iter().find(|it| it.is_folder && it.path == folder) else {
-            return false;
-        };
+        // A folder may have the number of the lost one: that of a root is always the same.
+        if self.held.contains(folder) {
+            return true;
+        }
         match self.seen.get(folder) {
             Some(before) => {
                 self.files.keys().any(|path| path.parent() == Some(folder))
                     && disk::identity(folder) != Some(*before)
             }
             None => {
-                self.expected.iter().any(|file| Path::new(file).parent() == Some(&target.shown))
+                let mut targets = self.targets.iter().filter(|it| it.is_folder);
+                let target = targets.find(|it| it.path == folder);
+                target.is_some_and(|target| self.expected.iter().any(|it| is_in(it, target)))
             }
         }
     }
@@ -386,4 +421,9 @@ impl Tracker {
         };
         shown.to_string_lossy().into_owned()
     }
+}
+
+/// Whether a file, as the user names it, is in the folder of a target.
+fn is_in(file: &str, target: &Target) -> bool {
+    Path::new(file).parent() == Some(&target.shown)
 }

@@ -245,7 +245,11 @@ impl Recording {
                     None if claimed.contains(&key.1) || self.sent.contains(&key) => None,
                     // What is there already, and is not ours, stays somebody else's.
                     None if is_there => continue,
-                    None => shown_for(shown, &it.context, &it.line),
+                    // Of two lines of ours, the later one replaces what the earlier one did.
+                    None => shown_for(shown, &it.context, &it.line).and_then(|line| {
+                        let earlier = (*daemon, (it.context.clone(), line.clone()));
+                        self.record.0.get(&earlier).cloned().unwrap_or(Some(line))
+                    }),
                 };
                 needed.insert(key, before);
             }

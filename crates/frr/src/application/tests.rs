@@ -480,6 +480,26 @@ fn a_bad_line_of_the_extras_takes_no_other_along() {
 }
 
 #[test]
+fn a_setting_of_the_extras_that_had_two_values_goes_with_them() {
+    let mut world = World::new();
+    let extras = |value: u8| {
+        format!(
+            "{}! ConfigMap x/bgpextras\nrouter bgp 1\n coalesce-time {value}\n",
+            text(&[(1, "a")])
+        )
+    };
+    world.want(1, &extras(1));
+    world.pass(INTERVAL * 3);
+    world.want(2, &extras(2));
+    world.pass(INTERVAL * 3);
+    assert!(world.has(&format!("{} coalesce-time 2\n", text(&[(1, "a")]))));
+    world.want(3, &text(&[(1, "a")]));
+    world.pass(INTERVAL * 3);
+    assert!(world.has(&text(&[(1, "a")])), "{:?}", world.bgpd.lines());
+    assert_eq!(world.application.in_force(), Some(3));
+}
+
+#[test]
 fn a_load_that_was_cut_short_is_ended_and_one_at_work_is_not() {
     let mut world = World::new();
     world.want(1, &text(&[(1, "a")]));

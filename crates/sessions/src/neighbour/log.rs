@@ -21,6 +21,9 @@ use fairway_seam::{RouteChange, SessionView, StalePhase, StaleView};
 /// The shortest time between two lines about malformed UPDATEs of one neighbour, each with all bytes.
 const MALFORMED_LOG_GAP: Duration = Duration::from_secs(10);
 
+/// Octets of an UPDATE in one line: a line of the log has 4 KiB at most.
+const LOGGED_OCTETS_MAX: usize = 1400;
+
 impl Neighbour {
     /// Logs what the speaker reports.
     pub(super) fn log(
@@ -29,7 +32,8 @@ impl Neighbour {
         report: Report,
         lines: &mut Allowances<(PeerKey, Line)>,
     ) {
-        let mut may_log = |kind| lines.take(now, (self.config.route_key(), kind));
+        let key = self.config.key;
+        let mut may_log = |kind| lines.take(now, (key, kind));
         match report {
             Report::Up(session) => {
                 self.logged_failure = None;
@@ -41,8 +45,7 @@ impl Neighbour {
                 self.log_down(&reason, left_out);
             }
             Report::AttemptFailed(reason) => {
-                let left_out = may_log(Line::Attempt);
-                self.log_failure(&reason, left_out);
+                self.log_failure(&reason, || may_log(Line::Attempt));
             }
             Report::Deconfigured => {
                 info!(peer = %self.config.key, name = self.config.name, "peer removed");
@@ -102,22 +105,20 @@ impl Neighbour {
         }
     }
 
-    fn log_failure(&mut self, reason: &DownReason, left_out: Option<u64>) {
+    fn log_failure(&mut self, reason: &DownReason, may_log: impl FnOnce() -> Option<u64>) {
         let config = &self.config;
         let reason = reason.to_string();
         // A neighbour of a range is forgotten when it leaves: it could fill the log with one line.
-        match left_out {
-            Some(left_out)
-                if !config.is_dynamic() && self.logged_failure.as_ref() != Some(&reason) =>
-            {
-                warn!(
-                    peer = %config.key, name = config.name, reason, lines_left_out = some(left_out),
-                    "no session; trying again (not logged again until the reason changes)"
-                );
-                self.logged_failure = Some(reason);
-            }
-            _ => debug!(peer = %config.key, name = config.name, reason, "no session"),
-        }
+        let is_news = !config.is_dynamic() && self.logged_failure.as_ref() != Some(&reason);
+        let Some(left_out) = is_news.then(may_log).flatten() else {
+            debug!(peer = %config.key, name = config.name, reason, "no session");
+            return;
+        };
+        warn!(
+            peer = %config.key, name = config.name, reason, lines_left_out = some(left_out),
+            "no session; trying again (not logged again until the reason changes)"
+        );
+        self.logged_failure = Some(reason);
     }
 
     /// Logs what becomes of the routes of a neighbour that restarts.
@@ -181,11 +182,18 @@ impl Neighbour {
         }
         let updates = self.malformed_unlogged;
         // All of the last one (RFC 7606 §6), with its prefixes.
-        let bytes = format!("{:x}", Bytes::copy_from_slice(&malformed.body));
+        let mut parts = malformed
+            .body
+            .chunks(LOGGED_OCTETS_MAX)
+            .map(|it| format!("{:x}", Bytes::copy_from_slice(it)));
+        let bytes = parts.next().unwrap_or_default();
         if malformed.disposition() == Some(Disposition::Discard) {
             info!(%peer, name, %malformed, updates, bytes, "malformed UPDATEs");
         } else {
             warn!(%peer, name, %malformed, updates, bytes, "malformed UPDATEs");
+        }
+        for bytes in parts {
+            info!(%peer, name, bytes, "malformed UPDATE, continued");
         }
         self.malformed_logged_at = Some(now);
         self.malformed_unlogged = 0;

@@ -5,12 +5,14 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Bytes};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 /// The API server accepts no larger object, and a review holds two of them; few reach a thousandth of it.
 pub(super) const BYTES_MAX: usize = 3 << 20;
@@ -18,6 +20,8 @@ pub(super) const BYTES_MAX: usize = 3 << 20;
 const SMALL_BYTES_MAX: usize = 64 << 10;
 /// Larger bodies that are read at the same time.
 const LARGE_MAX: usize = 4;
+/// How long the rest of a large body may take.
+const LARGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Values in a body: a pool of ten thousand ranges in both of its versions has half as many. A value of one byte takes
 /// 32 bytes and more in memory.
 const VALUES_MAX: usize = 50_000;
@@ -27,6 +31,8 @@ const VALUES_MAX: usize = 50_000;
 pub(super) enum BodyError {
     #[error("the body is larger than 3 MiB")]
     TooLarge,
+    #[error("the rest of a large body did not arrive within 2 s")]
+    Late,
     #[error("the body is not JSON, is nested too deeply, or has more than {VALUES_MAX} values")]
     Malformed,
 }
@@ -42,24 +48,58 @@ impl Default for Bodies {
 }
 
 impl Bodies {
-    /// All of a body.
-    pub(super) async fn read<B>(&self, body: B) -> Result<Vec<u8>, BodyError>
+    /// All of a body, which counts as long as it is kept.
+    pub(super) async fn read<B>(&self, body: B) -> Result<Kept<'_>, BodyError>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let mut body = Limited::new(body, BYTES_MAX);
-        let (mut bytes, mut permit) = (Vec::new(), None);
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| BodyError::TooLarge)?;
-            let Ok(data) = frame.into_data() else { continue };
-            if permit.is_none() && bytes.len().saturating_add(data.len()) > SMALL_BYTES_MAX {
-                permit = self.0.acquire().await.ok();
-            }
+        let mut bytes = Vec::new();
+        while let Some(data) = next(&mut body).await? {
             bytes.extend_from_slice(&data);
+            if bytes.len() > SMALL_BYTES_MAX {
+                let permit = self.0.acquire().await.ok();
+                // One that sends slowly keeps no other waiting.
+                timeout(LARGE_TIMEOUT, rest(&mut body, &mut bytes))
+                    .await
+                    .map_err(|_| BodyError::Late)??;
+                return Ok(Kept { bytes, _permit: permit });
+            }
         }
-        Ok(bytes)
+        Ok(Kept { bytes, _permit: None })
     }
+}
+
+/// A body that was read.
+#[derive(Debug)]
+pub(super) struct Kept<'a> {
+    pub(super) bytes: Vec<u8>,
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+async fn next<B>(body: &mut Limited<B>) -> Result<Option<Bytes>, BodyError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    loop {
+        let Some(frame) = body.frame().await else { return Ok(None) };
+        if let Ok(data) = frame.map_err(|_| BodyError::TooLarge)?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+}
+
+async fn rest<B>(body: &mut Limited<B>, bytes: &mut Vec<u8>) -> Result<(), BodyError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    while let Some(data) = next(body).await? {
+        bytes.extend_from_slice(&data);
+    }
+    Ok(())
 }
 
 /// The JSON of a body.
@@ -163,7 +203,7 @@ mod tests {
     async fn a_body_that_is_too_large_is_refused() {
         let bodies = Bodies::default();
         let full = |length: usize| http_body_util::Full::new(Bytes::from(vec![b' '; length]));
-        assert_eq!(bodies.read(full(BYTES_MAX)).await.expect("a body").len(), BYTES_MAX);
+        assert_eq!(bodies.read(full(BYTES_MAX)).await.expect("a body").bytes.len(), BYTES_MAX);
         assert!(matches!(bodies.read(full(BYTES_MAX + 1)).await, Err(BodyError::TooLarge)));
     }
 }

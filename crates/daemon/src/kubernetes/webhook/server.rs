@@ -22,13 +22,13 @@ use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tracing::{debug, info, warn};
 
 use super::Question;
-use super::body::{Bodies, parse};
+use super::body::{Bodies, BodyError, parse};
 use super::certificate::Identity;
 use crate::metrics::HttpListen;
 
@@ -46,6 +46,8 @@ const SECOND_LOOK: Duration = Duration::from_millis(500);
 /// How often a port that is in use is retried, and how long to wait if no connection can be accepted (out of
 /// descriptors).
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a client may be silent where others wait.
+const SILENCE: Duration = Duration::from_millis(500);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Never ends. Without a certificate it does not listen.
@@ -101,7 +103,10 @@ async fn serve(
             }
         };
         while connections.try_join_next().is_some() {}
-        make_room(&mut clients);
+        while !make_room(&mut clients) {
+            // All of them are at work: one will end soon.
+            let _ = timeout(ACCEPT_PAUSE, connections.join_next()).await;
+        }
         let Some(tls) = identity.borrow().as_ref().map(|it| Arc::clone(&it.tls)) else { continue };
         let has_asked = Arc::<AtomicBool>::default();
         let connection = connection(stream, tls, Arc::clone(&desk), Arc::clone(&has_asked));
@@ -112,7 +117,7 @@ async fn serve(
                 Err(_) => debug!("a connection to the webhook timed out"),
             }
         });
-        clients.push_back(Client { task, has_asked });
+        clients.push_back(Client { task, has_asked, since: Instant::now() });
     }
 }
 
@@ -121,18 +126,19 @@ struct Client {
     task: AbortHandle,
     /// Its whole request was received.
     has_asked: Arc<AtomicBool>,
+    since: Instant,
 }
 
-/// Ends the oldest connection without a request, if there are too many: one that is silent keeps nobody waiting.
-fn make_room(clients: &mut VecDeque<Client>) {
+/// Whether there is room for a connection. Ends the oldest one that has been silent for too long, if there are too many.
+fn make_room(clients: &mut VecDeque<Client>) -> bool {
     clients.retain(|it| !it.task.is_finished());
     if clients.len() < CONNECTIONS_MAX {
-        return;
+        return true;
     }
-    let silent = clients.iter().position(|it| !it.has_asked.load(Ordering::Relaxed));
-    if let Some(client) = clients.remove(silent.unwrap_or_default()) {
-        client.task.abort();
-    }
+    let is_silent =
+        |it: &Client| !it.has_asked.load(Ordering::Relaxed) && it.since.elapsed() >= SILENCE;
+    let silent = clients.iter().position(is_silent).and_then(|it| clients.remove(it));
+    silent.map(|it| it.task.abort()).is_some()
 }
 
 /// Where requests are answered.
@@ -180,37 +186,35 @@ async fn answer(
         Err(error) => return plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("{error}\n")),
     };
     has_asked.store(true, Ordering::Relaxed);
-    let Ok(_permit) = desk.reviews.acquire().await else {
-        return plain(StatusCode::SERVICE_UNAVAILABLE, "the controller is shutting down\n");
-    };
-    let review = match parse(&body) {
-        Ok(review) => review,
-        Err(error) => return plain(StatusCode::BAD_REQUEST, &format!("{error}\n")),
-    };
-    drop(body);
-    match judged(review, &desk.ask).await {
-        Some(review) => {
+    match judged(&body.bytes, desk).await {
+        Ok(Some(review)) => {
             let kind = HeaderValue::from_static("application/json");
             response(StatusCode::OK, kind, review.to_string())
         }
-        None => plain(StatusCode::SERVICE_UNAVAILABLE, "the controller is shutting down\n"),
+        Ok(None) => plain(StatusCode::SERVICE_UNAVAILABLE, "the controller is shutting down\n"),
+        Err(error) => plain(StatusCode::BAD_REQUEST, &format!("{error}\n")),
     }
 }
 
 /// The verdict of the loop; `None` when it has ended.
-async fn judged(review: Value, ask: &mpsc::Sender<Question>) -> Option<Value> {
-    let first = judged_once(review.clone(), ask).await?;
+async fn judged(body: &[u8], desk: &Desk) -> Result<Option<Value>, BodyError> {
+    let Some(first) = judged_once(body, desk).await? else { return Ok(None) };
     if !first.may_change {
-        return Some(first.review);
+        return Ok(Some(first.review));
     }
     sleep(SECOND_LOOK).await;
-    Some(judged_once(review, ask).await?.review)
+    Ok(judged_once(body, desk).await?.map(|it| it.review))
 }
 
-async fn judged_once(review: Value, ask: &mpsc::Sender<Question>) -> Option<Judgement> {
+async fn judged_once(body: &[u8], desk: &Desk) -> Result<Option<Judgement>, BodyError> {
+    // The values of a body take more memory than its bytes: those of few at a time.
+    let Ok(_permit) = desk.reviews.acquire().await else { return Ok(None) };
+    let review = parse(body)?;
     let (tell, answer) = oneshot::channel();
-    ask.send(Question { review, answer: tell }).await.ok()?;
-    answer.await.ok()
+    if desk.ask.send(Question { review, answer: tell }).await.is_err() {
+        return Ok(None);
+    }
+    Ok(answer.await.ok())
 }
 
 fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {

@@ -187,12 +187,16 @@ async fn large_bodies_at_once_take_bounded_memory() {
     };
     let before = peak_kib();
     let body = format!("[{}0]", "0,".repeat(BYTES_MAX / 2 - 2));
+    let refused = std::cell::Cell::new(0);
     let all = (0..CONNECTIONS_MAX).map(|_| async {
-        // A connection may have had to make room for another one.
         let answer = lab.ask_trusting(&lab.authority, "POST /validate", &body).await;
-        assert!(answer.is_err() || !answer.unwrap().contains(" 200 "));
+        // Others are too late, since few are read at a time.
+        if answer.is_ok_and(|it| it.starts_with("HTTP/1.1 400 ")) {
+            refused.set(refused.get() + 1);
+        }
     });
     futures_of(all).await;
+    assert!(refused.get() >= 10, "{} were read", refused.get());
     // With what the clients have in the same process.
     let grown = peak_kib().saturating_sub(before) >> 10;
     assert!(grown < 128, "{grown} MiB");
