@@ -59,6 +59,13 @@ pub(crate) fn what_went_meanwhile_is_withdrawn_and_nothing_else(cell: &Cell) -> 
     scene.start_fairway()?;
     scene.router_has(SOME)?;
     let ours = |prefix: &str| prefix.starts_with("198.18.");
+    // The kernel hears of it after BIRD's table.
+    scene.wait("two routes went", PATIENCE, |_| {
+        let gone = withdrawals.lines(ours)?;
+        ensure!(gone.len() == 2, "these went: {gone:?}");
+        Ok(())
+    })?;
+    scene.all_is_in_force()?;
     let gone = withdrawals.lines(ours)?;
     ensure!(gone.len() == 2, "expected two routes to go, these went: {gone:?}");
     scene.expect_same_session(before)
@@ -169,8 +176,11 @@ fn reload_is_healed(cell: &Cell, theirs: &[&str]) -> Result<()> {
     })?;
     scene.router_has(SOME)?;
     scene.all_is_in_force()?;
-    let gone = withdrawals.lines(|prefix| prefix.starts_with("198.18."))?;
-    ensure!(!gone.is_empty(), "the reload left our session as it was");
+    scene.wait("our routes went for a moment", PATIENCE, |_| {
+        let gone = withdrawals.lines(|prefix| prefix.starts_with("198.18."))?;
+        ensure!(!gone.is_empty(), "the reload left our session as it was");
+        Ok(())
+    })?;
     // Where there is nobody else's, the default instance is ours.
     if theirs.is_empty() { Ok(()) } else { scene.expect_running(&file) }
 }
