@@ -26,8 +26,9 @@ const PORT: u16 = 7;
 const EVERY: Duration = Duration::from_millis(10);
 const DEADLINE: Duration = Duration::from_secs(1);
 const REPORT_EVERY: Duration = Duration::from_millis(100);
-/// Source ports, used in turn, so that a route with several next hops is tried in full.
-const FLOWS: usize = 8;
+/// Source ports, used in turn, so that a route with several next hops is tried in full: of two next
+/// hops, one gets none of so many flows in one of 2^31 runs.
+const FLOWS: usize = 32;
 /// Losses that are reported one by one.
 const TOLD_MAX: usize = 3;
 
