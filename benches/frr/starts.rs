@@ -47,17 +47,18 @@ const CONFIGURED: &str = "FRR configured";
 enum Contestant {
     /// Fairway, with this FRR.
     Fairway(Release),
-    /// `vtysh -f`, with FRR 8.4 and Fairway's text.
-    Vtysh,
-    /// frr-reload.py, with the same.
+    /// `vtysh -f`, with this FRR and Fairway's text.
+    Vtysh(Release),
+    /// frr-reload.py, with FRR 8.4 and Fairway's text.
     Reload,
 }
 
-const CONTESTANTS: [(&str, Contestant); 4] = [
+const CONTESTANTS: [(&str, Contestant); 5] = [
     ("fairway, FRR 8.4", Contestant::Fairway(Release::Bookworm)),
     ("fairway, FRR 10.3", Contestant::Fairway(Release::Trixie)),
-    ("vtysh -f, Fairway's text", Contestant::Vtysh),
-    ("frr-reload.py, Fairway's text", Contestant::Reload),
+    ("vtysh -f, FRR 8.4", Contestant::Vtysh(Release::Bookworm)),
+    ("vtysh -f, FRR 10.3", Contestant::Vtysh(Release::Trixie)),
+    ("frr-reload.py, FRR 8.4", Contestant::Reload),
 ];
 
 /// The number of neighbours, and of routes for each.
@@ -122,8 +123,8 @@ fn measure(cell: usize, place: &Path, contestant: Contestant, size: Size) -> Res
     let lab = Lab::build(cell, place, Wiring::Direct)?;
     add_addresses(&lab, size)?;
     let release = match contestant {
-        Contestant::Fairway(release) => release,
-        Contestant::Vtysh | Contestant::Reload => Release::Bookworm,
+        Contestant::Fairway(release) | Contestant::Vtysh(release) => release,
+        Contestant::Reload => Release::Bookworm,
     };
     let mut speaker = Speaker::prepare(release, &place.join("node"))?;
     speaker.start(&lab.node)?;
@@ -141,7 +142,12 @@ fn measure(cell: usize, place: &Path, contestant: Contestant, size: Size) -> Res
     let children_before = time_of_ended_children()?;
     let log = place.join("announcer.log");
     let mut progress = Progress::begin(size.peers);
-    let process = Process::spawn(&lab.node, &program, &arguments, &log)?;
+    let process = match contestant {
+        Contestant::Fairway(_) => Process::spawn(&lab.node, &program, &arguments, &log)?,
+        Contestant::Vtysh(_) | Contestant::Reload => {
+            Process::spawn(&speaker.within(&lab.node), &program, &arguments, &log)?
+        }
+    };
     let mut announcer = Announcer { contestant, process, log };
     progress.follow(&sink, &mut announcer)?;
     speaker.check_running()?;
@@ -159,7 +165,7 @@ impl Contestant {
     fn command(self, speaker: &Speaker, fairway: &Fairway) -> Result<(PathBuf, Vec<String>)> {
         let folder = speaker.directory().display().to_string();
         let file = speaker.directory().join("frr.conf");
-        let name = file.display().to_string();
+        let [seen, name] = ["", "frr.conf"].map(|name| speaker.seen(name));
         if !matches!(self, Self::Fairway(_)) {
             fs::write(&file, fairway.render()?).context("writing frr.conf")?;
         }
@@ -172,8 +178,8 @@ impl Contestant {
                 words.extend(["--bgp", "frr", "--frr-socket-dir", &folder]);
                 (lab::fairway::existing_program()?, words)
             }
-            Self::Vtysh => {
-                let words = vec!["--vty_socket", &folder, "--config_dir", &folder, "-f", &name];
+            Self::Vtysh(_) => {
+                let words = vec!["--vty_socket", &seen, "--config_dir", &seen, "-f", &name];
                 (VTYSH.into(), words)
             }
             Self::Reload => {
@@ -204,7 +210,7 @@ impl Announcer {
                 Ok(text.contains(CONFIGURED))
             }
             // The only reason to fail is an end.
-            Contestant::Vtysh | Contestant::Reload => Ok(self.process.check_running().is_err()),
+            Contestant::Vtysh(_) | Contestant::Reload => Ok(self.process.check_running().is_err()),
         }
     }
 

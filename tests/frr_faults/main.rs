@@ -70,12 +70,14 @@ const STORIES: &[Story] = stories![
     BOTH operator::extras_go_with_their_config_map,
     BOTH operator::names_of_an_earlier_version_are_taken_over,
     BOTH operators::six_operators_get_back_what_they_had,
+    BOTH operators::files_of_single_daemons_are_given_back,
     BOTH edits::the_operators_sessions_survive_a_hundred_edits,
     BOTH restarts::fairway_killed_leaves_frr_speaking,
     OLD restarts::fairway_ended_leaves_frr_speaking,
     OLD restarts::what_went_meanwhile_is_withdrawn_and_nothing_else,
     OLD restarts::a_reload_of_frr_is_healed,
     OLD restarts::a_reload_of_frr_beside_an_operator_is_healed,
+    OLD restarts::a_router_that_a_reload_makes_the_operators_stays_theirs,
     OLD restarts::a_node_goes_over_to_frr_and_back,
 ];
 

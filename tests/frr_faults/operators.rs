@@ -1,13 +1,14 @@
 //! Does an operator of any kind keep their FRR? Six configurations that are theirs, before, beside and after
 //! Fairway.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::Cell;
 use crate::operator::{forget, without_ours};
-use crate::scene::Scene;
+use crate::scene::{ROUTER, Scene};
 use lab::process::output_of;
 use lab::routers::Release;
 use lab::wait::{PATIENCE, holds_for};
@@ -305,6 +306,57 @@ fn leaves(scene: &mut Scene, way: Way) -> Result<()> {
         Ok(())
     })?;
     forget(scene, &["--node", "node-a"]).map(drop)
+}
+
+/// An operator whose daemons have a file each saves what runs while Fairway is there, and restarts FRR without it:
+/// FRR announces as before, and once Fairway is forgotten the files are what they were.
+pub(crate) fn files_of_single_daemons_are_given_back(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.speaker.keep_own_files()?;
+    scene.start_speaker()?;
+    let tracking = match cell.release {
+        Release::Bookworm => "no zebra nexthop kernel enable",
+        Release::Trixie => "zebra nexthop-group keep 77",
+    };
+    let [transit, ..] = OPERATORS.iter().filter(|it| it.has_bgp).collect::<Vec<_>>()[..] else {
+        bail!("no operator has BGP");
+    };
+    for lines in [&[][..], transit.lines] {
+        scene.speaker.configure(&[&[tracking], lines].concat())?;
+        scene.speaker.vtysh(&["write memory"])?;
+        let (files, running) = (scene.speaker.own_files()?, scene.speaker.running_configuration()?);
+        ensure!(files.values().any(|text| text.contains(tracking)), "{files:?}");
+        ensure!(lines.is_empty() || file(&files, "bgpd.conf")?.contains("65066"), "{files:?}");
+        scene.start_fairway()?;
+        scene.router_has(SOME)?;
+        scene.all_is_in_force()?;
+        scene.speaker.vtysh(&["write memory"])?;
+        let saved = scene.speaker.own_files()?;
+        ensure!(file(&saved, "bgpd.conf")?.contains(ROUTER), "{saved:?}");
+        scene.fairway.stop()?;
+        scene.restart_speaker()?;
+        scene.router_has(SOME)?;
+        forget(&scene, &["--node", "node-a"])?;
+        let left = scene.speaker.own_files()?;
+        for (name, text) in &left {
+            let (left, expected) = (without_comments(text), without_comments(file(&files, name)?));
+            ensure!(left == expected, "{name}: expected\n{expected}\nit has\n{left}");
+        }
+        becomes(&mut scene, &running)?;
+        scene.restart_speaker()?;
+        becomes(&mut scene, &running).context("after one more restart")?;
+    }
+    Ok(())
+}
+
+fn file<'a>(files: &'a BTreeMap<String, String>, name: &str) -> Result<&'a str> {
+    files.get(name).map(String::as_str).with_context(|| format!("no {name}"))
+}
+
+/// FRR writes the time of day into a file.
+fn without_comments(text: &str) -> String {
+    text.lines().filter(|it| !it.starts_with('!')).map(|it| it.to_owned() + "\n").collect()
 }
 
 /// Waits until the running configuration is exactly this.

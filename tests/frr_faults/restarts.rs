@@ -184,3 +184,26 @@ fn reload_is_healed(cell: &Cell, theirs: &[&str]) -> Result<()> {
     // Where there is nobody else's, the default instance is ours.
     if theirs.is_empty() { Ok(()) } else { scene.expect_running(&file) }
 }
+
+/// The file that is reloaded has a router where ours is.
+pub(crate) fn a_router_that_a_reload_makes_the_operators_stays_theirs(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.start_speaker()?;
+    let lines =
+        ["router bgp 65099", "bgp router-id 192.0.2.9", "neighbor 192.0.2.66 remote-as 65066"];
+    scene.speaker.configure(&lines)?;
+    let file = scene.speaker.running_configuration()?;
+    scene.speaker.configure(&["no router bgp 65099"])?;
+    scene.apply_services("web", 0, SOME)?;
+    scene.start_fairway()?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()?;
+    scene.speaker.expect_lines(&["router bgp 65001"])?;
+    scene.speaker.reload(&file)?;
+    scene.wait("ours is beside theirs", 2 * PATIENCE, |scene| {
+        scene.speaker.expect_lines(&["router bgp 65001 view fairway"])
+    })?;
+    scene.router_has(SOME)?;
+    scene.all_is_in_force()?;
+    scene.expect_running(&file)
+}

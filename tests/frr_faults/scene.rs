@@ -105,6 +105,12 @@ impl Scene {
         self.speaker.start(&self.lab.node)
     }
 
+    /// All daemons, one after another.
+    pub(crate) fn restart_speaker(&mut self) -> Result<()> {
+        self.speaker.stop()?;
+        self.start_speaker()
+    }
+
     pub(crate) fn restart_daemon(&mut self, name: &'static str) -> Result<()> {
         self.speaker.start_daemon(&self.lab.node, name)
     }

@@ -30,7 +30,7 @@ use load::Load;
 use memory::Memory;
 use recording::Recording;
 use refusals::Refusals;
-use site::Obstacles;
+use site::{Obstacles, Vacancy};
 
 /// Shortest and longest wait between a failure and the next attempt: FRR restarts within a second, and
 /// checking whether it is up is cheap.
@@ -142,12 +142,9 @@ pub struct Application {
     other_owner: Option<Owner>,
     /// FRR may load its own configuration until then.
     loading_until: Now,
-    /// bgpd was read before.
-    has_waited: bool,
     /// bgpd has restarted since the last read.
     is_new_bgpd: bool,
-    /// bgpd had a default instance at the last read.
-    has_default: bool,
+    vacancy: Vacancy,
     /// All of this owner is removed, beside others as well.
     forgets: bool,
     load: Option<Load>,
@@ -185,9 +182,8 @@ impl Application {
             site: None,
             other_owner: None,
             loading_until: Now::ZERO,
-            has_waited: false,
             is_new_bgpd: false,
-            has_default: false,
+            vacancy: Vacancy::default(),
             forgets: false,
             load: None,
             recording: Recording::default(),
@@ -376,11 +372,13 @@ impl Application {
             self.recording.read(Record::read(bgpd, &self.mark), is_new_bgpd, &running);
             let other_owner = site::other_owner(bgpd, self.owner);
             self.other_owner = other_owner.filter(|_| !self.forgets);
+            if is_new_bgpd {
+                self.vacancy.restarted();
+            }
+            let shown = self.known.as_ref().and_then(|it| it.daemons.get(&Daemon::Bgpd));
+            let is_changing = running.is_loading || shown.is_some_and(|it| it != bgpd);
             // Read again after the wait: there may be a router of somebody else then.
-            let had_default = std::mem::replace(&mut self.has_default, site::has_default(bgpd));
-            let age = running.bgpd_age.or(self.has_waited.then_some(Duration::MAX));
-            let wait = site::wait_to_create(bgpd, age, had_default);
-            self.has_waited = true;
+            let wait = self.vacancy.wait(now, bgpd, running.bgpd_age, is_changing);
             if !wait.is_zero() {
                 self.loading_until = self.loading_until.max(now.saturating_add(wait));
             }

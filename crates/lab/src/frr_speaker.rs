@@ -13,7 +13,7 @@ use crate::make_directory;
 use crate::namespace::Namespace;
 use crate::process::{Process, bounded, output_of};
 use crate::routers::Release;
-use crate::routers::installation::Installation;
+use crate::routers::installation::{Installation, Within};
 use crate::wait::{PATIENCE, wait_until};
 
 const FOLDER_OF_PROGRAMS: &str = "/usr/lib/frr";
@@ -33,8 +33,8 @@ impl Speaker {
     pub fn prepare(release: Release, parent: &Path) -> Result<Self> {
         let directory = parent.join("frr");
         make_directory(&directory)?;
-        // mgmtd has its sockets here, whatever option it gets.
-        let installation = Installation::new(release, &directory, "/run/frr");
+        // mgmtd has its sockets and its file here, whatever option it gets.
+        let installation = Installation::new(release, &directory, "/run/frr").also_at("/etc/frr");
         for (name, text) in
             [("empty.conf", ""), ("vtysh.conf", "service integrated-vtysh-config\n")]
         {
@@ -49,7 +49,41 @@ impl Speaker {
         &self.directory
     }
 
-    /// Starts all daemons, each without a configuration.
+    /// From now on each daemon has a file of its own, as before FRR had one for all: it starts with what is in it, and
+    /// `write memory` writes it.
+    pub fn keep_own_files(&self) -> Result<()> {
+        let write = |name: &str, text: &str| {
+            fs::write(self.directory.join(name), text).with_context(|| format!("writing {name}"))
+        };
+        write("vtysh.conf", "no service integrated-vtysh-config\n")?;
+        self.names().iter().try_for_each(|name| write(&format!("{name}.conf"), ""))?;
+        let folder = self.installation.seen("");
+        output_of(self.installation.command("chown").args(["-R", "frr:frr", &folder])).map(drop)
+    }
+
+    /// The files of the daemons that have one, by their names.
+    pub fn own_files(&self) -> Result<BTreeMap<String, String>> {
+        let name_of = |daemon: &&str| format!("{daemon}.conf");
+        let names = self.names().iter().map(name_of);
+        let names = names.filter(|name| self.directory.join(name).exists());
+        let read = |name: String| {
+            let text = fs::read_to_string(self.directory.join(&name));
+            Ok((name.clone(), text.with_context(|| format!("reading {name}"))?))
+        };
+        names.map(read).collect()
+    }
+
+    /// A file of its directory, as its programs see it.
+    pub fn seen(&self, name: &str) -> String {
+        self.installation.seen(name)
+    }
+
+    /// Where its programs run.
+    pub fn within<'a>(&'a self, node: &'a Namespace) -> Within<'a> {
+        self.installation.within(node)
+    }
+
+    /// Starts all daemons, each without a configuration but that of its own file.
     pub fn start(&mut self, node: &Namespace) -> Result<()> {
         self.names().iter().try_for_each(|name| self.start_daemon(node, name))
     }
@@ -74,7 +108,9 @@ impl Speaker {
         arguments.extend(["-A", "127.0.0.1", "-P", "0", "--log", "stdout"].map(str::to_owned));
         let is_old = self.release == Release::Bookworm;
         if is_old || !matches!(name, "mgmtd" | "staticd") {
-            arguments.extend(["-f".to_owned(), file("empty.conf")]);
+            let own = format!("{name}.conf");
+            let has_own = self.directory.join(&own).exists();
+            arguments.extend(["-f".to_owned(), file(if has_own { &own } else { "empty.conf" })]);
         }
         if is_old && name == "bfdd" {
             arguments.extend(["--bfdctl".to_owned(), file("bfdd.sock")]);

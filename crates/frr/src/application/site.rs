@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Now;
 use super::refusals::Subject;
 use crate::configuration::{Configuration, Statement, without_secrets};
 use crate::difference::{Ours, is_router, is_view, neighbor};
@@ -17,6 +18,11 @@ use crate::render::Site;
 /// How long after its start FRR may load its own configuration, in which the default instance may be somebody's:
 /// created by us before, it would refuse theirs.
 const LOADING_LIMIT: Duration = Duration::from_secs(3);
+/// How long nothing changes between the removal of a router and its replacement, as frr-reload.py and operators at a
+/// prompt do it.
+const REST: Duration = Duration::from_millis(500);
+/// How long changes by somebody else put off a default instance that is gone.
+const RESTLESS_LIMIT: Duration = Duration::from_secs(20);
 
 /// Where the neighbours of the default VRF are. `made`: routers that the record says we created.
 pub(super) fn choose(bgpd: &Configuration, made: impl Fn(&str) -> bool) -> Site {
@@ -47,22 +53,46 @@ pub(super) fn moved(statement: &mut Statement, site: Site) {
     }
 }
 
-/// Whether there is a default instance.
-pub(super) fn has_default(bgpd: &Configuration) -> bool {
-    default_router(bgpd).is_some()
+/// When the default instance may be created: somebody may be about to create theirs.
+#[derive(Debug, Default)]
+pub(super) struct Vacancy {
+    was_read: bool,
+    has_default: bool,
+    /// When it was found that there is none any more.
+    lost_at: Option<Now>,
 }
 
-/// How long to wait before the default instance is created, in an FRR that has been up for so long; unknown counts as
-/// just started. Where there was one until now, its owner may be about to create another one.
-pub(super) fn wait_to_create(
-    bgpd: &Configuration,
-    age: Option<Duration>,
-    had_default: bool,
-) -> Duration {
-    match has_default(bgpd) {
-        true => Duration::ZERO,
-        false if had_default => LOADING_LIMIT,
-        false => LOADING_LIMIT.saturating_sub(age.unwrap_or_default()),
+impl Vacancy {
+    /// How long to wait, in an FRR that has been up for so long; unknown counts as just started. `is_changing`: somebody
+    /// else changes the configuration.
+    pub(super) fn wait(
+        &mut self,
+        now: Now,
+        bgpd: &Configuration,
+        age: Option<Duration>,
+        is_changing: bool,
+    ) -> Duration {
+        let is_first = !std::mem::replace(&mut self.was_read, true);
+        let has_default = default_router(bgpd).is_some();
+        let had_default = std::mem::replace(&mut self.has_default, has_default);
+        if has_default {
+            self.lost_at = None;
+            return Duration::ZERO;
+        }
+        if had_default {
+            self.lost_at = Some(now);
+        }
+        let age = age.or((!is_first).then_some(Duration::MAX)).unwrap_or_default();
+        let after_start = LOADING_LIMIT.saturating_sub(age);
+        let is_restless = self.lost_at.is_some_and(|lost_at| {
+            had_default || (is_changing && now.saturating_sub(lost_at) < RESTLESS_LIMIT)
+        });
+        after_start.max(if is_restless { REST } else { Duration::ZERO })
+    }
+
+    /// bgpd has restarted.
+    pub(super) fn restarted(&mut self) {
+        *self = Self::default();
     }
 }
 

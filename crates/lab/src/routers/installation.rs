@@ -63,15 +63,23 @@ pub struct Installation {
     directory: PathBuf,
     /// Where the programs see the directory, when they have a root of their own.
     mount_point: &'static str,
+    /// Where they see it as well.
+    also_at: Option<&'static str>,
 }
 
-/// Enters the root `$0`, where the directory `$1` is bound to `$2`, and becomes the rest.
-const ENTER: &str = r#"mount -t proc proc "$0/proc" && mount --bind "$1" "$0$2" && shift 2 &&
-    exec chroot "$0" "$@""#;
+/// Enters the root `$0`, where the directory `$1` is bound to each of `$2`, and becomes the rest.
+const ENTER: &str = r#"set -e; mount -t proc proc "$0/proc"
+    for place in $2; do mount --bind "$1" "$0$place"; done; shift 2; exec chroot "$0" "$@""#;
 
 impl Installation {
     pub fn new(release: Release, directory: &Path, mount_point: &'static str) -> Self {
-        Self { root: release.root(), directory: directory.to_owned(), mount_point }
+        let root = release.root();
+        Self { root, directory: directory.to_owned(), mount_point, also_at: None }
+    }
+
+    /// The same, where the programs have this path built in.
+    pub fn also_at(self, path: &'static str) -> Self {
+        Self { also_at: Some(path), ..self }
     }
 
     /// A file of the router's directory, as its programs see it.
@@ -108,7 +116,8 @@ impl Installation {
             return (program.to_owned(), Vec::new());
         };
         let mut rest = ["--mount", "sh", "-c", ENTER].map(OsString::from).to_vec();
-        rest.extend([root.into(), (&self.directory).into(), self.mount_point.into()]);
+        let places = [Some(self.mount_point), self.also_at].map(Option::unwrap_or_default);
+        rest.extend([root.into(), (&self.directory).into(), places.join(" ").into()]);
         rest.push(program.to_owned());
         ("unshare".into(), rest)
     }
