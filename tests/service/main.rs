@@ -70,7 +70,7 @@ fn service(name: &str) -> String {
 type Step = (&'static str, fn(&Machine) -> Result<()>);
 
 /// Each begins where the one before it ended.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("dpkg -i starts the daemon, which announces nothing", installs),
     ("the group may ask, others may not", asks),
     ("systemctl start returns when the route is at the router", starts),
@@ -80,6 +80,7 @@ const STEPS: [Step; 10] = [
     ("another version takes over", upgrades),
     ("the unit lets the daemon do little", confines),
     ("the sandbox gives BFD real time by what docs/bfd.md says", grants_real_time),
+    ("removal gives an operator's FRR back, an upgrade does not", gives_frr_back),
     ("purge removes everything", purges),
 ];
 
@@ -327,6 +328,52 @@ fn grants_real_time(machine: &Machine) -> Result<()> {
          rm -r {folder} /etc/fairway/bfd.yaml; systemctl daemon-reload; systemctl restart fairway"
     ))?;
     Ok(())
+}
+
+/// FRR of an operator, with BGP of their own.
+const FRR: &str = "\
+frr defaults traditional
+ip prefix-list OWN seq 5 permit 192.0.2.0/24
+router bgp 64999
+ bgp router-id 192.0.2.250
+ neighbor 192.0.2.66 remote-as 64666
+exit
+";
+
+fn gives_frr_back(machine: &Machine) -> Result<()> {
+    machine.ask(&format!(
+        "rm /etc/systemd/system/frr.service; systemctl daemon-reload
+         sed -i 's/^\\(bgpd\\|bfdd\\)=no/\\1=yes/' /etc/frr/daemons
+         printf '{FRR}' > /etc/frr/frr.conf
+         systemctl stop fairway; systemctl start frr
+         usermod -aG frrvty fairway; echo FAIRWAY_BGP=frr > /etc/default/fairway"
+    ))?;
+    let running = || machine.ask("vtysh -c 'show running-config'");
+    let file = || machine.ask("cat /etc/frr/frr.conf");
+    machine.ask("vtysh -c 'write memory'")?;
+    let before = (running()?, file()?);
+    ensure!(before.0.contains("neighbor 192.0.2.66"), "FRR has\n{}", before.0);
+    machine.ask("systemctl start fairway")?;
+    wait_until("the routes of FRR", || has_route(machine, "198.51.100.1/32"))?;
+    machine.ask("vtysh -c 'write memory'")?;
+    ensure!(file()?.contains("router bgp 64500 view fairway"), "the file is\n{}", file()?);
+
+    let sessions = || {
+        let text = machine.ask("vtysh -c 'show bgp view fairway neighbors 10.79.0.2 json'")?;
+        let count = text.lines().find(|line| line.contains("connectionsEstablished"));
+        count.map(str::to_owned).with_context(|| format!("FRR says {text}"))
+    };
+    let first = sessions()?;
+    machine.ask("dpkg -i /root/next.deb")?;
+    ensure!(sessions()? == first, "the upgrade ended the session");
+    has_route(machine, "198.51.100.1/32")?;
+
+    machine.ask("dpkg --remove fairway")?;
+    ensure!(running()? == before.0, "before\n{}\nnow\n{}", before.0, running()?);
+    let left = file()?;
+    ensure!(left == before.1, "the file was\n{}\nnow it is\n{left}", before.1);
+    machine.ask("systemctl stop frr; rm /etc/default/fairway; dpkg -i /packages/fairway_*.deb")?;
+    wait_until("the routes again", || has_route(machine, "198.51.100.1/32"))
 }
 
 fn purges(machine: &Machine) -> Result<()> {
