@@ -20,6 +20,7 @@ const KINDS: &[(&str, &str, bool)] = &[
     ("Lease", "/apis/coordination.k8s.io/v1/leases", true),
     ("DaemonSet", "/apis/apps/v1/daemonsets", true),
     ("Deployment", "/apis/apps/v1/deployments", true),
+    ("CustomResourceDefinition", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", false),
     ("BGPPeer", "/apis/metallb.io/v1beta2/bgppeers", true),
     ("BFDProfile", "/apis/metallb.io/v1beta1/bfdprofiles", true),
     ("BGPAdvertisement", "/apis/metallb.io/v1beta1/bgpadvertisements", true),

@@ -71,6 +71,7 @@ impl Speaker {
                 ("FAIRWAY_KUBECONFIG", self.kubeconfig.display().to_string()),
                 ("FAIRWAY_STATE_DIR", self.directory.join("state").display().to_string()),
                 ("FAIRWAY_SOCKET", self.directory.join("fairway.sock").display().to_string()),
+                ("FAIRWAY_EMPTY_LIST_HOLD", EMPTY_LIST_HOLD.to_owned()),
             ],
         );
         let words: Vec<&str> = self.pod.arguments.iter().map(String::as_str).collect();
@@ -81,6 +82,10 @@ impl Speaker {
         fairway::log_in(&self.directory)
     }
 }
+
+/// Shorter than by default: between two cases, everything is deleted, while a daemon may wait for an API server that was
+/// away.
+const EMPTY_LIST_HOLD: &str = "45s";
 
 /// `fairway controller`, one of several.
 pub(crate) struct Controller {
@@ -106,6 +111,7 @@ impl Controller {
             &[
                 ("FAIRWAY_KUBECONFIG", self.kubeconfig.display().to_string()),
                 ("FAIRWAY_METRICS_LISTEN", metrics),
+                ("FAIRWAY_EMPTY_LIST_HOLD", EMPTY_LIST_HOLD.to_owned()),
             ],
         );
         let container = Container { place, variables };

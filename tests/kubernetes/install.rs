@@ -59,9 +59,23 @@ pub(crate) fn token(cluster: &Cluster, account: Account) -> Result<String> {
     Ok(cluster.kubectl(&words, None)?.trim().to_owned())
 }
 
+/// The kinds that the daemons read, and whose definitions they look at.
+const DEFINED: [&str; 6] = [
+    "bfdprofiles",
+    "bgpadvertisements",
+    "bgppeers",
+    "communities",
+    "ipaddresspools",
+    "l2advertisements",
+];
+
 /// What the daemons look for, and how their Pods are made.
 pub(crate) fn model(api: &Api) -> Result<()> {
     api.apply(&object("v1", "Namespace", "", SYSTEM, json!({})))?;
+    for plural in DEFINED {
+        let (version, kind) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+        api.apply(&object(version, kind, "", &format!("{plural}.metallb.io"), json!({})))?;
+    }
     for account in Account::BOTH {
         api.apply(&owner(account))?;
     }

@@ -25,7 +25,7 @@ use lab::{Family, Site, make_directory};
 
 /// A controller that starts waits for the Lease of the one before (15 s), and then until it can know what
 /// was released (10 s); a client that has failed for long tries again within 15 s.
-const CATCH_UP: Duration = Duration::from_secs(60);
+pub(crate) const CATCH_UP: Duration = Duration::from_secs(90);
 /// The nodes of the cluster, in the order of [`Stage::speakers`].
 pub(crate) const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 /// Where the Services of the cases are.

@@ -4,6 +4,7 @@
 //! Knows no rule. The world drives it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use fairway_cluster::{
     ControllerAction, ControllerCore, ControllerSettings, LeaseReply, Reply, SecretReply, Snapshot,
@@ -135,6 +136,7 @@ impl Process {
                     load_balancer_class: None,
                     namespace: SYSTEM.to_owned(),
                     pod: None,
+                    empty_list_hold: EMPTY_LIST_HOLD,
                     answers_reviews: false,
                     epoch_seconds: EPOCH_SECONDS,
                     seed,
@@ -208,6 +210,9 @@ impl Process {
     }
 }
 
+/// Shorter than by default, and than the quiet in which everything is checked.
+const EMPTY_LIST_HOLD: Duration = Duration::from_secs(60);
+
 fn speaker_settings(node: usize, seed: u64) -> SpeakerSettings {
     SpeakerSettings {
         node: node_name(node),
@@ -215,6 +220,7 @@ fn speaker_settings(node: usize, seed: u64) -> SpeakerSettings {
         ignore_exclude_label: false,
         attribute_defaults: AttributeDefaults::default(),
         backend: BackendKind::Native,
+        empty_list_hold: EMPTY_LIST_HOLD,
         seed,
     }
 }

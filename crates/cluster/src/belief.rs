@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_ground::{Instant, Rng};
 use fairway_model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
@@ -19,6 +20,19 @@ use super::in_force::InForce;
 use super::object_text::ObjectText;
 use super::reflector::{Delta, Reflector, Reply, Request, name_of};
 use super::secrets::{Knowledge, SecretReply, Secrets};
+
+/// A kind whose objects stay although the API server has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The kind.
+    pub kind: Kind,
+    /// Until when they stay.
+    pub until: Instant,
+    /// One of them.
+    pub name: ObjectName,
+    /// Its `metadata.uid`; empty if it is known from an earlier run only.
+    pub uid: String,
+}
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -32,10 +46,10 @@ pub struct Belief {
 
 impl Belief {
     /// Nothing is known of these kinds yet. What `backend` does not support is a fault. `seed` is for the
-    /// jitter of pauses.
-    pub fn new(kinds: &[Kind], backend: BackendKind, seed: u64) -> Self {
+    /// jitter of pauses. Objects of a kind that the API server lacks all at once stay for `hold`.
+    pub fn new(kinds: &[Kind], backend: BackendKind, hold: Duration, seed: u64) -> Self {
         let mut random = Rng::seeded(seed);
-        let reflector = |kind: &Kind| (*kind, Reflector::new(random.next_u64()));
+        let reflector = |kind: &Kind| (*kind, Reflector::new(random.next_u64(), hold));
         Self {
             reflectors: kinds.iter().map(reflector).collect(),
             secrets: Secrets::new(seed),
@@ -47,6 +61,11 @@ impl Belief {
     /// Continues from the objects of an earlier run, until the API server has listed everything again.
     pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
         let mut changes = self.in_force.restore(objects);
+        for key in self.in_force.keys() {
+            if let Some(reflector) = self.reflectors.get_mut(&key.kind) {
+                reflector.has_earlier(key.name.clone());
+            }
+        }
         self.in_force.take_is_other();
         changes.absorb(self.name_secrets());
         changes
@@ -105,9 +124,21 @@ impl Belief {
         self.reflectors.values().all(Reflector::is_synced)
     }
 
-    /// Whether a list arrived that contradicts what was seen, and is not trusted yet.
+    /// Whether an answer contradicts what was seen, and is not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
-        self.reflectors.values().any(Reflector::is_in_doubt)
+        self.reflectors.values().any(|it| it.is_in_doubt() || it.held_until().is_some())
+    }
+
+    /// The kinds whose objects stay although the API server has none.
+    pub fn held(&self) -> Vec<Held> {
+        let of_kind = |(kind, reflector): (&Kind, &Reflector)| {
+            let until = reflector.held_until()?;
+            let mut names = self.in_force.keys().filter(|key| key.kind == *kind);
+            let name = reflector.items().keys().next().or(names.next().map(|key| &key.name))?;
+            let uid = self.uid(*kind, name).unwrap_or_default();
+            Some(Held { kind: *kind, until, name: name.clone(), uid })
+        };
+        self.reflectors.iter().filter_map(of_kind).collect()
     }
 
     /// The names of the objects of a kind that the API server has, in force or not.
@@ -160,7 +191,9 @@ impl Belief {
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) -> (Changes, Vec<Delta>) {
         let Some(reflector) = self.reflectors.get_mut(&kind) else { return Default::default() };
         let (was_failing, listed_before) = (reflector.is_failing(), reflector.listed_at());
+        let was_held = reflector.held_until().is_some();
         let deltas = reflector.handle(now, reply);
+        let is_released = was_held && reflector.held_until().is_none();
         if was_failing && reflector.listed_at() != listed_before {
             // The server is back.
             self.reflectors.values_mut().for_each(|it| it.hurry(now));
@@ -178,6 +211,9 @@ impl Belief {
         } else if self.is_synced() {
             self.is_complete = true;
             changes = self.take_over();
+        }
+        if is_released && self.is_complete {
+            changes.absorb(self.remove_unseen());
         }
         changes.absorb(self.settle());
         (changes, deltas)
@@ -209,18 +245,25 @@ impl Belief {
     /// All kinds are complete for the first time: objects of the earlier run that no longer exist are
     /// removed. (Secrets are not among them; each stays until it is requested.)
     fn take_over(&mut self) -> Changes {
-        let seen: Vec<_> = self.reflectors.iter().map(|(kind, it)| (*kind, it.items())).collect();
-        let is_seen = |key: &ObjectKey| {
-            seen.iter().any(|(kind, items)| *kind == key.kind && items.contains_key(&key.name))
-        };
-        let is_gone = |key: &&ObjectKey| key.kind != Kind::Secret && !is_seen(key);
-        let gone: Vec<_> = self.in_force.keys().filter(is_gone).cloned().collect();
         let mut changes = Changes::default();
-        for (kind, items) in seen {
-            for object in items.values() {
-                changes.absorb(self.in_force.read(kind, object));
+        for (kind, reflector) in &self.reflectors {
+            for object in reflector.items().values() {
+                changes.absorb(self.in_force.read(*kind, object));
             }
         }
+        changes.absorb(self.remove_unseen());
+        changes
+    }
+
+    /// Removes objects of the earlier run that the API server does not have, but those that are kept.
+    fn remove_unseen(&mut self) -> Changes {
+        let is_kept = |key: &&ObjectKey| {
+            let reflector = self.reflectors.get(&key.kind);
+            reflector.is_some_and(|it| it.is_kept(&key.name) || it.items().contains_key(&key.name))
+        };
+        let is_gone = |key: &&ObjectKey| key.kind != Kind::Secret && !is_kept(key);
+        let gone: Vec<_> = self.in_force.keys().filter(is_gone).cloned().collect();
+        let mut changes = Changes::default();
         for key in gone {
             changes.absorb(self.in_force.gone(&key));
         }

@@ -36,7 +36,7 @@ use service_status::{Said, Wish, is_to_be_served, was_ours};
 use tenure::Tenure;
 
 use super::admission::{Judgement, judge};
-use super::belief::Belief;
+use super::belief::{Belief, Held};
 use super::claims::{Claims, status_addresses};
 use super::configuration_state::fault_summary;
 use super::lease::{Lease, LeaseChange, LeaseReply, LeaseRequest, WRITE_TIMEOUT};
@@ -80,6 +80,8 @@ pub struct ControllerSettings {
     pub answers_reviews: bool,
     /// The Unix time at [`Instant::ZERO`], for the times in statuses.
     pub epoch_seconds: u64,
+    /// How long objects of a kind stay that the API server lacks all at once.
+    pub empty_list_hold: Duration,
     /// For the jitter of pauses.
     pub seed: u64,
 }
@@ -129,7 +131,12 @@ impl ControllerCore {
     /// A controller that has just started.
     pub fn new(settings: ControllerSettings) -> Self {
         Self {
-            belief: Belief::new(&CONTROLLER_KINDS, BackendKind::Native, settings.seed),
+            belief: Belief::new(
+                &CONTROLLER_KINDS,
+                BackendKind::Native,
+                settings.empty_list_hold,
+                settings.seed,
+            ),
             references: settings.answers_reviews.then(|| References::new(settings.seed)),
             lease: Lease::new(
                 settings.identity.clone(),
@@ -305,6 +312,11 @@ impl ControllerCore {
     /// Whether an answer of the API server is not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
         self.belief.is_in_doubt()
+    }
+
+    /// The kinds whose objects stay although the API server has none.
+    pub fn held(&self) -> Vec<Held> {
+        self.belief.held()
     }
 
     /// Whether every kind was listed since the start.

@@ -33,7 +33,7 @@ mod write;
 mod writes;
 
 pub use admission::{Judgement, judge};
-pub use belief::Belief;
+pub use belief::{Belief, Held};
 pub use budget::Budget;
 pub use claims::status_addresses;
 pub use configuration_state::{

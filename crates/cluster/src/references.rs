@@ -5,6 +5,7 @@
 //! if it answers reviews.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fairway_ground::{Instant, Rng};
 use fairway_model::Kind;
@@ -26,7 +27,7 @@ impl References {
     /// Nothing is known yet. `seed` is for the jitter of pauses.
     pub fn new(seed: u64) -> Self {
         let mut random = Rng::seeded(seed);
-        let reflector = |kind| (kind, Reflector::new(random.next_u64()));
+        let reflector = |kind| (kind, Reflector::new(random.next_u64(), Duration::ZERO));
         Self { reflectors: REFERENCE_KINDS.into_iter().map(reflector).collect() }
     }
 

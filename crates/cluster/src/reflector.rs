@@ -10,13 +10,15 @@
 //! lags. Here every list is a consistent read (no version): since 1.31 the server answers it from memory, and
 //! an outdated state is never returned.
 //!
-//! `Ours:` client-go, and with it MetalLB, trusts every list that succeeds. Here two kinds of list are in
-//! doubt, and trusted once they were repeated for [`DOUBT`]: one that is older than what was seen already (a
-//! storage that was restored from a backup assigns versions a second time; nothing else may answer a
-//! consistent read that way), and one that leaves none of the known objects (a server in front of a wrong or
-//! empty storage answers that for everything). Events are trusted at once.
+//! `Ours:` client-go, and with it MetalLB, trusts every list that succeeds. Here a list that is older than what
+//! was seen already is in doubt, and trusted once it was repeated for [`DOUBT`] (a storage that was restored from
+//! a backup assigns versions a second time; nothing else may answer a consistent read that way). And where the
+//! server has none of the known objects any more (a server in front of a wrong or empty storage answers that for
+//! everything), or the kind itself is being removed, they are kept for a time: the hold. Each ends it for itself
+//! when the server has it again, since a backup is restored object by object. The hold concerns the copy only: the
+//! server was heard, and is watched. A deletion that the server reports as an event is trusted at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +65,8 @@ pub enum Reply {
     Bookmark(String),
     /// 410: the version or the page is too old, or the server has forgotten it.
     Gone,
+    /// The definition of the kind is gone, or is being removed: its objects are no longer what somebody wants.
+    Undefined,
     /// The watch ended normally.
     Closed,
     /// Any other failure.
@@ -94,8 +98,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(300);
 const WATCH_HEALTHY: Duration = Duration::from_secs(10);
 /// The interval of lists even if no watch ever breaks: so an event that a server failed to send is corrected.
 const RELIST_INTERVAL: Duration = Duration::from_secs(3600);
-/// For how long a doubtful list has to be repeated. A controller leads only after it: the last object of a kind may have
-/// been deleted while nobody watched.
+/// For how long a doubtful list has to be repeated.
 const DOUBT: Duration = Duration::from_secs(30);
 /// How often it has to be repeated at least.
 const DOUBTFUL_LISTS: u32 = 3;
@@ -122,6 +125,13 @@ struct Doubt {
     lists: u32,
 }
 
+/// Objects that are kept although the server does not have them.
+#[derive(Debug, Clone)]
+struct Hold {
+    since: Instant,
+    names: BTreeSet<ObjectName>,
+}
+
 /// The copy of one kind.
 #[derive(Debug, Clone)]
 pub struct Reflector {
@@ -136,12 +146,17 @@ pub struct Reflector {
     listed_at: Instant,
     failures: u32,
     doubt: Option<Doubt>,
+    hold_max: Duration,
+    hold: Option<Hold>,
+    /// Objects of an earlier run, which the owner has; known ones until the first list is accepted.
+    earlier: BTreeSet<ObjectName>,
     random: Rng,
 }
 
 impl Reflector {
-    /// An empty copy. `seed` is for the jitter of its pauses.
-    pub fn new(seed: u64) -> Self {
+    /// An empty copy. `seed` is for the jitter of its pauses. Objects that the server lacks all at once are kept
+    /// for `hold_max`.
+    pub fn new(seed: u64, hold_max: Duration) -> Self {
         Self {
             items: BTreeMap::new(),
             version: String::new(),
@@ -151,6 +166,9 @@ impl Reflector {
             listed_at: Instant::ZERO,
             failures: 0,
             doubt: None,
+            hold_max,
+            hold: None,
+            earlier: BTreeSet::new(),
             random: Rng::seeded(seed),
         }
     }
@@ -168,6 +186,21 @@ impl Reflector {
     /// Whether lists arrive that contradict what was seen, and are not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
         self.doubt.is_some()
+    }
+
+    /// Until when objects are kept that the server does not have.
+    pub fn held_until(&self) -> Option<Instant> {
+        self.hold.as_ref().map(|hold| hold.since + self.hold_max)
+    }
+
+    /// Whether this one is kept although the server does not have it.
+    pub fn is_kept(&self, name: &ObjectName) -> bool {
+        self.hold.as_ref().is_some_and(|hold| hold.names.contains(name))
+    }
+
+    /// The owner goes on with this object of an earlier run.
+    pub fn has_earlier(&mut self, name: ObjectName) {
+        self.earlier.insert(name);
     }
 
     /// Requests a list that is not older than this moment.
@@ -207,7 +240,8 @@ impl Reflector {
             Phase::Listing { asked_at, .. } => *asked_at + LIST_MAX,
             Phase::Paging { .. } => Instant::ZERO,
             Phase::Watching { heard_at, .. } => {
-                (*heard_at + SILENCE_MAX).min(self.listed_at + RELIST_INTERVAL)
+                let due = (*heard_at + SILENCE_MAX).min(self.listed_at + RELIST_INTERVAL);
+                self.held_until().map_or(due, |until| until.min(due))
             }
         }
     }
@@ -271,6 +305,7 @@ impl Reflector {
             (Reply::Deleted(object), Phase::Watching { since, .. }) => {
                 self.phase = Phase::Watching { since, heard_at: now };
                 let name = name_of(&object);
+                self.releases(&name);
                 let is_news = self.follow(now, version_of(&object));
                 let known = if is_news { self.items.remove(&name) } else { None };
                 known.map(|_| Delta::Deleted(name)).into_iter().collect()
@@ -280,7 +315,7 @@ impl Reflector {
                 self.follow(now, Some(&version));
                 Vec::new()
             }
-            (reply @ (Reply::Gone | Reply::Closed | Reply::Failed), phase) => {
+            (reply @ (Reply::Gone | Reply::Closed | Reply::Failed | Reply::Undefined), phase) => {
                 match phase {
                     Phase::Watching { since, .. } if now.since(since) >= WATCH_HEALTHY => {
                         self.failures = 0;
@@ -291,8 +326,11 @@ impl Reflector {
                         return Vec::new();
                     }
                 }
-                self.needs_list |= matches!(reply, Reply::Gone);
+                self.needs_list |= matches!(reply, Reply::Gone | Reply::Undefined);
                 self.pause(now);
+                if matches!(reply, Reply::Undefined) && !self.holds(now) {
+                    return self.replace(Vec::new());
+                }
                 Vec::new()
             }
             (_, phase) => {
@@ -310,9 +348,7 @@ impl Reflector {
 
     /// The list is complete.
     fn listed(&mut self, now: Instant, items: Vec<Item>, version: String) -> Vec<Delta> {
-        let is_older = version::is_older(&version, &self.version);
-        let is_emptied = items.is_empty() && !self.items.is_empty();
-        if (is_older || is_emptied) && self.doubts(now) {
+        if version::is_older(&version, &self.version) && self.doubts(now) {
             self.pause(now);
             return Vec::new();
         }
@@ -322,6 +358,17 @@ impl Reflector {
         self.needs_list = false;
         self.is_synced = true;
         self.listed_at = now;
+        if (items.is_empty() || self.hold.is_some()) && self.holds(now) {
+            items.iter().for_each(|(name, _)| self.releases(name));
+        } else {
+            self.hold = None;
+        }
+        self.replace(items)
+    }
+
+    /// These are the objects, beside those that are kept.
+    fn replace(&mut self, items: Vec<Item>) -> Vec<Delta> {
+        self.earlier.clear();
         let mut gone = std::mem::take(&mut self.items);
         let mut deltas = Vec::new();
         for (name, object) in items {
@@ -336,10 +383,36 @@ impl Reflector {
             }
             self.items.insert(name, object);
         }
+        let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            gone.into_iter().partition(|(name, _)| self.is_kept(name));
+        self.items.extend(kept);
         // Deletions first: they may conflict with new objects.
         let mut all: Vec<Delta> = gone.into_keys().map(Delta::Deleted).collect();
         all.append(&mut deltas);
         all
+    }
+
+    /// Whether known objects stay although the server does not have them; begins with all of them.
+    fn holds(&mut self, now: Instant) -> bool {
+        if self.hold.is_none() {
+            let names: BTreeSet<_> = self.items.keys().chain(&self.earlier).cloned().collect();
+            self.hold = (!names.is_empty()).then_some(Hold { since: now, names });
+        }
+        let is_over = |hold: &Hold| now.since(hold.since) >= self.hold_max;
+        if self.hold.as_ref().is_some_and(is_over) {
+            self.hold = None;
+        }
+        self.hold.is_some()
+    }
+
+    /// The server has this object, or has deleted it.
+    fn releases(&mut self, name: &ObjectName) {
+        if let Some(hold) = &mut self.hold {
+            hold.names.remove(name);
+            if hold.names.is_empty() {
+                self.hold = None;
+            }
+        }
     }
 
     /// Whether a list that contradicts what was seen has not been repeated for long enough.
@@ -351,6 +424,7 @@ impl Reflector {
 
     fn applied(&mut self, now: Instant, object: &Value) -> Vec<Delta> {
         let (name, text) = (name_of(object), ObjectText::from(object));
+        self.releases(&name);
         let known = self.items.get(&name);
         if known.is_none() && self.items.len() >= OBJECTS_MAX {
             self.needs_list = true;

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_allocator::{Outcome, Outcomes, PoolLookup, Reason};
 use fairway_ground::{Abstention, Instant};
@@ -20,7 +21,7 @@ use fairway_plan::{
 use fairway_resources::{BackendKind, Finding};
 use fairway_seam::{Announcements, Leave};
 
-use super::belief::Belief;
+use super::belief::{Belief, Held};
 use super::object_text::ObjectText;
 use super::reflector::{Reply, Request};
 use super::secrets::SecretReply;
@@ -56,6 +57,8 @@ pub struct SpeakerSettings {
     pub attribute_defaults: AttributeDefaults,
     /// Which backend speaks BGP: what it does not support is a fault.
     pub backend: BackendKind,
+    /// How long objects of a kind stay that the API server lacks all at once.
+    pub empty_list_hold: Duration,
     /// For the jitter of pauses.
     pub seed: u64,
 }
@@ -125,7 +128,8 @@ pub struct SpeakerCore {
 impl SpeakerCore {
     /// A speaker that has just started, with the snapshot of the previous run.
     pub fn new(settings: SpeakerSettings, snapshot: Option<Snapshot>) -> Self {
-        let belief = Belief::new(&speaker_kinds(settings.backend), settings.backend, settings.seed);
+        let SpeakerSettings { backend, empty_list_hold, seed, .. } = settings;
+        let belief = Belief::new(&speaker_kinds(backend), backend, empty_list_hold, seed);
         let options = PlanOptions {
             ignore_exclude_label: settings.ignore_exclude_label,
             unsliced_services_are_served: false,
@@ -221,6 +225,11 @@ impl SpeakerCore {
     /// Whether an answer of the API server is not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
         self.belief.is_in_doubt()
+    }
+
+    /// The kinds whose objects stay although the API server has none.
+    pub fn held(&self) -> Vec<Held> {
+        self.belief.held()
     }
 
     /// The index of the objects in force.
@@ -366,6 +375,7 @@ mod tests {
             ignore_exclude_label: false,
             attribute_defaults: AttributeDefaults::default(),
             backend,
+            empty_list_hold: Duration::ZERO,
             seed: 1,
         };
         let objects = objects.iter().map(ObjectText::from).collect();

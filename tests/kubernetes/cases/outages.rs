@@ -7,8 +7,10 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::announcing::serve;
-use crate::objects::{service_at, slice};
-use crate::stage::{NODES, ROUTERS, SHOP, Stage};
+use crate::api::word;
+use crate::install;
+use crate::objects::{SYSTEM, service_at, slice};
+use crate::stage::{CATCH_UP, NODES, ROUTERS, SHOP, Stage};
 use lab::wait::{PATIENCE, holds_for};
 
 /// Announced by all nodes, and by one each, so that a router's kernel reports each withdrawal.
@@ -89,6 +91,76 @@ pub(super) fn an_outage_withdraws_nothing(stage: &mut Stage) -> Result<()> {
     let now = addresses(stage)?;
     ensure!(statuses.is_subset(&now), "addresses were {statuses:?}, and are {now:?}");
     Ok(())
+}
+
+/// The definitions of peers, pools and advertisements are deleted, which deletes the objects; the definitions and then
+/// the objects are applied again, one by one. No router receives a withdrawal, no session ends, no address changes; the
+/// log, a metric and an Event tell of it; and a last object that a user deletes goes at once.
+pub(super) fn definitions_that_are_removed_withdraw_nothing(stage: &mut Stage) -> Result<()> {
+    announce(stage)?;
+    let before = stage.withdrawals(&prefixes())?.len();
+    let statuses = addresses(stage)?;
+    let sessions = sessions(stage)?;
+    let mut objects = Vec::new();
+    for (kind, definition) in DEFINED {
+        for mut object in stage.api.list(kind, SYSTEM)? {
+            let kept = ["name", "namespace"].map(|field| (field, object["metadata"][field].take()));
+            object["metadata"] = kept.into_iter().collect();
+            object["kind"] = json!(kind);
+            objects.push(object);
+        }
+        stage.kubectl(&["delete", "customresourcedefinition", definition])?;
+    }
+    ensure!(objects.len() > DEFINED.len(), "there were {objects:?}");
+    nothing_moves(stage, SHORT)?;
+    is_held(stage, 1)?;
+    let events = stage.api.list("Event", SYSTEM)?;
+    let held: BTreeSet<&str> = events
+        .iter()
+        .filter(|event| word(event, "/reason") == "ObjectsHeld")
+        .map(|event| word(event, "/involvedObject/kind"))
+        .collect();
+    ensure!(held == DEFINED.map(|(kind, _)| kind).into(), "there are Events about {held:?}");
+
+    install::real(stage.cluster()?)?;
+    for object in &objects {
+        stage.api.apply(object)?;
+        nothing_moves(stage, Duration::from_millis(100))?;
+    }
+    is_held(stage, 0)?;
+    let gone = stage.withdrawals(&prefixes())?;
+    ensure!(gone.len() == before, "routers received withdrawals: {:?}", &gone[before..]);
+    ensure!(self::sessions(stage)? == sessions, "sessions have ended");
+    ensure!(addresses(stage)? == statuses, "addresses were {statuses:?}");
+
+    stage.api.delete("BGPAdvertisement", SYSTEM, "main")?;
+    stage.routes_become(EVERYWHERE, &[])
+}
+
+const DEFINED: [(&str, &str); 3] = [
+    ("BGPPeer", "bgppeers.metallb.io"),
+    ("IPAddressPool", "ipaddresspools.metallb.io"),
+    ("BGPAdvertisement", "bgpadvertisements.metallb.io"),
+];
+
+/// Waits until the metric of all speakers has this value.
+fn is_held(stage: &mut Stage, value: u8) -> Result<()> {
+    let expected = format!("fairway_kubernetes_list_held_bool {value}");
+    lab::wait::wait_until(&expected.clone(), CATCH_UP, || {
+        stage.check_running()?;
+        for node in &stage.nodes {
+            let page = node.run("curl", &["-s", "http://127.0.0.1:7472/metrics"])?;
+            let mut lines = page.lines();
+            let line = lines.find(|line| line.starts_with("fairway_kubernetes_list_held_bool"));
+            ensure!(line == Some(&*expected), "it is {line:?}");
+        }
+        Ok(())
+    })
+}
+
+/// Which session of each router this is.
+fn sessions(stage: &Stage) -> Result<Vec<String>> {
+    stage.routers.iter().map(|it| Ok(it.router.session()?.incarnation)).collect()
 }
 
 /// Waits until a speaker that has restarted has sent everything to both routers.

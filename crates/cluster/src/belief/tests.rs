@@ -11,6 +11,7 @@ use super::*;
 use crate::CONTROLLER_KINDS;
 
 const NOW: Instant = Instant::from_micros(1_000_000);
+const HOLD: Duration = Duration::from_secs(300);
 const SYSTEM: &str = "metallb-system";
 
 /// A cluster as the API server reports it, all at once or change by change.
@@ -85,8 +86,12 @@ impl Server {
 
     /// A process that starts now receives everything.
     fn tell_all(&mut self, belief: &mut Belief) {
+        self.tell_all_at(belief, NOW);
+    }
+
+    fn tell_all_at(&mut self, belief: &mut Belief, now: Instant) {
         self.version += 1;
-        while let Some((kind, request)) = belief.next_request(NOW) {
+        while let Some((kind, request)) = belief.next_request(now) {
             if matches!(request, Request::Watch { .. }) {
                 continue;
             }
@@ -94,7 +99,7 @@ impl Server {
             let items = items.map(|(_, value)| Arc::clone(value)).collect();
             let resource_version = self.version.to_string();
             belief.handle(
-                NOW,
+                now,
                 kind,
                 Reply::Listed { items, resource_version, continue_token: None },
             );
@@ -102,7 +107,7 @@ impl Server {
     }
 
     fn started(&mut self, kinds: &[Kind]) -> Belief {
-        let mut belief = Belief::new(kinds, BackendKind::Native, 1);
+        let mut belief = Belief::new(kinds, BackendKind::Native, HOLD, 1);
         self.tell_all(&mut belief);
         assert!(belief.is_synced());
         belief
@@ -275,7 +280,7 @@ fn a_secret_that_vanishes_or_breaks_ends_no_session_and_a_restart_knows_it_still
         is_as_it_was(&belief);
         assert!(!faults(&belief).is_empty());
         let kept: Vec<_> = belief.in_force().cloned().collect();
-        let mut again = Belief::new(&SPEAKER_KINDS, BackendKind::Native, 2);
+        let mut again = Belief::new(&SPEAKER_KINDS, BackendKind::Native, HOLD, 2);
         assert!(!again.restore(kept).is_empty());
         is_as_it_was(&again);
         assert_eq!(again.next_secret(NOW), Some(name("key")), "it need not wait for the lists");
@@ -307,7 +312,7 @@ fn what_an_earlier_run_had_in_force_is_so_at_once_and_outlives_a_broken_edit() {
     let mut belief = server.started(&SPEAKER_KINDS);
     apply(&mut belief, server.pool("a", 3, "192.0.2.0/24"));
     let kept: Vec<_> = belief.in_force().cloned().collect();
-    let mut again = Belief::new(&SPEAKER_KINDS, BackendKind::Native, 2);
+    let mut again = Belief::new(&SPEAKER_KINDS, BackendKind::Native, HOLD, 2);
     again.restore(kept);
     assert_eq!(pools(&again), pools(&belief));
     server.tell_all(&mut again);
@@ -315,6 +320,33 @@ fn what_an_earlier_run_had_in_force_is_so_at_once_and_outlives_a_broken_edit() {
     assert_eq!(again.findings(), belief.findings());
     assert_eq!(again.stale(), belief.stale());
     assert!(!again.take_is_other() || again.in_force().eq(belief.in_force()));
+}
+
+#[test]
+fn what_an_earlier_run_had_stays_for_a_while_when_the_server_has_none() {
+    let mut server = Server::default();
+    server.pool("a", 1, "192.0.2.0/25");
+    server.put(Kind::Node, "n1", 2, json!({ "rack": "a" }));
+    let kept: Vec<_> = server.started(&SPEAKER_KINDS).in_force().cloned().collect();
+    for comes_back in [false, true] {
+        let mut again = Belief::new(&SPEAKER_KINDS, BackendKind::Native, HOLD, 2);
+        again.restore(kept.clone());
+        let mut server = Server::default();
+        server.put(Kind::Node, "n1", 2, json!({ "rack": "a" }));
+        server.tell_all(&mut again);
+        assert!(again.is_synced() && again.is_in_doubt());
+        assert_eq!(pools(&again), ["a 192.0.2.127"]);
+        let held = again.held();
+        assert_eq!((held.len(), held[0].kind, &held[0].name), (1, Kind::IpAddressPool, &name("a")));
+        let expected: &[&str] = if comes_back { &["a 192.0.2.191"] } else { &[] };
+        if comes_back {
+            apply(&mut again, server.pool("a", 3, "192.0.2.128/26"));
+        } else {
+            server.tell_all_at(&mut again, NOW + HOLD);
+        }
+        assert_eq!(pools(&again), expected);
+        assert_eq!(again.held(), []);
+    }
 }
 
 #[test]
@@ -357,7 +389,7 @@ fn a_service_that_cannot_be_read_stays_as_it_was_and_says_why() {
 
 #[test]
 fn when_the_server_is_back_all_kinds_are_listed_within_a_second_of_the_first() {
-    let mut belief = Belief::new(&CONTROLLER_KINDS, BackendKind::Native, 7);
+    let mut belief = Belief::new(&CONTROLLER_KINDS, BackendKind::Native, HOLD, 7);
     let mut now = NOW;
     let back = NOW + Duration::from_secs(60);
     let mut listed = BTreeMap::new();

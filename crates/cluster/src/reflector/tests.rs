@@ -13,6 +13,8 @@ mod schedules;
 use super::*;
 use serde_json::json;
 
+const HOLD: Duration = Duration::from_secs(300);
+
 fn object(name: &str, uid: &str, version: u64) -> Arc<Value> {
     Arc::new(json!({"metadata": {
         "namespace": "default", "name": name, "uid": uid, "resourceVersion": version.to_string(),
@@ -45,7 +47,7 @@ fn watches_from(request: Option<Request>, version: u64) -> bool {
 
 /// A reflector that has listed `items` at 0 s, and watches.
 fn watching(items: &[&Arc<Value>], version: u64) -> Reflector {
-    let mut reflector = Reflector::new(1);
+    let mut reflector = Reflector::new(1, HOLD);
     assert!(is_list(reflector.next_request(Instant::ZERO)));
     reflector.handle(Instant::ZERO, listed(items, version));
     assert!(watches_from(reflector.next_request(Instant::ZERO), version));
@@ -65,7 +67,7 @@ fn ask(reflector: &mut Reflector, now: &mut Instant) -> Request {
 
 #[test]
 fn it_lists_and_watches_from_there() {
-    let mut reflector = Reflector::new(1);
+    let mut reflector = Reflector::new(1, HOLD);
     assert!(!reflector.is_synced());
     assert!(is_list(reflector.next_request(Instant::ZERO)));
     assert_eq!(reflector.next_request(Instant::ZERO), None, "one request at a time");
@@ -143,7 +145,7 @@ fn pages_are_believed_when_all_of_them_are_there() {
 
 #[test]
 fn failures_are_answered_with_growing_pauses_and_no_deltas() {
-    let mut reflector = Reflector::new(7);
+    let mut reflector = Reflector::new(7, HOLD);
     let mut now = Instant::ZERO;
     let mut pauses = Vec::new();
     for _ in 0..12 {
@@ -208,7 +210,7 @@ fn every_hour_there_is_a_list_though_no_watch_breaks() {
 
 #[test]
 fn a_list_without_an_answer_is_given_up() {
-    let mut reflector = Reflector::new(1);
+    let mut reflector = Reflector::new(1, HOLD);
     assert!(is_list(reflector.next_request(Instant::ZERO)));
     let mut now = seconds(1);
     assert!(is_list(Some(ask(&mut reflector, &mut now))));
@@ -246,35 +248,129 @@ fn a_list_of_before_is_believed_only_when_it_stays() {
     assert!(watches_from(reflector.next_request(now), 50), "and goes on in that history");
 }
 
-#[test]
-fn a_list_of_nothing_is_believed_only_when_it_stays() {
-    let a = object("a", "u1", 3);
-    let mut reflector = watching(&[&a], 5);
+/// A reflector that knew these, and is listed nothing at 1 s; with the time.
+fn emptied(items: &[&Arc<Value>]) -> (Reflector, Instant) {
+    let mut reflector = watching(items, 5);
     let mut now = seconds(1);
     reflector.handle(now, Reply::Gone);
-    for _ in 0..2 {
-        assert!(is_list(Some(ask(&mut reflector, &mut now))));
-        assert_eq!(reflector.handle(now, listed(&[], 9)), []);
-        assert!(reflector.is_in_doubt());
+    assert!(is_list(Some(ask(&mut reflector, &mut now))));
+    assert_eq!(reflector.handle(now, listed(&[], 9)), []);
+    assert!(reflector.is_synced() && reflector.items().len() == items.len());
+    assert_eq!(reflector.held_until(), Some(now + HOLD));
+    (reflector, now)
+}
+
+#[test]
+fn a_list_of_nothing_is_held_and_watched_for_a_while() {
+    let (mut reflector, began) = emptied(&[&object("a", "u1", 3)]);
+    let mut now = began;
+    assert!(watches_from(Some(ask(&mut reflector, &mut now)), 9));
+    // Bookmarks do not end it.
+    for _ in 0..4 {
+        now = now + Duration::from_secs(60);
+        assert_eq!(reflector.handle(now, Reply::Bookmark("9".to_owned())), []);
+        assert_eq!(reflector.next_request(now), None);
     }
     assert!(is_list(Some(ask(&mut reflector, &mut now))));
-    assert_eq!(reflector.handle(now, listed(&[&a], 9)), [], "it was a mistake");
-    assert!(!reflector.is_in_doubt());
+    assert_eq!(now, began + HOLD);
+    assert_eq!(reflector.handle(now, listed(&[], 12)), [Delta::Deleted(name("a"))]);
+    assert!(reflector.items().is_empty() && reflector.held_until().is_none());
+}
+
+#[test]
+fn objects_that_come_back_one_by_one_end_the_hold() {
+    let (a, b, c) = (object("a", "u1", 3), object("b", "u2", 4), object("c", "u3", 11));
+    let (mut reflector, mut now) = emptied(&[&a, &b]);
+    assert!(watches_from(Some(ask(&mut reflector, &mut now)), 9));
+    let applied = |it: &Arc<Value>| Delta::Applied(ObjectText::from(&**it));
+    assert_eq!(reflector.handle(now, Reply::Applied(Arc::clone(&c))), [applied(&c)]);
+    let again = object("a", "u4", 12);
+    let deltas = reflector.handle(now, Reply::Applied(Arc::clone(&again)));
+    assert_eq!(deltas, [Delta::Deleted(name("a")), applied(&again)]);
+    assert!(reflector.is_kept(&name("b")) && !reflector.is_kept(&name("a")));
+    // A list in between takes nothing away that is kept.
+    reflector.handle(now, Reply::Gone);
+    assert!(is_list(Some(ask(&mut reflector, &mut now))));
+    assert_eq!(reflector.handle(now, listed(&[&again], 13)), [Delta::Deleted(name("c"))]);
+    assert!(watches_from(Some(ask(&mut reflector, &mut now)), 13));
+    reflector.handle(now, Reply::Applied(object("b", "u5", 14)));
+    assert_eq!(reflector.held_until(), None);
+    assert_eq!(reflector.items().len(), 2);
+}
+
+#[test]
+fn a_demand_is_met_by_a_list_of_nothing_although_it_is_held() {
+    let (mut reflector, mut now) = emptied(&[&object("a", "u1", 3)]);
+    reflector.relist();
+    assert!(is_list(Some(ask(&mut reflector, &mut now))));
+    assert_eq!(reflector.handle(now, listed(&[], 10)), []);
+    assert!(reflector.is_synced(), "a controller can lead meanwhile");
     assert_eq!(reflector.items().len(), 1);
 }
 
 #[test]
-fn a_list_of_nothing_is_held_for_a_while() {
+fn an_object_that_is_deleted_goes_at_once_and_the_last_one_too() {
+    let a = object("a", "u1", 3);
+    let mut reflector = watching(&[&a], 5);
+    let deltas = reflector.handle(seconds(1), Reply::Deleted(object("a", "u1", 6)));
+    assert_eq!(deltas, [Delta::Deleted(name("a"))]);
+    assert_eq!(reflector.held_until(), None);
+}
+
+#[test]
+fn objects_of_a_kind_whose_definition_goes_are_held() {
+    let (a, b) = (object("a", "u1", 3), object("b", "u2", 4));
+    for comes_back in [false, true] {
+        let mut reflector = watching(&[&a, &b], 5);
+        let mut now = seconds(1);
+        let began = now;
+        assert_eq!(reflector.handle(now, Reply::Undefined), []);
+        while now.since(began) < HOLD {
+            assert_eq!(reflector.items().len(), 2, "{now:?}");
+            assert!(is_list(Some(ask(&mut reflector, &mut now))));
+            if comes_back && now.since(began) > HOLD / 2 {
+                break;
+            }
+            if now.since(began) < HOLD {
+                assert_eq!(reflector.handle(now, Reply::Undefined), []);
+            }
+        }
+        if comes_back {
+            assert_eq!(reflector.handle(now, listed(&[], 20)), [], "none of them is back yet");
+            assert!(watches_from(Some(ask(&mut reflector, &mut now)), 20));
+            reflector.handle(now, Reply::Applied(object("b", "u3", 21)));
+            reflector.handle(now, Reply::Applied(object("a", "u4", 22)));
+            assert_eq!(reflector.items().len(), 2);
+        } else {
+            let deltas = reflector.handle(now, Reply::Undefined);
+            assert_eq!(deltas, [Delta::Deleted(name("a")), Delta::Deleted(name("b"))]);
+        }
+        assert_eq!(reflector.held_until(), None);
+    }
+}
+
+#[test]
+fn a_server_that_fails_ends_no_hold() {
     let mut reflector = watching(&[&object("a", "u1", 3)], 5);
     let mut now = seconds(1);
-    reflector.handle(now, Reply::Gone);
-    let began = now;
-    while !reflector.items().is_empty() {
-        assert!(is_list(Some(ask(&mut reflector, &mut now))));
-        reflector.handle(now, listed(&[], 9));
+    reflector.handle(now, Reply::Undefined);
+    while now.since(seconds(1)) < HOLD * 2 {
+        ask(&mut reflector, &mut now);
+        assert_eq!(reflector.handle(now, Reply::Failed), []);
     }
-    let held = now.since(began);
-    assert!(held >= DOUBT && held < DOUBT * 2, "{held:?}");
+    assert_eq!(reflector.items().len(), 1);
+}
+
+#[test]
+fn without_a_hold_a_list_of_nothing_is_believed() {
+    let mut reflector = Reflector::new(1, Duration::ZERO);
+    let mut now = Instant::ZERO;
+    ask(&mut reflector, &mut now);
+    reflector.handle(now, listed(&[&object("a", "u1", 3)], 5));
+    reflector.relist();
+    ask(&mut reflector, &mut now);
+    assert_eq!(reflector.handle(now, listed(&[], 9)), [Delta::Deleted(name("a"))]);
+    assert_eq!(reflector.held_until(), None);
 }
 
 #[test]
@@ -290,7 +386,7 @@ fn a_demanded_list_is_not_older_than_the_demand() {
 
 #[test]
 fn versions_that_are_no_numbers_are_believed() {
-    let mut reflector = Reflector::new(1);
+    let mut reflector = Reflector::new(1, HOLD);
     let reply = |version: &str| Reply::Listed {
         items: Vec::new(),
         resource_version: version.to_owned(),

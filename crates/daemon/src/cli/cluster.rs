@@ -1,10 +1,12 @@
 //! What `fairway controller` and `fairway speaker` have in common on the command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use fairway_cluster::OwnPod;
 
+use super::duration;
 use super::host::filled;
 use crate::kubernetes::ConnectionOptions;
 use crate::metrics::{HttpListen, SecureOptions};
@@ -20,6 +22,18 @@ pub(super) struct ClusterArguments {
     /// metallb-system]
     #[arg(long, value_name = "NAMESPACE", env = "FAIRWAY_NAMESPACE")]
     namespace: Option<String>,
+
+    /// How long objects stay in force when the Kubernetes API has none of their kind any more without having
+    /// deleted them one by one, or when their CustomResourceDefinition is removed: 0s to 24h. With 0s they go at
+    /// once
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        env = "FAIRWAY_EMPTY_LIST_HOLD",
+        value_parser = duration::parse,
+    )]
+    pub(super) empty_list_hold: Duration,
 
     /// The name of this pod: it owns the status objects, which are deleted with it
     #[arg(long, value_name = "NAME", env = "FAIRWAY_POD", requires = "pod_uid")]

@@ -49,6 +49,7 @@ pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
     run_daemon(run_controller(ControllerOptions {
         connection: cluster.connection(),
         load_balancer_class: daemon.load_balancer_class(),
+        empty_list_hold: cluster.empty_list_hold,
         pod: cluster.pod(),
         metrics_listen: daemon.metrics_listen,
         secure_metrics: cluster.secure_metrics(),

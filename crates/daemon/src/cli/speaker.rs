@@ -40,6 +40,7 @@ pub(super) fn run(arguments: SpeakerArguments) -> Result<ExitCode> {
         host: host.options(Role::Cluster)?,
         connection: cluster.connection(),
         ignore_exclude_label: ignore_exclude_lb,
+        empty_list_hold: cluster.empty_list_hold,
         secure_metrics: cluster.secure_metrics(),
         pod: cluster.pod(),
         daemon_set: filled(daemonset.as_deref()),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{Method, Request};
+use http::{HeaderValue, Method, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::WatchEvent;
 use kube::{Client, Config};
@@ -24,6 +24,9 @@ use crate::metrics::{ApiVerb, ClientCounters};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A watch starts within that time, even if the server has much to read.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The form of an object without all that is not metadata.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// The file with the namespace of a pod.
 const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -171,6 +174,14 @@ impl Api {
     /// Reads one object or list.
     pub(super) async fn get(&self, path: &str, limit: Duration) -> Result<Value, Problem> {
         let request = request(Method::GET, path, None, Vec::new())?;
+        self.ask(ApiVerb::Get, request, limit).await
+    }
+
+    /// Reads the metadata of one object.
+    pub(super) async fn get_metadata(&self, path: &str, limit: Duration) -> Result<Value, Problem> {
+        let mut request = request(Method::GET, path, None, Vec::new())?;
+        let accepted = HeaderValue::from_static(METADATA_ONLY);
+        request.headers_mut().insert(ACCEPT, accepted);
         self.ask(ApiVerb::Get, request, limit).await
     }
 

@@ -4,6 +4,7 @@
 //! nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_allocator::PoolUse;
 use fairway_cluster::{ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod};
@@ -15,6 +16,7 @@ use tracing::{info, warn};
 
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::event::{EventSource, Events};
+use super::holds::Holds;
 use super::lease::{LeaseAnswer, LeaseEdge};
 use super::metrics_access::ReviewedAccess;
 use super::reading::{News, Reading};
@@ -39,6 +41,8 @@ pub struct ControllerOptions {
     pub connection: ConnectionOptions,
     /// The loadBalancerClass of the Services to serve; `None`: those without one.
     pub load_balancer_class: Option<String>,
+    /// How long objects of a kind stay that the API server lacks all at once.
+    pub empty_list_hold: Duration,
     /// The pod of this process, if known.
     pub pod: Option<OwnPod>,
     /// Where metrics are served.
@@ -72,6 +76,7 @@ struct Controller {
     lease: LeaseEdge,
     lease_tell: mpsc::Sender<LeaseAnswer>,
     events: Events,
+    holds: Holds,
     webhook: Webhook,
     was_leading: bool,
     /// The findings at the last query.
@@ -114,6 +119,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         lease: LeaseEdge::new(api.clone()),
         lease_tell,
         events: Events::start(api, source),
+        holds: Holds::default(),
         webhook,
         was_leading: false,
         findings: Vec::new(),
@@ -159,6 +165,7 @@ fn settings(
         load_balancer_class: options.load_balancer_class.clone(),
         namespace,
         pod: options.pod.clone(),
+        empty_list_hold: options.empty_list_hold,
         answers_reviews: options.webhook.listen != HttpListen::Nowhere,
         epoch_seconds,
         seed: host::seed(),
@@ -196,6 +203,10 @@ impl Controller {
         }
         self.reading.counters().list_held(self.core.is_in_doubt());
         let is_leading = self.core.is_leading();
+        let now = self.clock.now();
+        for record in self.holds.look(now.monotonic, &self.core.held(), |_| is_leading) {
+            self.events.post(record, now.epoch_seconds);
+        }
         if is_leading != self.was_leading {
             self.was_leading = is_leading;
             self.webhook.set_leading(is_leading);

@@ -12,6 +12,7 @@
 mod api;
 mod controller;
 mod event;
+mod holds;
 mod lease;
 mod leaving;
 mod metrics_access;

@@ -27,6 +27,11 @@ const NEWS_MAX: usize = 1024;
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 /// A watch ends after that, so that the load moves between API servers.
 const WATCH_SECONDS: u32 = 290;
+/// For how long a definition counts as there: of a thousand objects that a user deletes, not each one is a reason to
+/// ask.
+const DEFINITION_FRESH: Duration = Duration::from_millis(50);
+/// A deletion waits for that long at most.
+const DEFINITION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An answer about a kind.
 pub(super) struct News {
@@ -104,7 +109,7 @@ impl Reading {
                     self.troubled.insert(kind, problem);
                 }
             }
-            None if matches!(reply, Reply::Gone | Reply::Closed) => {}
+            None if matches!(reply, Reply::Gone | Reply::Closed | Reply::Undefined) => {}
             None => {
                 if self.troubled.remove(&kind).is_some() {
                     info!("{plural} can be read again");
@@ -152,15 +157,17 @@ impl Question {
         match request {
             Request::List { continue_token } => {
                 let (reply, problem) = match self.list(continue_token).await {
+                    // What it lacks may have gone with the definition.
+                    Ok(_) if self.is_being_removed().await => (Reply::Undefined, None),
                     Ok(reply) => (reply, None),
-                    Err(problem) => failure(problem),
+                    Err(problem) => self.failure(problem).await,
                 };
                 self.say(reply, problem).await;
             }
             Request::Watch { resource_version } => {
                 let (reply, problem) = match self.watch(&resource_version).await {
-                    Ok(()) => (Reply::Closed, None),
-                    Err(problem) => failure(problem),
+                    Ok(reply) => (reply, None),
+                    Err(problem) => self.failure(problem).await,
                 };
                 self.say(reply, problem).await;
             }
@@ -191,7 +198,8 @@ impl Question {
         page(self.kind, list).ok_or_else(Problem::no_list)
     }
 
-    async fn watch(&self, version: &str) -> Result<(), Problem> {
+    /// Returns how it ended.
+    async fn watch(&self, version: &str) -> Result<Reply, Problem> {
         let parameters = WatchParams {
             timeout: Some(WATCH_SECONDS),
             bookmarks: true,
@@ -200,7 +208,16 @@ impl Question {
         };
         let request = self.collection().watch(&parameters, version).map_err(Problem::of_request)?;
         let mut watch = self.api.watch(request).await?;
+        let mut defined_at = None;
         while let Some(event) = watch.next().await? {
+            if let Event::Deleted(_) = event
+                && defined_at.is_none_or(|at: Instant| at.elapsed() > DEFINITION_FRESH)
+            {
+                if self.is_being_removed().await {
+                    return Ok(Reply::Undefined);
+                }
+                defined_at = Some(Instant::now());
+            }
             let kept = |object| Arc::new(trimmed(self.kind, object));
             let reply = match event {
                 Event::Applied(object) => Reply::Applied(kept(object)),
@@ -211,15 +228,30 @@ impl Question {
                 break;
             }
         }
-        Ok(())
+        Ok(Reply::Closed)
     }
-}
 
-/// 410 is an answer; every other failure is a problem.
-fn failure(problem: Problem) -> (Reply, Option<Problem>) {
-    match problem.code {
-        Some(410) => (Reply::Gone, None),
-        _ => (Reply::Failed, Some(problem)),
+    /// 410 is an answer, and 404 of a kind without a definition; every other failure is a problem.
+    async fn failure(&self, problem: Problem) -> (Reply, Option<Problem>) {
+        match problem.code {
+            Some(410) => (Reply::Gone, None),
+            Some(404) if self.is_being_removed().await => (Reply::Undefined, Some(problem)),
+            _ => (Reply::Failed, Some(problem)),
+        }
+    }
+
+    /// Whether the definition of the kind is gone, or is being removed: the API server deletes all objects first.
+    /// Without an answer, or the permission to ask, it is there.
+    async fn is_being_removed(&self) -> bool {
+        let resource = Resource::read(self.kind);
+        let Some(path) = resource.definition().filter(|_| self.kind.is_ours()) else {
+            return false;
+        };
+        match self.api.get_metadata(&path, DEFINITION_TIMEOUT).await {
+            Ok(definition) => definition.pointer("/metadata/deletionTimestamp").is_some(),
+            // A server without definitions at all is a wrong one, and says nothing about this one.
+            Err(problem) => problem.code == Some(404) && problem.message.contains(resource.plural),
+        }
     }
 }
 

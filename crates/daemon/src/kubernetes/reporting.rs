@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_cluster::{
-    ListReply, PAGE_OBJECTS, ReportFacts, Reports, ReportsAction, ReportsSettings, SpeakerCore,
-    WrittenKind,
+    EventRecord, ListReply, PAGE_OBJECTS, ReportFacts, Reports, ReportsAction, ReportsSettings,
+    SpeakerCore, WrittenKind,
 };
 use fairway_ground::Instant as Time;
 use fairway_layer2::Edge;
@@ -93,6 +93,11 @@ impl Reporting {
             look_not_before: Instant::now(),
         };
         (reporting, ReportingInbox { views, lists, written })
+    }
+
+    /// Queues an Event.
+    pub(super) fn post(&self, record: EventRecord, epoch_seconds: u64) {
+        self.events.post(record, epoch_seconds);
     }
 
     /// Something changed since the last reading.

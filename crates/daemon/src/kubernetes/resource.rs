@@ -53,6 +53,10 @@ pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Resource = everywhere(
     "validatingwebhookconfigurations",
 );
 
+/// The definitions of kinds.
+const DEFINITION: Resource =
+    everywhere("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");
+
 impl Resource {
     /// The resource of a kind that is read.
     pub(super) const fn read(kind: Kind) -> Self {
@@ -108,6 +112,12 @@ impl Resource {
         }
     }
 
+    /// The path of its definition, if its group is not one of Kubernetes' own.
+    pub(super) fn definition(&self) -> Option<String> {
+        let (group, _) = self.api_version.split_once('/')?;
+        Some(format!("{}/{}.{group}", DEFINITION.collection(""), self.plural))
+    }
+
     fn root(&self) -> String {
         let prefix = if self.api_version.contains('/') { "apis" } else { "api" };
         format!("/{prefix}/{}", self.api_version)
@@ -130,5 +140,10 @@ mod tests {
         let service = Resource::written(WrittenKind::Service);
         assert_eq!(service.in_namespace("shop"), "/api/v1/namespaces/shop/services");
         assert_eq!(Resource::read(Kind::Node).in_namespace(""), "/api/v1/nodes");
+        assert_eq!(
+            Resource::read(Kind::BgpPeer).definition().as_deref(),
+            Some("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bgppeers.metallb.io")
+        );
+        assert_eq!(Resource::read(Kind::Node).definition(), None);
     }
 }

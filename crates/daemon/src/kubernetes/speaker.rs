@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairway_cluster::{
-    OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings, Updates,
+    CONTROLLER_KINDS, OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings, Updates,
 };
 use fairway_ground::{Abstention, Instant};
 use fairway_layer2::Edge;
@@ -21,6 +22,7 @@ use tokio::time;
 use tracing::{error, info};
 
 use super::api::{Api, ConnectError, ConnectionOptions};
+use super::holds::Holds;
 use super::leaving::how_to_leave;
 use super::metrics_access::ReviewedAccess;
 use super::reading::{News, Reading};
@@ -50,6 +52,8 @@ pub struct SpeakerOptions {
     pub connection: ConnectionOptions,
     /// Announce also from nodes that are excluded from load balancers.
     pub ignore_exclude_label: bool,
+    /// How long objects of a kind stay that the API server lacks all at once.
+    pub empty_list_hold: Duration,
     /// Where metrics are served with TLS.
     pub secure_metrics: SecureOptions,
     /// The pod of this process, if known.
@@ -145,6 +149,7 @@ struct Cluster {
     heard_at: Option<time::Instant>,
     api: Api,
     daemon_set: Option<String>,
+    holds: Holds,
 }
 
 impl Cluster {
@@ -156,6 +161,7 @@ impl Cluster {
             ignore_exclude_label: options.ignore_exclude_label,
             attribute_defaults: options.host.attribute_defaults,
             backend: options.host.backend.kind(),
+            empty_list_hold: options.empty_list_hold,
             seed: host::seed(),
         };
         let reports = ReportsSettings {
@@ -195,6 +201,7 @@ impl Cluster {
             heard_at: None,
             api: api.clone(),
             daemon_set: options.daemon_set.clone(),
+            holds: Holds::default(),
         }
     }
 
@@ -325,6 +332,11 @@ impl Source for Cluster {
             self.reading.counters().loaded();
         }
         self.reading.counters().list_held(self.core.is_in_doubt());
+        // The controller posts those of the kinds that it reads: one Event, and not one of each node.
+        let is_own = |kind: Kind| !CONTROLLER_KINDS.contains(&kind);
+        for record in self.holds.look(now.monotonic, &self.core.held(), is_own) {
+            self.reporting.post(record, now.epoch_seconds);
+        }
     }
 
     fn next_deadline(&self, now: Instant) -> Option<Instant> {

@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fairway_resources::Finding;
 
-use tracing::{info, warn};
-
 use super::families::{
     CONFIG_LOADED, CONFIG_STALE, KUBERNETES_REQUESTS, LIST_HELD, UPDATE_ERRORS, UPDATES,
 };
@@ -85,19 +83,9 @@ impl ClientCounters {
         self.is_not_in_force.store(!is_all, Ordering::Relaxed);
     }
 
-    /// Whether a list of the API server is not trusted. Logged when that changes.
+    /// Whether an answer of the API server is not trusted.
     pub fn list_held(&self, is_held: bool) {
-        if self.is_list_held.swap(is_held, Ordering::Relaxed) == is_held {
-            return;
-        }
-        if is_held {
-            warn!(
-                "the API server lists none of the objects that were there, or older ones: what is known stays in \
-                 force until this was repeated for 30 s"
-            );
-        } else {
-            info!("the lists of the API server are trusted again");
-        }
+        self.is_list_held.store(is_held, Ordering::Relaxed);
     }
 
     /// All objects have been read once: the daemon is ready.

@@ -78,8 +78,8 @@ families! {
         "1 while an object is faulty, so that it is left out or an older version of it is in force, or the \
          BGP speaker lacks something of what it is to do";
     LIST_HELD: Gauge, Everywhere, "fairway_kubernetes_list_held_bool" []
-        "1 while a list of the API server is not trusted, since it has none of the known objects or is older than what \
-         was received: they stay in force until it was repeated for 30 s";
+        "1 while objects stay in force that the API server does not have: it lists none of their kind any more, their \
+         CustomResourceDefinition is being removed, or it lists older objects than it did";
     ANNOUNCED: Gauge, Node, "metallb_speaker_announced" ["service", "protocol", "node", "ip"]
         "1 for each address of a Service that this node announces";
     BGP_SESSION_UP: Gauge, Node, "metallb_bgp_session_up" ["peer", "vrf"]

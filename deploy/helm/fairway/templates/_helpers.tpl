@@ -105,6 +105,21 @@ imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 {{- end }}
 {{- end }}
 
+{{/* What both need to keep the objects of a kind whose definition is removed. */}}
+{{- define "fairway.definitionRules" -}}
+# Whether a definition is being removed: its objects stay in force for a time then.
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames:
+    - bfdprofiles.metallb.io
+    - bgpadvertisements.metallb.io
+    - bgppeers.metallb.io
+    - communities.metallb.io
+    - ipaddresspools.metallb.io
+    - l2advertisements.metallb.io
+  verbs: [get]
+{{- end }}
+
 {{/* What metrics with TLS need: the API server says which clients may read. */}}
 {{- define "fairway.metricsRules" -}}
 {{- if .Values.prometheus.secureMetricsPort }}

@@ -48,6 +48,7 @@ pub(super) fn settings(identity: &str) -> ControllerSettings {
         load_balancer_class: None,
         namespace: "metallb-system".to_owned(),
         pod: Some(OwnPod { name: "controller-0".to_owned(), uid: "1".to_owned() }),
+        empty_list_hold: Duration::from_secs(300),
         answers_reviews: false,
         epoch_seconds: EPOCH_SECONDS,
         seed: 1,

@@ -9,6 +9,7 @@ use fairway_model_api::{
 use serde_json::json;
 
 use super::super::*;
+use super::HOLD;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const REPLICAS: u64 = 2;
@@ -59,7 +60,7 @@ impl World {
             replica: 0,
             is_out: false,
             under_way: UnderWay::Nothing,
-            reflector: Reflector::new(random.next_u64()),
+            reflector: Reflector::new(random.next_u64(), HOLD),
             mirror: BTreeMap::new(),
             alive: BTreeMap::new(),
             history_lost: false,
@@ -305,7 +306,7 @@ fn whatever_happens_on_the_way_in_the_end_it_believes_what_is_true() {
             world.step();
         }
         // The worst case: a silent watch, or a doubt, with the longest pauses.
-        world.settle(SILENCE_MAX + DOUBT * 3);
+        world.settle(SILENCE_MAX + DOUBT * 3 + HOLD);
         world.deltas
     });
 }
@@ -322,7 +323,7 @@ fn a_storage_from_a_backup_is_believed_in_the_end() {
             world.step();
         }
         // If new versions overtook the old ones unseen, only the next regular list helps.
-        world.settle(RELIST_INTERVAL + DOUBT * 3);
+        world.settle(RELIST_INTERVAL + DOUBT * 3 + HOLD);
         world.deltas
     });
 }
