@@ -1,6 +1,8 @@
 //! The wanted configuration meets an FRR that rejects lines, hangs, loses its configuration and is edited by
 //! hand: stories, and schedules drawn from a seed.
 
+mod loading;
+
 use super::*;
 use crate::configuration::is_extra;
 use crate::model::{Model, lines, without_origins};
@@ -497,75 +499,6 @@ fn a_setting_of_the_extras_that_had_two_values_goes_with_them() {
     world.pass(INTERVAL * 3);
     assert!(world.has(&text(&[(1, "a")])), "{:?}", world.bgpd.lines());
     assert_eq!(world.application.in_force(), Some(3));
-}
-
-#[test]
-fn a_load_that_was_cut_short_is_ended_and_one_at_work_is_not() {
-    let mut world = World::new();
-    world.want(1, &text(&[(1, "a")]));
-    world.is_loading = true;
-    for number in 0..10 {
-        world.pass(Duration::from_secs(5));
-        world
-            .bgpd
-            .say(&Step {
-                context: [].into(),
-                line: format!("ip prefix-list THEIRS seq {number} permit any").into(),
-                origin: None,
-                purpose: Purpose::Add,
-            })
-            .expect("a line");
-    }
-    assert!(world.is_loading, "it was at work");
-    assert!(world.application.faults()[0].contains("starts no new neighbors"));
-    world.pass(Duration::from_secs(15));
-    assert!(world.is_loading);
-    world.pass(Duration::from_secs(15));
-    assert!(!world.is_loading);
-    world.pass(Duration::from_secs(5));
-    assert_eq!(world.application.faults(), Vec::<String>::new());
-}
-
-#[test]
-fn a_router_that_was_removed_comes_back_once_nobody_changes_anything() {
-    let mut world = World::new();
-    world.want(1, &text(&[(1, "a")]));
-    world.pass(Duration::from_secs(5));
-    let wanted = world.bgpd.lines();
-    world.bgpd = Model::default();
-    world.application.hint(world.now);
-    world.pass(Duration::from_millis(400));
-    assert_eq!(world.bgpd.lines(), Model::default().lines(), "somebody may put theirs there");
-    world.pass(Duration::from_millis(600));
-    assert_eq!(world.bgpd.lines(), wanted);
-}
-
-#[test]
-fn a_router_that_replaces_ours_is_not_refused() {
-    for seconds in [1, 10] {
-        let mut world = World::new();
-        world.want(1, &text(&[(1, "a")]));
-        world.pass(Duration::from_secs(5));
-        world.bgpd = Model::default();
-        world.is_loading = true;
-        world.application.hint(world.now);
-        for _ in 0..10 * seconds {
-            world.pass(Duration::from_millis(100));
-            assert_eq!(world.bgpd.lines(), Model::default().lines());
-        }
-        let theirs = Step {
-            context: [].into(),
-            line: "router bgp 9".into(),
-            origin: None,
-            purpose: Purpose::Add,
-        };
-        world.bgpd.say(&theirs).expect("a line");
-        world.is_loading = false;
-        world.application.hint(world.now);
-        world.pass(Duration::from_secs(1));
-        assert_eq!(world.application.site(), Some(Site::Beside));
-        assert!(world.bgpd.lines().iter().any(|line| line.contains("router bgp 9")));
-    }
 }
 
 /// Whatever happens: once things are quiet, FRR has the wanted configuration, or the last good one of a
