@@ -3,15 +3,12 @@
 //! the codec of Fairway is no part of the measurement. Called by [`crate::starts`].
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use nix::sched::{CloneFlags, setns};
+use anyhow::{Context, Result, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -55,7 +52,8 @@ impl Sink {
         addresses: Vec<Ipv4Addr>,
         routes: usize,
     ) -> Result<Self> {
-        let listeners = listeners_in(namespace, addresses)?;
+        let listen = || addresses.into_iter().map(listener).collect::<Result<Vec<_>>>();
+        let listeners = namespace.enter(listen)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let (sender, events) = channel();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -88,24 +86,11 @@ impl Drop for Sink {
     }
 }
 
-/// The sockets stay in the namespace; the thread that entered it ends.
-fn listeners_in(
-    namespace: &Namespace,
-    addresses: Vec<Ipv4Addr>,
-) -> Result<Vec<(Ipv4Addr, TcpListener)>> {
-    let file = Path::new("/var/run/netns").join(namespace.name());
-    let inside = std::thread::spawn(move || -> Result<Vec<(Ipv4Addr, TcpListener)>> {
-        let file = File::open(&file).with_context(|| format!("opening {}", file.display()))?;
-        setns(&file, CloneFlags::CLONE_NEWNET).context("entering the router's namespace")?;
-        let listeners = addresses.into_iter().map(|address| {
-            let listener = TcpListener::bind((address, PORT))
-                .with_context(|| format!("listening on {address}"))?;
-            listener.set_nonblocking(true)?;
-            Ok((address, listener))
-        });
-        listeners.collect()
-    });
-    inside.join().map_err(|_| anyhow!("the thread in the router's namespace panicked"))?
+fn listener(address: Ipv4Addr) -> Result<(Ipv4Addr, TcpListener)> {
+    let listener = TcpListener::bind((address, PORT));
+    let listener = listener.with_context(|| format!("listening on {address}"))?;
+    listener.set_nonblocking(true)?;
+    Ok((address, listener))
 }
 
 #[derive(Clone)]

@@ -10,6 +10,7 @@ mod scene;
 mod signals;
 mod silent_clients;
 mod state_pipe;
+mod strangers;
 mod volume;
 
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ const STORIES: &[Story] = stories![
     signals::signals_that_log_rotation_sends_kill_nobody,
     state_pipe::a_pipe_in_the_state_directory_does_not_hang_the_start,
     silent_clients::idle_clients_of_the_socket_keep_nobody_waiting,
+    strangers::silent_strangers_keep_no_neighbor_out_of_a_listen_range,
 ];
 
 /// What is around Fairway is taken away, replaced or held.

@@ -2,9 +2,12 @@
 //! commands run inside, and its end when it is dropped. Used by the lab, and through it by all.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use nix::sched::{CloneFlags, setns};
 
 use super::process::{bounded, output_of};
 
@@ -43,6 +46,21 @@ impl Namespace {
         let mut command = bounded("ip");
         command.args(["netns", "exec", &self.name, program]).args(arguments);
         output_of(&mut command)
+    }
+
+    /// Runs this inside; sockets that it makes stay there.
+    pub fn enter<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        let file = Path::new("/var/run/netns").join(&self.name);
+        // The thread that has entered a namespace ends.
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                let file =
+                    File::open(&file).with_context(|| format!("opening {}", file.display()))?;
+                setns(&file, CloneFlags::CLONE_NEWNET).context("entering the namespace")?;
+                act()
+            });
+            inside.join().map_err(|_| anyhow!("the thread in {} panicked", self.name))?
+        })
     }
 
     /// Runs `ip` on this namespace.

@@ -82,6 +82,11 @@ impl Left {
     }
 }
 
+/// A count that is not logged when it is zero.
+pub(super) fn some(count: u64) -> Option<u64> {
+    (count > 0).then_some(count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -55,6 +55,10 @@ pub(super) enum Line {
     Attempt,
     /// Routes are kept over a restart.
     Stale,
+    /// A connection that came in cannot be used.
+    Accept,
+    /// BFD came up or went down.
+    Bfd,
 }
 
 impl Line {

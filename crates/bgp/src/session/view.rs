@@ -36,6 +36,16 @@ impl Peer {
             && !self.expects_session()
     }
 
+    /// Whether it has said nothing yet: it has sent no OPEN, and no session is waited for.
+    pub fn is_silent(&self) -> bool {
+        self.state() <= SessionState::OpenSent && self.retained.is_none() && !self.expects_session()
+    }
+
+    /// When it was configured, or came from a listen range.
+    pub fn since(&self) -> Instant {
+        self.since
+    }
+
     /// Each connection, its state, and whether its TCP is up: for the rules of the simulator.
     #[cfg(test)]
     pub(crate) fn connections(&self) -> Vec<(ConnectionId, SessionState, bool)> {

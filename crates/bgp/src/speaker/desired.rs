@@ -10,7 +10,7 @@ use super::action::{PeerAction, Report};
 use super::admission::Admission;
 use super::guard::Guard;
 use super::neighbour::Neighbour;
-use super::ranges::Refused;
+use super::ranges::{Joined, Refused};
 use super::speaker::Speaker;
 use crate::session::Peer;
 use crate::wire::notification::cease;
@@ -112,18 +112,37 @@ impl<G: Guard> Speaker<G> {
     }
 
     /// The neighbour that dials from `address` in `range`, which may be a new one; an error when the range
-    /// is full.
+    /// is full. Of those that have sent no OPEN, the one that came first makes room: silent strangers keep no
+    /// neighbour out.
     pub fn join(
         &mut self,
         now: Instant,
         range: PeerKey,
         address: IpAddr,
-    ) -> Result<PeerKey, Refused> {
+    ) -> Result<Joined, Refused> {
         let key = PeerKey { remote: Remote::Address(address), ..range };
+        let mut in_place_of = None;
         if !self.neighbours.contains_key(&key) {
-            let config = self.ranges.join(now, range, address)?;
+            let config = match self.ranges.join(now, range, address) {
+                Err(full @ Refused::Full { .. }) if self.make_room(range) => {
+                    in_place_of = Some(full);
+                    self.ranges.join(now, range, address)
+                }
+                joined => joined,
+            }?;
             self.insert(now, config);
         }
-        Ok(key)
+        Ok(Joined { key, in_place_of })
+    }
+
+    /// Whether a neighbour of the range was given up.
+    fn make_room(&mut self, range: PeerKey) -> bool {
+        let silent = self.ranges.members(range).filter_map(|key| {
+            let peer = &self.neighbours.get(&key)?.peer;
+            peer.is_silent().then(|| (peer.since(), key))
+        });
+        let Some((_, first)) = silent.min() else { return false };
+        self.forget(first);
+        true
     }
 }

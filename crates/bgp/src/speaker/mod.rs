@@ -38,7 +38,7 @@ pub use action::{Action, PeerAction, Report};
 pub use admission::{Admission, Admitted};
 pub use event::Event;
 pub use guard::{Guard, Unguarded};
-pub use ranges::Refused;
+pub use ranges::{Joined, Refused};
 pub use speaker::Speaker;
 
 #[cfg(test)]

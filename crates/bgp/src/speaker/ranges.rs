@@ -31,6 +31,15 @@ struct Full {
     unlogged: u64,
 }
 
+/// An address has joined a range, or is a neighbour of it already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joined {
+    /// The neighbour.
+    pub key: PeerKey,
+    /// The range was full, and one that had sent no OPEN was given up for this one.
+    pub in_place_of: Option<Refused>,
+}
+
 /// Why an address does not join a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
@@ -40,7 +49,7 @@ pub enum Refused {
     Full {
         /// The limit.
         limit: u32,
-        /// How many were refused since that was logged last, where a log line is due.
+        /// How many were refused, or given up for others, since that was logged last, where a log line is due.
         turned_away: Option<u64>,
     },
 }
@@ -81,6 +90,11 @@ impl Ranges {
         let config = range.member(address);
         range.members.insert(config.key);
         Ok(config)
+    }
+
+    /// The members of a range.
+    pub(super) fn members(&self, range: PeerKey) -> impl Iterator<Item = PeerKey> {
+        self.0.get(&range).into_iter().flat_map(|it| it.members.iter().copied())
     }
 
     /// A member of another range, or of none, becomes one of `range`.

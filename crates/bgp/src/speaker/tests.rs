@@ -426,18 +426,22 @@ fn a_neighbour_of_a_range_has_a_place_until_it_is_at_rest() {
     let all = range("192.0.2.0/24", 1);
     scene.desire(|it| it.peers = vec![all.clone()]);
     let dialler = |number: u8| IpAddr::from([192, 0, 2, number]);
-    let joined = scene.speaker.join(scene.now, all.key, dialler(2));
-    assert_eq!(joined, Ok(key(2)));
+    let join = |scene: &mut Scene, number: u8| {
+        let joined = scene.speaker.join(scene.now, all.key, dialler(number));
+        joined.map(|it| (it.key, it.in_place_of))
+    };
+    let joins = |number: u8| Ok((key(number), None));
+    assert_eq!(join(&mut scene, 2), joins(2));
     let id = scene.establish(key(2));
-    assert_eq!(scene.speaker.join(scene.now, all.key, dialler(2)), Ok(key(2)), "once more");
+    assert_eq!(join(&mut scene, 2), joins(2), "once more");
     scene.write_all();
-    let refused = scene.speaker.join(scene.now, all.key, dialler(3));
-    assert_eq!(refused, Err(Refused::Full { limit: 1, turned_away: Some(1) }));
+    let full = Refused::Full { limit: 1, turned_away: Some(1) };
+    assert_eq!(join(&mut scene, 3), Err(full));
     // Other settings of the range are its own at once.
     let wider = range("192.0.2.0/24", 2);
     scene.desire(|it| it.peers = vec![PeerConfig { name: "rack".to_owned(), ..wider }]);
     assert_eq!(scene.speaker.peer(key(2)).unwrap().config().name, "rack");
-    assert_eq!(scene.speaker.join(scene.now, all.key, dialler(3)), Ok(key(3)));
+    assert_eq!(join(&mut scene, 3), joins(3));
     scene.speaker.handle(scene.now, Event::Peer(key(2), session::Event::Closed(id, None)));
     scene.write_all();
     assert!(scene.speaker.peer(key(2)).is_none(), "it waits for nothing");
@@ -446,7 +450,32 @@ fn a_neighbour_of_a_range_has_a_place_until_it_is_at_rest() {
         .iter()
         .any(|it| matches!(it, Action::Peer(gone, PeerAction::Removed) if *gone == key(2)));
     assert!(removed);
-    assert_eq!(scene.speaker.join(scene.now, all.key, dialler(4)), Ok(key(4)));
+    assert_eq!(join(&mut scene, 4), joins(4));
+}
+
+#[test]
+fn of_those_that_have_sent_no_open_the_first_makes_room_in_a_range() {
+    let mut scene = Scene::new(None);
+    let all = range("192.0.2.0/24", 3);
+    scene.desire(|it| it.peers = vec![all.clone()]);
+    let join = |scene: &mut Scene, number: u8| {
+        scene.now = scene.now + Duration::from_millis(1);
+        scene.speaker.join(scene.now, all.key, [192, 0, 2, number].into())
+    };
+    for number in 2..5 {
+        assert!(join(&mut scene, number).is_ok());
+    }
+    // The second one is a true neighbour.
+    scene.establish(key(3));
+    let full = |turned_away| Some(Refused::Full { limit: 3, turned_away });
+    let joined = |number, in_place_of| Ok(Joined { key: key(number), in_place_of });
+    assert_eq!(join(&mut scene, 5), joined(5, full(Some(1))));
+    assert!(scene.speaker.peer(key(2)).is_none() && scene.speaker.peer(key(3)).is_some());
+    assert_eq!(join(&mut scene, 6), joined(6, full(None)));
+    assert!(scene.speaker.peer(key(4)).is_none());
+    scene.establish(key(5));
+    scene.establish(key(6));
+    assert!(join(&mut scene, 7).is_err(), "all of them have sessions");
 }
 
 #[test]

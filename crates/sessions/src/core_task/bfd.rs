@@ -11,11 +11,13 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::CoreTask;
 use crate::addresses::Addresses;
+use crate::allowance::some;
 use crate::bfd::{BfdOptions, BfdThread};
+use crate::neighbour::Line;
 use fairway_bfd::{BfdChange, BfdEvent, BfdView};
 use fairway_bgp::session::{self, Peer};
 use fairway_bgp::speaker::Event;
@@ -254,7 +256,8 @@ impl CoreTask {
             return; // The thread repeated it, in case it was lost.
         }
         self.has_changed = true;
-        log(&path, liveness, was_up);
+        let cause = PeerKey { remote: Remote::Address(path.remote), vrf: path.vrf };
+        log(&path, liveness, was_up, self.surroundings.lines.take(now, (cause, Line::Bfd)));
         let before = self.bfd.liveness.insert(path, liveness);
         // It came up and went down before the event was handled.
         let missed = (was_up && before != Some(Liveness::Up)).then_some(Liveness::Up);
@@ -285,16 +288,24 @@ impl CoreTask {
     }
 }
 
-fn log(path: &BfdPath, liveness: Liveness, was_up: bool) {
+/// `left_out`: lines since the last one, beyond what a neighbour may cause; none if this is another one.
+fn log(path: &BfdPath, liveness: Liveness, was_up: bool, left_out: Option<u64>) {
+    let Some(left_out) = left_out else {
+        debug!(%path, ?liveness, "the state of BFD changed");
+        return;
+    };
+    let lines_left_out = some(left_out);
     match liveness {
-        Liveness::Up => info!(%path, "BFD up"),
+        Liveness::Up => info!(%path, lines_left_out, "BFD up"),
         Liveness::Down { cause: DownCause::SwitchedOff, .. } => {
-            info!(%path, "BFD administratively down at the neighbour");
+            info!(%path, lines_left_out, "BFD administratively down at the neighbour");
         }
         Liveness::Down { cause: DownCause::BeganAnew, .. } => {
-            info!(%path, "BFD restarted at the neighbour");
+            info!(%path, lines_left_out, "BFD restarted at the neighbour");
         }
-        Liveness::Down { diagnostic, .. } if was_up => warn!(%path, %diagnostic, "BFD down"),
+        Liveness::Down { diagnostic, .. } if was_up => {
+            warn!(%path, %diagnostic, lines_left_out, "BFD down");
+        }
         Liveness::Down { .. } | Liveness::Unknown => {}
     }
 }

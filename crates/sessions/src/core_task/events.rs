@@ -10,11 +10,13 @@ use tracing::{debug, warn};
 
 use super::CoreTask;
 use crate::addresses::LocalEnd;
+use crate::allowance::some;
 use crate::link_state::LinkState;
 use crate::listen::reset;
+use crate::neighbour::Line;
 use crate::news::{NetworkEvent, News};
 use fairway_bgp::session::{self, ConnectionId};
-use fairway_bgp::speaker::{Event, Refused};
+use fairway_bgp::speaker::{Event, Joined, Refused};
 use fairway_ground::{Instant, PeerKey, Remote};
 
 impl CoreTask {
@@ -74,7 +76,13 @@ impl CoreTask {
         let joined = self.speaker.join(now, range, address);
         self.carry_out(now);
         match joined {
-            Ok(key) => {
+            Ok(Joined { key, in_place_of }) => {
+                if let Some(Refused::Full { limit, turned_away: Some(turned_away) }) = in_place_of {
+                    warn!(
+                        peer = %key, %range, limit, turned_away,
+                        "the listen range is full (listenLimit): connections that sent no OPEN make room for new ones"
+                    );
+                }
                 if let Some(neighbour) = self.neighbours.get(&key)
                     && self.neighbours.len() > known
                 {
@@ -115,7 +123,12 @@ impl CoreTask {
                     });
                 }
             }
-            Some(Err(why)) => warn!(peer = %key, %remote, why, "cannot use an accepted connection"),
+            Some(Err(why)) => {
+                if let Some(left_out) = self.surroundings.lines.take(now, (key, Line::Accept)) {
+                    let lines_left_out = some(left_out);
+                    warn!(peer = %key, %remote, why, lines_left_out, "cannot use an accepted connection");
+                }
+            }
             None => {}
         }
         self.carry_out(now);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tracing::{debug, info, warn};
 
 use super::{Line, Neighbour};
-use crate::allowance::Allowances;
+use crate::allowance::{Allowances, some};
 use fairway_bgp::session::{DownReason, Malformed};
 use fairway_bgp::speaker::Report;
 use fairway_bgp::wire::Notification;
@@ -32,8 +32,10 @@ impl Neighbour {
         report: Report,
         lines: &mut Allowances<(PeerKey, Line)>,
     ) {
-        let key = self.config.key;
-        let mut may_log = |kind| lines.take(now, (key, kind));
+        // Strangers that connect from a listen range share what they may cause.
+        let (key, shared) = (self.config.key, self.config.route_key());
+        let cause = |kind| if kind == Line::Attempt { shared } else { key };
+        let mut may_log = |kind| lines.take(now, (cause(kind), kind));
         match report {
             Report::Up(session) => {
                 self.logged_failure = None;
@@ -198,9 +200,4 @@ impl Neighbour {
         self.malformed_logged_at = Some(now);
         self.malformed_unlogged = 0;
     }
-}
-
-/// A count that is not logged when it is zero.
-fn some(count: u64) -> Option<u64> {
-    (count > 0).then_some(count)
 }
