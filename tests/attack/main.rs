@@ -3,8 +3,10 @@
 //! own sessions in one network namespace, and BIRD in another. Run as root by `make test-attack`:
 //! `cargo test --test attack -- [WORD...]`.
 
+mod attributes;
 mod lease;
 mod lost_volume;
+mod outsider;
 mod pipe;
 mod scene;
 mod signals;
@@ -50,6 +52,7 @@ const STORIES: &[Story] = stories![
     signals::signals_that_log_rotation_sends_kill_nobody,
     state_pipe::a_pipe_in_the_state_directory_does_not_hang_the_start,
     silent_clients::idle_clients_of_the_socket_keep_nobody_waiting,
+    attributes::long_attributes_end_the_session_of_the_neighbor_that_sends_them,
     strangers::silent_strangers_keep_no_neighbor_out_of_a_listen_range,
 ];
 

@@ -36,7 +36,7 @@ fn route_policies_are_read_in_the_words_of_the_manual() {
         "toReceive: {allowed: {mode: all}}",
         "toAdvertise: {allowed: {mode: all}}",
         "toReceive: {allowed: {mode: filtered, prefixes: [{prefix: 10.0.0.0/8, le: 24}]}}",
-        "toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 100, warnPercent: 80}}",
+        "toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 100, warnPercent: 80, attributeBytes: 65536}}",
     ] {
         let resolution = beside_good(policy, &peer(&format!("{SOUND_PEER}{policy}")));
         assert_eq!(resolution.findings, [], "{policy}");

@@ -69,9 +69,10 @@ fn faulty_maxima_and_next_hops_are_told() {
         ("text limit", receiving("  maxPrefixes: {limit: '5'}"), 11, "spec.toReceive.maxPrefixes.limit", "without quotes"),
         ("no limit", receiving("  maxPrefixes: {warnPercent: 50}"), 11, "spec.toReceive.maxPrefixes.limit", "is missing"),
         ("0 %", receiving("  maxPrefixes: {limit: 5, warnPercent: 0}"), 11, "spec.toReceive.maxPrefixes.warnPercent", "1 to 100"),
+        ("few bytes", receiving("  maxPrefixes: {limit: 5, attributeBytes: 1000}"), 11, "spec.toReceive.maxPrefixes.attributeBytes", "1000 is not allowed; expected a number of bytes from 65536 to 4294967295"),
         ("101 %", receiving("  maxPrefixes: {limit: 5, warnPercent: 101}"), 11, "spec.toReceive.maxPrefixes.warnPercent", "1 to 100"),
         ("number", receiving("  maxPrefixes: 5"), 11, "spec.toReceive.maxPrefixes", "a mapping"),
-        ("unknown", receiving("  maxPrefixes: {limit: 5, warn: 50}"), 11, "spec.toReceive.maxPrefixes.warn", "expected one of limit, warnPercent"),
+        ("unknown", receiving("  maxPrefixes: {limit: 5, warn: 50}"), 11, "spec.toReceive.maxPrefixes.warn", "expected one of limit, warnPercent, attributeBytes"),
         ("not this way", advertising("  maxPrefixes: {limit: 5}"), 11, "spec.toAdvertise.maxPrefixes", "not a known field"),
         ("other family", advertising("  nextHop: {ipv4: '2001:db8::9'}"), 11, "spec.toAdvertise.nextHop.ipv4", "is not an IPv4 address"),
         ("IPv4 for IPv6", advertising("  nextHop: {ipv6: 192.0.2.9}"), 11, "spec.toAdvertise.nextHop.ipv6", "is not an IPv6 address"),
@@ -158,10 +159,10 @@ fn nothing_passes_where_nothing_is_said() {
 #[test]
 fn a_maximum_warns_at_three_quarters_unless_told_otherwise() {
     let peer = settings("default", &receiving("  maxPrefixes: {limit: 1000}"));
-    let maximum = MaximumPrefixes { limit: 1000, warn_percent: 75 };
+    let maximum = MaximumPrefixes { limit: 1000, warn_percent: 75, attribute_bytes: None };
     assert_eq!(peer.import.maximum, Some(maximum));
     assert_eq!(maximum.warn_at(), 750);
     let text = receiving("  maxPrefixes: {limit: 1, warnPercent: 100}");
-    let maximum = MaximumPrefixes { limit: 1, warn_percent: 100 };
+    let maximum = MaximumPrefixes { limit: 1, warn_percent: 100, attribute_bytes: None };
     assert_eq!(settings("least", &text).import.maximum, Some(maximum));
 }

@@ -119,7 +119,7 @@ fn our_peers() -> Vec<(Value, Verdict)> {
     vec![
         (
             peer(json!({
-                "toReceive": { "allowed": allowed, "maxPrefixes": { "limit": 1000, "warnPercent": 80 } },
+                "toReceive": { "allowed": allowed, "maxPrefixes": { "limit": 1000, "warnPercent": 80, "attributeBytes": 65_536 } },
                 "toAdvertise": { "allowed": { "mode": "all" }, "nextHop": { "ipv4": "192.0.2.9" } },
                 "enableGracefulRestart": true,
                 "gracefulRestart": { "restartTime": "120s", "longLivedStaleTime": "1h" },

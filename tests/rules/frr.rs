@@ -45,6 +45,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("frr-my-asn-edit", METALLB, "An edit of myASN must include all peers at once", new("myASN: 64999")).after(new("myASN: 64500")).frr(NEWEST).refused("is 64999, but 64500 in BGPPeer/tor"),
         row("frr-router-id", METALLB, "Peers of a VRF that share a node have one routerID", new("myASN: 64500, routerID: 192.0.2.77")).frr(NEWEST).refused("is 192.0.2.77, but unset in BGPPeer/tor"),
         row("frr-restart-time", MANUAL, "Peers of a VRF that share a node have one restartTime", new(&format!("myASN: 64500, {restarting}"))).frr(NEWEST).refused("is 60s and 0s, but 120s and 0s in BGPPeer/tor"),
+        row("frr-attribute-bytes", MANUAL, "FRR counts prefixes, and no bytes", new("myASN: 64500, toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 5, attributeBytes: 65536}}")).frr(NEWEST).refused("counts prefixes only"),
         row("frr-listen-limit", MANUAL, "Ranges of a VRF that share a node have one listenLimit", all(&[&range("new", 1, 10), &range("second", 2, 20)])).frr(NEWEST).refused("is 20, but 10 in BGPPeer/new"),
         row("frr-tcp-ao", MANUAL, "FRR has no TCP-AO", ao).frr(NEWEST).refused("has no TCP-AO"),
         row("frr-profile-authentication", MANUAL, "FRR has no BFD authentication", profile("new", "authentication: {type: sha1, keyID: 1, secret: {name: a, key: b}}")).frr(NEWEST).refused("no BFD authentication"),

@@ -72,6 +72,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("peer-vrf", OURS, "The VRF exists on the node", with("vrf: blue")).warned("CONFIG_NET_VRF").by_check(),
         row("peer-shutdown", "RFC 9003", "A shutdown message has 255 bytes at most", with(&format!("shutdown: {{message: {}}}", "x".repeat(256)))).refused("255"),
         row("peer-receive-bounds", OURS, "ge is not less than the prefix is long", with("toReceive: {allowed: {prefixes: [{prefix: 10.0.0.0/8, ge: 4}]}}")).refused("ge"),
+        row("peer-attribute-bytes", OURS, "maxPrefixes.attributeBytes is enough for one UPDATE", with("toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 5, attributeBytes: 65535}}")).refused("attributeBytes"),
         row("peer-receive-limit", OURS, "maxPrefixes.limit is not 0", with("toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 0}}")).refused("limit"),
         row("peer-next-hop-family", OURS, "A next hop is of a family that the session carries", with("toAdvertise: {nextHop: {ipv6: '2001:db8::1'}}")).warned("carries IPv4"),
         row("peer-ao-algorithm", "RFC 5926", "An algorithm of TCP-AO exists", ao("algorithm: md5, secret: {name: a, key: b}")).refused("hmac-sha-1-96"),

@@ -244,7 +244,8 @@ fn extensions() -> Vec<(&'static str, Desired)> {
 /// Routes of a session.
 fn routes() -> Vec<(&'static str, Desired)> {
     let (tor, tor6, inside) = (tor(), tor6(), internal(address("inside", "192.0.2.3")));
-    let maximum = |warn_percent| Some(MaximumPrefixes { limit: 1000, warn_percent });
+    let maximum =
+        |warn_percent| Some(MaximumPrefixes { limit: 1000, warn_percent, attribute_bytes: None });
     let import =
         |allowed, maximum, peer| PeerConfig { import: ImportPolicy { allowed, maximum }, ..peer };
     let filtered = listed(&[

@@ -96,11 +96,25 @@ pub struct MaximumPrefixes {
     pub limit: u32,
     /// The share of the limit that triggers a warning, 1 to 100 percent.
     pub warn_percent: u8,
+    /// The most bytes of path attributes of all accepted routes, as they are in memory, each set counted once; from
+    /// the limit if unset. Exceeding it ends the session, too.
+    pub attribute_bytes: Option<u32>,
 }
 
 impl MaximumPrefixes {
     /// FRR's default for the warning, in percent.
     pub const WARN_PERCENT_DEFAULT: u8 = 75;
+
+    /// Without `attribute_bytes`, for each prefix of the limit: some times what a full table takes.
+    const ATTRIBUTE_BYTES_OF_PREFIX: u64 = 1024;
+    /// Without `attribute_bytes`, at least.
+    const ATTRIBUTE_BYTES_LEAST: u64 = 1 << 20;
+
+    /// The most bytes of path attributes.
+    pub fn attribute_bytes_max(self) -> u64 {
+        let of_limit = u64::from(self.limit).saturating_mul(Self::ATTRIBUTE_BYTES_OF_PREFIX);
+        self.attribute_bytes.map_or(of_limit.max(Self::ATTRIBUTE_BYTES_LEAST), u64::from)
+    }
 
     /// The count that triggers a warning.
     pub fn warn_at(self) -> u32 {

@@ -58,6 +58,12 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
              --bgp native",
         );
     }
+    if it.import.maximum.is_some_and(|maximum| maximum.attribute_bytes.is_some()) {
+        report.fault(
+            &spec.key("toReceive").key("maxPrefixes").key("attributeBytes"),
+            "is not supported with FRR, which counts prefixes only; remove it, or use --bgp native",
+        );
+    }
     if it.bfd_strict {
         needs((10, 4), version, &spec.key("bfdStrict"), report);
     }

@@ -275,6 +275,10 @@ bounded_number!(
     PrefixLimit(u32), 1, 4_294_967_295, "a number"
 );
 bounded_number!(
+    /// How much memory path attributes may take: one UPDATE at least.
+    AttributeBytes(u32), 65_536, 4_294_967_295, "a number of bytes"
+);
+bounded_number!(
     /// A share.
     Percentage(u8), 1, 100, "a percentage"
 );

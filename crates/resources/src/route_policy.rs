@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::field_path::FieldPath;
 use super::fields::{
-    Given, HostAddressIpv4, HostAddressIpv6, Length, Percentage, PrefixLimit, Text,
+    AttributeBytes, Given, HostAddressIpv4, HostAddressIpv6, Length, Percentage, PrefixLimit, Text,
 };
 use super::report::{List, Report, elements};
 
@@ -93,6 +93,9 @@ struct RawMaximumPrefixes {
     limit: Option<PrefixLimit>,
     /// The share of the limit from which on the log warns. Default: 75.
     warn_percent: Option<Percentage>,
+    /// The most bytes of path attributes of all accepted routes. Default: 1024 for each prefix of the limit, at
+    /// least 1048576.
+    attribute_bytes: Option<AttributeBytes>,
 }
 
 /// What is accepted from the peer. Without the field, nothing.
@@ -176,5 +179,6 @@ fn maximum(
     let limit = report.required(limit, &path.key("limit"), "a number from 1 to 4294967295")?;
     let percent = raw.warn_percent.map(|Percentage(percent)| percent);
     let warn_percent = percent.unwrap_or(MaximumPrefixes::WARN_PERCENT_DEFAULT);
-    Some(MaximumPrefixes { limit, warn_percent })
+    let attribute_bytes = raw.attribute_bytes.map(|AttributeBytes(bytes)| bytes);
+    Some(MaximumPrefixes { limit, warn_percent, attribute_bytes })
 }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
-use fairway_ground::{AsPath, Community, ExtendedCommunity, LargeCommunity, NextHop};
+use fairway_ground::{
+    AsPath, AsPathSegment, Community, ExtendedCommunity, LargeCommunity, NextHop,
+};
 
 /// The origin of a route (RFC 4271 §5.1.1), in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,6 +96,27 @@ pub struct PathAttributes {
 }
 
 impl PathAttributes {
+    /// What this takes in memory, in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        let segments = self.as_path.0.iter().map(|segment| {
+            let (AsPathSegment::Set(asns) | AsPathSegment::Sequence(asns)) = segment;
+            size_of::<AsPathSegment>().saturating_add(size_of_val(&**asns))
+        });
+        let unknown = self
+            .unknown
+            .iter()
+            .map(|it| size_of::<UnknownAttribute>().saturating_add(it.value.len()));
+        let lists = [
+            size_of_val(&*self.communities),
+            size_of_val(&*self.extended_communities),
+            size_of_val(&*self.large_communities),
+            self.partial.len(),
+        ];
+        let sizes = segments.chain(unknown).chain(lists);
+        let total = sizes.fold(size_of::<Self>(), usize::saturating_add);
+        u64::try_from(total).unwrap_or(u64::MAX)
+    }
+
     /// A locally originated route: ORIGIN IGP and nothing optional.
     pub fn originated(as_path: AsPath, next_hop: NextHop) -> Self {
         Self {

@@ -88,6 +88,8 @@ pub struct PeerView {
     pub panics: u64,
     /// Accepted routes that it announces. Several paths to one prefix are several.
     pub prefixes_accepted: PerFamily<u32>,
+    /// Bytes in memory of the path attributes of these; each set once.
+    pub attribute_bytes: u64,
     /// Rejected announcements since the start of the session.
     pub prefixes_refused: PerFamily<u64>,
     /// The reasons for rejection, each with the number of announcements of both families.
@@ -152,6 +154,7 @@ impl PeerView {
             connections_dropped: 0,
             panics: 0,
             prefixes_accepted: PerFamily::default(),
+            attribute_bytes: 0,
             prefixes_refused: PerFamily::default(),
             refusals: Vec::new(),
             malformed: MalformedCounters::default(),

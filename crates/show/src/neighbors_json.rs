@@ -11,7 +11,7 @@
 //! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`,
 //! `drain`, `prefixesRefused` in each family, and `staleRoutes` in `gracefulRestartInfo`.
 
-use fairway_ground::PeerKind;
+use fairway_ground::{MaximumPrefixes, PeerKind};
 use fairway_seam::{PeerView, SessionState};
 use serde_json::Value;
 
@@ -118,6 +118,9 @@ fn message_statistics(peer: &PeerView) -> Object {
 /// carries the family.
 fn families(peer: &PeerView) -> Object {
     let maximum = peer.config.import.maximum;
+    let bytes_max = maximum.map(MaximumPrefixes::attribute_bytes_max);
+    // FRR counts none.
+    let counted = peer.attribute_bytes > 0;
     let families = peer.config.families.iter();
     families
         .map(|family| {
@@ -130,6 +133,8 @@ fn families(peer: &PeerView) -> Object {
                 .optional("sentPrefixCounter", sent)
                 .optional("prefixAllowedMax", maximum.map(|it| it.limit))
                 .optional("prefixAllowedWarningThresh", maximum.map(|it| it.warn_percent))
+                .optional("attributeBytes", counted.then_some(peer.attribute_bytes))
+                .optional("attributeBytesMax", bytes_max.filter(|_| counted))
                 .field("prefixesRefused", *peer.prefixes_refused.of(family));
             (family_key(family).to_owned(), fields.into())
         })

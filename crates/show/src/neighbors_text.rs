@@ -166,6 +166,14 @@ fn family_lines(peer: &PeerView, family: AddressFamily) -> String {
             "  Maximum prefixes allowed {}\n  Threshold for warning message {}%",
             maximum.limit, maximum.warn_percent
         );
+        // FRR counts none.
+        if peer.attribute_bytes > 0 {
+            let (bytes, bytes_max) = (peer.attribute_bytes, maximum.attribute_bytes_max());
+            let _ = writeln!(
+                text,
+                "  {bytes} bytes of path attributes of both families, {bytes_max} allowed"
+            );
+        }
     }
     if carries(peer, family) {
         let _ = writeln!(text, "  {} sent prefixes", sent(peer, family));

@@ -193,6 +193,9 @@ fn policies() -> Vec<Trial> {
         ),
         field(limit, json!(10), json!(20)).with("peer", receive, all.clone()),
         field("spec.toReceive.maxPrefixes.warnPercent", json!(75), json!(80))
+            .with("peer", receive, all.clone())
+            .with("peer", limit, json!(10)),
+        field("spec.toReceive.maxPrefixes.attributeBytes", json!(65_536), json!(131_072))
             .with("peer", receive, all)
             .with("peer", limit, json!(10)),
         field("spec.toAdvertise.allowed.mode", Value::Null, json!("all")),

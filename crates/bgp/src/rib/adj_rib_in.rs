@@ -4,6 +4,7 @@
 //! routes costs no memory. A wider policy therefore requires the neighbour to announce everything again, by
 //! ROUTE-REFRESH.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ const PATHS_MAX: usize = 64;
 pub struct AdjRibIn {
     routes: BTreeMap<Nlri, Arc<PathAttributes>>,
     counts: PerFamily<u32>,
+    attributes: AttributeMemory,
     /// For a family that is being refreshed (RFC 7313), the routes announced since the refresh started. The
     /// others are stale; another start makes all of them stale again, at almost no cost.
     said_again: PerFamily<Option<BTreeSet<Nlri>>>,
@@ -34,8 +36,12 @@ impl AdjRibIn {
         if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
             said_again.insert(nlri);
         }
+        self.attributes.take(attributes);
         match self.routes.insert(nlri, Arc::clone(attributes)) {
-            Some(before) => before != *attributes,
+            Some(before) => {
+                self.attributes.release(&before);
+                before != *attributes
+            }
             None => {
                 let count = self.counts.of_mut(nlri.prefix.family());
                 *count = count.saturating_add(1);
@@ -46,8 +52,10 @@ impl AdjRibIn {
 
     /// The peer withdrew `nlri`. Returns whether it was announced.
     pub fn withdraw(&mut self, nlri: Nlri) -> bool {
-        let announced = self.routes.remove(&nlri).is_some();
-        if announced {
+        let gone = self.routes.remove(&nlri);
+        let announced = gone.is_some();
+        if let Some(attributes) = gone {
+            self.attributes.release(&attributes);
             if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
                 said_again.remove(&nlri);
             }
@@ -116,6 +124,8 @@ impl AdjRibIn {
             }
             let mark = || Arc::new(attributes.with_community(Community::LLGR_STALE));
             let with_mark = marked.entry(Shared(Arc::clone(attributes))).or_insert_with(mark);
+            self.attributes.take(with_mark);
+            self.attributes.release(attributes);
             *attributes = Arc::clone(with_mark);
             changes.push(RouteChange { nlri: *nlri, attributes: Some(Arc::clone(attributes)) });
         }
@@ -164,10 +174,48 @@ impl AdjRibIn {
         self.counts
     }
 
+    /// What the path attributes of all routes take in memory, in bytes; each set once.
+    pub fn attribute_bytes(&self) -> u64 {
+        self.attributes.bytes
+    }
+
     /// All routes, in the order of prefixes.
     pub fn routes(&self) -> &BTreeMap<Nlri, Arc<PathAttributes>> {
         &self.routes
     }
+}
+
+/// How much memory the attributes of the routes take. Routes of one UPDATE share a set of them.
+#[derive(Debug, Default)]
+struct AttributeMemory {
+    /// By the place of each set in memory, how many routes have it.
+    routes: BTreeMap<usize, u32>,
+    bytes: u64,
+}
+
+impl AttributeMemory {
+    /// One more route has these.
+    fn take(&mut self, attributes: &Arc<PathAttributes>) {
+        let routes = self.routes.entry(place(attributes)).or_default();
+        if *routes == 0 {
+            self.bytes = self.bytes.saturating_add(attributes.size_bytes());
+        }
+        *routes = routes.saturating_add(1);
+    }
+
+    /// One route less has these.
+    fn release(&mut self, attributes: &Arc<PathAttributes>) {
+        let Entry::Occupied(mut routes) = self.routes.entry(place(attributes)) else { return };
+        *routes.get_mut() = routes.get().saturating_sub(1);
+        if *routes.get() == 0 {
+            routes.remove();
+            self.bytes = self.bytes.saturating_sub(attributes.size_bytes());
+        }
+    }
+}
+
+fn place(attributes: &Arc<PathAttributes>) -> usize {
+    Arc::as_ptr(attributes).addr()
 }
 
 #[cfg(test)]
@@ -249,6 +297,33 @@ mod tests {
         assert_eq!(table.counts(), PerFamily { ipv4: 1, ipv6: 1 });
         assert!(table.withdraw(v4) && !table.withdraw(v4));
         assert_eq!(table.counts(), PerFamily { ipv4: 0, ipv6: 1 });
+    }
+
+    #[test]
+    fn attributes_that_routes_share_count_once_and_until_the_last_one_goes() {
+        let [one, two, three] =
+            ["10.0.0.0/8", "11.0.0.0/8", "12.0.0.0/8"].map(|it| it.parse().unwrap());
+        let (shared, own) = (attributes(1), attributes(2));
+        let (of_shared, of_own) = (shared.size_bytes(), own.size_bytes());
+        let mut table = AdjRibIn::default();
+        let sizes: Vec<u64> = [(one, &shared), (two, &shared), (three, &own), (one, &shared)]
+            .into_iter()
+            .map(|(nlri, attributes)| {
+                table.announce(nlri, attributes);
+                table.attribute_bytes()
+            })
+            .collect();
+        assert_eq!(sizes, [of_shared, of_shared, of_shared + of_own, of_shared + of_own]);
+        table.announce(one, &own);
+        assert_eq!(table.attribute_bytes(), of_shared + of_own);
+        table.mark_long_lived(AddressFamily::Ipv4Unicast);
+        let mark = u64::try_from(size_of::<Community>()).unwrap();
+        assert_eq!(table.attribute_bytes(), of_shared + of_own + 2 * mark);
+        table.withdraw(two);
+        assert_eq!(table.attribute_bytes(), of_own + mark);
+        table.clear(AddressFamily::Ipv4Unicast);
+        assert_eq!(table.attribute_bytes(), 0);
+        assert!(table.attributes.routes.is_empty());
     }
 
     fn path(number: u32) -> Nlri {

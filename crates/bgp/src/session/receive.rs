@@ -14,6 +14,7 @@ use super::reason::DownReason;
 use super::stale::Stale;
 use crate::rib::{AdjRibIn, Importer};
 use crate::wire::attribute::{AttributeFault, Disposition};
+use crate::wire::notification::cease;
 use crate::wire::{Notification, RawMessage, Update, WireError};
 use fairway_ground::{AddressFamily, Instant, Nlri, PerFamily, Prefix, PrefixFilter};
 use fairway_seam::{PathSource, PeerConfig, Refusal, RouteChange};
@@ -197,7 +198,10 @@ impl Inbound {
 
     pub(super) fn is_over_maximum(&self, family: AddressFamily) -> bool {
         let maximum = self.importer.policy().maximum;
-        maximum.is_some_and(|maximum| *self.adj_rib_in.counts().of(family) > maximum.limit)
+        maximum.is_some_and(|maximum| {
+            *self.adj_rib_in.counts().of(family) > maximum.limit
+                || self.adj_rib_in.attribute_bytes() > maximum.attribute_bytes_max()
+        })
     }
 
     /// The families with a count that has just come near the maximum, with the count. One that swings around
@@ -272,18 +276,24 @@ impl Peer {
         }
     }
 
-    /// Cease 6/1 (RFC 4486 §4), and a wait in which the neighbour is not accepted either: it would come
-    /// back with the same flood.
+    /// Cease 6/1 (RFC 4486 §4), or 6/8 for its attributes, and a wait in which the neighbour is not accepted
+    /// either: it would come back with the same flood.
     fn end_over_maximum(&mut self, now: Instant, family: AddressFamily) {
         let (Some(up), Some(maximum)) = (&self.established, self.config.import.maximum) else {
             return;
         };
-        let limit = maximum.limit;
         let id = up.connection;
-        let reason = DownReason::Sent {
-            notification: self.for_good(id, &Notification::maximum_prefixes(family, limit)),
-            why: format!("more than {limit} prefixes of {family} (toReceive.maxPrefixes)"),
+        let (limit, bytes) = (maximum.limit, maximum.attribute_bytes_max());
+        let (notification, why) = if *up.inbound.adj_rib_in.counts().of(family) > limit {
+            let why = format!("more than {limit} prefixes of {family} (toReceive.maxPrefixes)");
+            (Notification::maximum_prefixes(family, limit), why)
+        } else {
+            let why = format!(
+                "more than {bytes} bytes of path attributes (toReceive.maxPrefixes.attributeBytes)"
+            );
+            (Notification::cease(cease::OUT_OF_RESOURCES), why)
         };
+        let reason = DownReason::Sent { notification: self.for_good(id, &notification), why };
         self.end(now, id, reason);
         self.forget_stale();
         self.refuse_until(now + MAXIMUM_PREFIXES_WAIT);

@@ -164,6 +164,8 @@ families! {
         "Planned prefixes that cannot be advertised to the neighbour; fairway show bgp neighbors has the reasons";
     BGP_ACCEPTED: Gauge, Node, "fairway_bgp_received_prefixes" ["peer", "vrf", "family"]
         "Routes of the neighbour that were accepted";
+    BGP_ATTRIBUTE_BYTES: Gauge, Node, "fairway_bgp_received_attribute_bytes" ["peer", "vrf"]
+        "Memory of the path attributes of the neighbour's accepted routes";
     BGP_STALE: Gauge, Node, "fairway_bgp_stale_prefixes" ["peer", "vrf", "family"]
         "Routes that are kept while the neighbour restarts (RFC 4724)";
     BGP_REFUSED: Counter, Node, "fairway_bgp_refused_routes_total" ["peer", "vrf", "family"]

@@ -304,7 +304,7 @@ fn seconds(duration: Duration) -> u64 {
 
 /// A session that exceeded its prefix limit restarts after a minute.
 fn maximum(maximum: MaximumPrefixes) -> String {
-    let MaximumPrefixes { limit, warn_percent } = maximum;
+    let MaximumPrefixes { limit, warn_percent, .. } = maximum;
     if warn_percent == MaximumPrefixes::WARN_PERCENT_DEFAULT {
         format!("{limit} restart 1")
     } else {

@@ -71,6 +71,7 @@ pub(super) const BGP_PEER: &[Change] = &[
         .when("below what was accepted already"),
     Change::field("spec.toReceive.maxPrefixes.limit", Nothing),
     Change::field("spec.toReceive.maxPrefixes.warnPercent", Nothing),
+    Change::field("spec.toReceive.maxPrefixes.attributeBytes", Nothing),
     Change::field("spec.toAdvertise.allowed.mode", Session(SaysAgain)),
     Change::field("spec.toAdvertise.allowed.prefixes[].prefix", Session(SaysAgain)),
     Change::field("spec.toAdvertise.allowed.prefixes[].ge", Session(SaysAgain)),

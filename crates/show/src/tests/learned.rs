@@ -277,7 +277,7 @@ Total number of prefixes 2
 fn exceeded() -> Lab {
     let mut lab = Lab::new();
     let peer = lab.router_one();
-    let maximum = Some(MaximumPrefixes { limit: 2, warn_percent: 75 });
+    let maximum = Some(MaximumPrefixes { limit: 2, warn_percent: 75, attribute_bytes: None });
     peer.config.import = ImportPolicy { allowed: PrefixFilter::Everything, maximum };
     (peer.state, peer.session) = (SessionState::Idle, None);
     peer.last_reset = Some(LastReset {

@@ -126,7 +126,7 @@ fn another_number_of_paths_begins_another_session() {
 
 #[test]
 fn each_path_counts_towards_the_maximum() {
-    let maximum = Some(MaximumPrefixes { limit: 2, warn_percent: 100 });
+    let maximum = Some(MaximumPrefixes { limit: 2, warn_percent: 100, attribute_bytes: None });
     let import = ImportPolicy { allowed: PrefixFilter::Everything, maximum };
     let mut pair = up(sender(3), PeerConfig { import, ..receiver() });
     hear(&mut pair, 7, Some(1));

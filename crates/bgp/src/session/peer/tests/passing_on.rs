@@ -420,7 +420,7 @@ impl Hub {
             1 => config.pass_on = self.filter(),
             2 => {
                 let limit = u32::try_from(self.draw(4) + 1).unwrap();
-                let maximum = MaximumPrefixes { limit, warn_percent: 75 };
+                let maximum = MaximumPrefixes { limit, warn_percent: 75, attribute_bytes: None };
                 config.import.maximum = [None, None, Some(maximum)][self.draw(3)];
             }
             3 => {

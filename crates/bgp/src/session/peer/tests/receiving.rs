@@ -5,14 +5,14 @@ use crate::wire::announce::{AttributeBlock, announcement};
 use fairway_ground::{
     AsPath, ImportPolicy, MaximumPrefixes, NextHop, PerFamily, PrefixFilter, PrefixRange,
 };
-use fairway_seam::{ClearError, PathAttributes, Refusal};
+use fairway_seam::{ClearError, PathAttributes, Refusal, ResetCause};
 
 fn accepting(import: ImportPolicy) -> Pair {
     Pair::new(config(65001, 65002, 1), PeerConfig { import, ..config(65002, 65001, 2) })
 }
 
 fn limited(limit: u32) -> ImportPolicy {
-    let maximum = Some(MaximumPrefixes { limit, warn_percent: 75 });
+    let maximum = Some(MaximumPrefixes { limit, warn_percent: 75, attribute_bytes: None });
     ImportPolicy { allowed: PrefixFilter::Everything, maximum }
 }
 
@@ -367,4 +367,49 @@ fn an_update_at_the_wrong_time_is_no_malformed_one() {
     let (peer, _) = answers(&[framed(MessageType::Update, &[0; 4]).unwrap()]);
     assert_eq!(peer.malformed.resets, 0);
     assert!(peer.last_malformed.is_none());
+}
+
+#[test]
+fn attributes_of_more_bytes_than_allowed_end_the_session() {
+    let maximum = MaximumPrefixes { limit: 100, warn_percent: 75, attribute_bytes: Some(65_536) };
+    let allowed = PrefixFilter::Everything;
+    let mut pair = accepting(ImportPolicy { allowed, maximum: Some(maximum) });
+    pair.run_for(seconds(5));
+    let long = |number: u32| {
+        let mut path = vec![number; 200];
+        path.insert(0, 65_001);
+        update(&path, [192, 0, 2, 1])
+    };
+    // A route that takes the place of another one takes its memory, too.
+    for number in 1..200 {
+        hear(&mut pair, &long(number));
+    }
+    let held = view(&pair, 1);
+    assert!((800..2000).contains(&held.attribute_bytes), "{}", held.attribute_bytes);
+    assert_eq!(held.state, SessionState::Established);
+
+    let attributes = |number: u32| {
+        let next_hop = NextHop::Ipv4([192, 0, 2, 1].into());
+        let path = [vec![65_001], vec![number; 200]].concat();
+        PathAttributes::originated(AsPath::sequence(path), next_hop)
+    };
+    let mut sent = 0;
+    while view(&pair, 1).state == SessionState::Established {
+        assert!(sent < 99, "100 prefixes are allowed");
+        let block = AttributeBlock::encode(&attributes(sent), true).unwrap();
+        let mut prefixes = BTreeSet::from([format!("10.0.{sent}.0/24").parse().unwrap()]);
+        let mut bytes = BytesMut::new();
+        announcement(AddressFamily::Ipv4Unicast, false, &block, &mut prefixes, &mut bytes);
+        hear(&mut pair, &bytes);
+        sent += 1;
+    }
+    assert!(sent > 40, "{sent}");
+    let ended = view(&pair, 1);
+    assert_eq!(ended.attribute_bytes, 0);
+    let reset = ended.last_reset.unwrap();
+    assert_eq!(reset.cause, ResetCause::NotificationSent(6, 8));
+    assert_eq!(
+        reset.text,
+        "notification sent: Cease/Out of Resources (6/8): more than 65536 bytes of path attributes (toReceive.maxPrefixes.attributeBytes)"
+    );
 }

@@ -264,7 +264,7 @@ fn routes_of_a_family_that_is_no_longer_wanted_do_not_wait() {
 fn another_policy_holds_for_what_is_stale_too() {
     let range = PrefixRange::new("10.0.0.0/8".parse().unwrap(), None, None).unwrap();
     let narrow = ImportPolicy { allowed: PrefixFilter::Listed(vec![range]), ..helping().import };
-    let limit = MaximumPrefixes { limit: 1, warn_percent: 100 };
+    let limit = MaximumPrefixes { limit: 1, warn_percent: 100, attribute_bytes: None };
     let limited = ImportPolicy { maximum: Some(limit), ..helping().import };
     for (import, expected) in [(narrow, "10.0.0.0/8"), (limited, "2001:db8::/32")] {
         let mut helper = Helper::with_routes(&Offer::new());
@@ -277,7 +277,7 @@ fn another_policy_holds_for_what_is_stale_too() {
 
 #[test]
 fn stale_routes_make_room_for_new_ones_before_there_are_too_many() {
-    let limit = MaximumPrefixes { limit: 3, warn_percent: 100 };
+    let limit = MaximumPrefixes { limit: 3, warn_percent: 100, attribute_bytes: None };
     let import = ImportPolicy { maximum: Some(limit), ..helping().import };
     let mut helper = Helper::new(PeerConfig { import, ..helping() });
     helper.connect(&Offer::new());
@@ -299,7 +299,7 @@ fn a_lower_limit_takes_stale_routes_before_it_takes_the_session() {
     helper.lose();
     helper.connect(&Offer::new());
     helper.say(&["12.0.0.0/8"]);
-    let limit = MaximumPrefixes { limit: 1, warn_percent: 100 };
+    let limit = MaximumPrefixes { limit: 1, warn_percent: 100, attribute_bytes: None };
     let import = ImportPolicy { maximum: Some(limit), ..helping().import };
     helper.peer.reconfigure(helper.now, PeerConfig { import, ..helping() });
     helper.settle();

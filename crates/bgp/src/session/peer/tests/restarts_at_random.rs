@@ -157,7 +157,8 @@ impl Story {
             0 => PrefixFilter::Listed(vec![range]),
             _ => PrefixFilter::Everything,
         };
-        let maximum = Some(MaximumPrefixes { limit: LIMIT, warn_percent: 100 });
+        let maximum =
+            Some(MaximumPrefixes { limit: LIMIT, warn_percent: 100, attribute_bytes: None });
         let import = ImportPolicy { allowed, maximum };
         let now = self.helper.now;
         self.helper.peer.reconfigure(now, PeerConfig { import, ..patient() });
