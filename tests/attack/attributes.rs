@@ -1,4 +1,5 @@
-//! What if a neighbor announces few prefixes with long attributes? Its session ends, and nobody else notices.
+//! What if a neighbor announces few prefixes with long attributes, or more than there is memory for? Its session ends,
+//! and nobody else notices.
 
 use std::net::{Ipv4Addr, TcpStream};
 
@@ -9,6 +10,7 @@ use crate::outsider::{
     ASN, KEEPALIVE, NOTIFICATION, UPDATE, connected_from, open_session, receive, send,
 };
 use crate::scene::{SERVICES, Scene};
+use lab::frr_speaker::resident_kib;
 use lab::wait::PATIENCE;
 use lab::{NODE_INTERFACE, ROUTER_INTERFACE};
 
@@ -16,14 +18,21 @@ const NEIGHBOR: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 100);
 /// An address of the node beside it.
 const NODE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 254);
 
-const PEER: &str = "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: greedy}\n\
-                    spec: {myASN: 65001, peerASN: 65010, peerAddress: 10.78.0.100, passive: true, \
-                    toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 10000, attributeBytes: 1048576}}}\n";
+/// The neighbor, with a bound for its routes.
+fn peer(bound: &str) -> String {
+    format!(
+        "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: greedy}}\n\
+         spec: {{myASN: 65001, peerASN: 65010, peerAddress: {NEIGHBOR}, passive: true, \
+         toReceive: {{allowed: {{mode: all}}{bound}}}}}\n"
+    )
+}
 
 /// Of each UPDATE: nearly as many as fit.
 const COMMUNITIES: u16 = 900;
 /// Far less than the limit, and with far more bytes than allowed.
 const UPDATES: u16 = 1000;
+/// With far more bytes than the process may take.
+const UPDATES_OF_A_FLOOD: u16 = 60_000;
 
 /// Cease, Out of Resources (RFC 4486).
 const OUT_OF_RESOURCES: [u8; 2] = [6, 8];
@@ -34,11 +43,35 @@ pub(crate) fn long_attributes_end_the_session_of_the_neighbor_that_sends_them(
     cell: &Cell,
 ) -> Result<()> {
     let mut scene = Scene::open(cell)?;
+    let bound = ", maxPrefixes: {limit: 10000, attributeBytes: 1048576}";
+    let text = is_ended(&mut scene, bound, UPDATES)?;
+    ensure!(text.contains("toReceive.maxPrefixes.attributeBytes"), "it says:\n{text}");
+    let page = scene.http("metrics")?;
+    let line =
+        format!("fairway_bgp_received_attribute_bytes{{peer=\"{NEIGHBOR}:179\",vrf=\"\"}} 0");
+    ensure!(page.lines().any(|it| it == line), "the metrics do not have {line}:\n{page}");
+    Ok(())
+}
+
+// This is the requirement: a process that takes too much memory gives up the neighbor that causes it. It was written while
+// the process was ended for all of them.
+pub(crate) fn memory_that_runs_short_ends_the_session_of_one_neighbor(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::open(cell)?;
+    scene.restart_with(&["--memory-limit", "128Mi"])?;
+    let text = is_ended(&mut scene, "", UPDATES_OF_A_FLOOD)?;
+    ensure!(text.contains("--memory-limit"), "it says:\n{text}");
+    let memory = resident_kib(scene.fairway.process_id()?)?;
+    ensure!(memory < 160 << 10, "it takes {memory} KiB");
+    Ok(())
+}
+
+/// The neighbor announces so much that its session ends with Cease 6/8. Returns what `show bgp neighbors` says of it.
+fn is_ended(scene: &mut Scene, bound: &str, updates: u16) -> Result<String> {
     let before = scene.session()?;
     scene.lab.node.add_address(NODE_INTERFACE, &format!("{NODE}/24"))?;
     let router = &scene.lab.router.namespace;
     router.add_address(ROUTER_INTERFACE, &format!("{NEIGHBOR}/24"))?;
-    scene.apply("greedy", PEER)?;
+    scene.apply("greedy", &peer(bound))?;
     let mut neighbor = scene.wait("the neighbor has a session", PATIENCE, |scene| {
         let connect = || connected_from(NEIGHBOR, NODE);
         let mut stream = scene.lab.router.namespace.enter(connect)?;
@@ -47,7 +80,7 @@ pub(crate) fn long_attributes_end_the_session_of_the_neighbor_that_sends_them(
     })?;
 
     let mut sent = 0;
-    for number in 0..UPDATES {
+    for number in 0..updates {
         // The node may close the connection meanwhile; its NOTIFICATION is there all the same.
         if send(&mut neighbor, UPDATE, &announcement(number)).is_err() {
             break;
@@ -56,15 +89,9 @@ pub(crate) fn long_attributes_end_the_session_of_the_neighbor_that_sends_them(
     }
     let end = notification(&mut neighbor).with_context(|| format!("after {sent} UPDATEs"))?;
     ensure!(end == OUT_OF_RESOURCES, "the NOTIFICATION is {end:?}");
-    let text = scene.fairway.show_text(&["bgp", "neighbors", &NEIGHBOR.to_string()])?;
-    ensure!(text.contains("toReceive.maxPrefixes.attributeBytes"), "it says:\n{text}");
-    let page = scene.http("metrics")?;
-    let line =
-        format!("fairway_bgp_received_attribute_bytes{{peer=\"{NEIGHBOR}:179\",vrf=\"\"}} 0");
-    ensure!(page.lines().any(|it| it == line), "the metrics do not have {line}:\n{page}");
-
     scene.add_quickly(SERVICES)?;
-    scene.expect_same_session(before)
+    scene.expect_same_session(before)?;
+    scene.fairway.show_text(&["bgp", "neighbors", &NEIGHBOR.to_string()])
 }
 
 /// One prefix, with communities that no other has.

@@ -53,6 +53,7 @@ const STORIES: &[Story] = stories![
     state_pipe::a_pipe_in_the_state_directory_does_not_hang_the_start,
     silent_clients::idle_clients_of_the_socket_keep_nobody_waiting,
     attributes::long_attributes_end_the_session_of_the_neighbor_that_sends_them,
+    attributes::memory_that_runs_short_ends_the_session_of_one_neighbor,
     strangers::silent_strangers_keep_no_neighbor_out_of_a_listen_range,
 ];
 

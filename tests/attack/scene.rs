@@ -66,6 +66,15 @@ impl Scene {
         self.fairway.start(&self.lab.node)
     }
 
+    /// Starts Fairway again, with more options.
+    pub(crate) fn restart_with(&mut self, options: &[&str]) -> Result<()> {
+        self.fairway.stop()?;
+        self.fairway.extra_arguments = options.iter().map(|it| (*it).to_owned()).collect();
+        self.start()?;
+        self.router_has_all(2 * PATIENCE)?;
+        self.all_is_in_force()
+    }
+
     /// Mounts the volume again, with the files that it had in the beginning.
     pub(crate) fn mount_volume(&mut self) -> Result<()> {
         self.volume.mount(&resources(&self.spec))

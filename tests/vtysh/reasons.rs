@@ -179,6 +179,8 @@ pub(crate) const REASONS: &[Reason] = &[
     Reason::new(
         Way::Ours,
         &[
+            "attributeBytes",
+            "attributeBytesMax",
             "lastErrorText",
             "lastNotification",
             "malformedUpdates",
@@ -188,8 +190,8 @@ pub(crate) const REASONS: &[Reason] = &[
             "staleRoutes",
             "unannounced",
         ],
-        "What Fairway says beside: why a session ended, what was refused, what is kept of a \
-         neighbour that restarts, and what it does not get.",
+        "What Fairway says beside: why a session ended, what was refused, what routes take in memory, \
+         what is kept of a neighbour that restarts, and what it does not get.",
     ),
     Reason::new(Way::Ours, &["warning"], "See above.").of("filtered-routes"),
 ];
@@ -293,6 +295,7 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
             "Last error:",
             "Refused announcements:",
             "Stale routes:",
+            "N bytes of path attributes of both families, N allowed",
             "N refused prefixes",
             "N sent prefixes",
         ],

@@ -63,6 +63,8 @@ pub enum BackendOptions {
         bgp_listen: Vec<ListenOption>,
         /// BFD runs with real-time priority.
         bfd_realtime: bool,
+        /// Above this, the neighbor with the most routes loses its session; `None`: never.
+        memory_limit_bytes: Option<u64>,
     },
     /// FRR.
     Frr {
@@ -101,9 +103,11 @@ impl HostOptions {
         earlier: Option<EarlierRun>,
     ) -> Arc<dyn Backend> {
         match &self.backend {
-            BackendOptions::Native { bgp_listen, bfd_realtime } => {
+            BackendOptions::Native { bgp_listen, bfd_realtime, memory_limit_bytes } => {
                 let bfd = BfdOptions { realtime: *bfd_realtime };
-                Arc::new(NativeBackend::start(listen(bgp_listen, unsaid), bfd, seed(), earlier))
+                let listen = listen(bgp_listen, unsaid);
+                let limit = *memory_limit_bytes;
+                Arc::new(NativeBackend::start_within(limit, listen, bfd, seed(), earlier))
             }
             BackendOptions::Frr { socket_dir, min_interval } => {
                 Arc::new(FrrBackend::start(FrrOptions {

@@ -28,6 +28,7 @@ use super::clock::Clock;
 use super::dial_pace::DialPace;
 use super::guard::CatchUnwind;
 use super::listeners::Listeners;
+use super::memory::{Memory, resident_bytes};
 use super::neighbour::{Line, Neighbour, Surroundings};
 use super::news::NetworkEvent;
 pub(super) use handover::Handed;
@@ -75,6 +76,7 @@ pub(super) struct CoreTask {
     has_changed: bool,
     listeners: Listeners,
     bfd: Coupling,
+    memory: Memory,
     addresses: AddressWatch,
     addresses_due: Instant,
     addresses_next: Instant,
@@ -107,10 +109,16 @@ impl CoreTask {
             has_changed: false,
             listeners,
             bfd: Coupling::new(bfd, seed),
+            memory: Memory::new(None),
             addresses: AddressWatch::default(),
             addresses_due: Instant::ZERO,
             addresses_next: Instant::ZERO,
         }
+    }
+
+    /// The same; the process may take so much memory.
+    pub(super) fn within(self, memory_limit_bytes: Option<u64>) -> Self {
+        Self { memory: Memory::new(memory_limit_bytes), ..self }
     }
 
     /// The generation up to which all withdrawals have been written to all peers.
@@ -194,6 +202,7 @@ impl CoreTask {
         self.speaker.report_routes(tracing::enabled!(tracing::Level::DEBUG));
         self.look_around(now);
         self.follow_paths(now);
+        self.relieve_memory(now);
         self.handle(now, Event::Tick);
         loop {
             let mut bytes = BytesMut::new();
@@ -207,6 +216,31 @@ impl CoreTask {
         if std::mem::take(&mut self.has_changed) {
             self.changed.send_modify(|number| *number = number.saturating_add(1));
         }
+    }
+
+    /// Ends the session of the neighbour with the most routes if the process takes more memory than it may.
+    fn relieve_memory(&mut self, now: Instant) {
+        if !self.memory.is_due(now) {
+            return;
+        }
+        let (Some(limit), Some(resident)) = (self.memory.limit_bytes(), resident_bytes()) else {
+            return;
+        };
+        if !self.memory.is_short(now, resident, self.speaker.held_bytes()) {
+            return;
+        }
+        let why = format!(
+            "the process takes {} MiB of memory, and may take {} (--memory-limit)",
+            resident >> 20,
+            limit >> 20
+        );
+        match self.speaker.relieve(now, &why) {
+            Some((peer, bytes)) => {
+                error!(%peer, held_mebibytes = bytes >> 20, "session ended: {why}; it had the most routes");
+            }
+            None => warn!("{why}; no neighbor has routes that could be given up"),
+        }
+        self.carry_out(now);
     }
 
     /// Passes an event to the speaker and carries out its actions.

@@ -27,6 +27,7 @@ mod link;
 mod link_state;
 mod listen;
 mod listeners;
+mod memory;
 mod native;
 mod neighbour;
 mod news;

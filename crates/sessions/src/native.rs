@@ -45,6 +45,18 @@ impl NativeBackend {
     ///
     /// Must be called inside a tokio runtime.
     pub fn start(listen: Listen, bfd: BfdOptions, seed: u64, earlier: Option<EarlierRun>) -> Self {
+        Self::start_within(None, listen, bfd, seed, earlier)
+    }
+
+    /// The same; while the process takes more memory than this limit, the neighbor with the most routes has no
+    /// session.
+    pub fn start_within(
+        memory_limit_bytes: Option<u64>,
+        listen: Listen,
+        bfd: BfdOptions,
+        seed: u64,
+        earlier: Option<EarlierRun>,
+    ) -> Self {
         let tasks = TaskTracker::new();
         let (events, network) = mpsc::channel(EVENTS_MAX);
         let listeners = Listeners::open(listen, events.clone());
@@ -52,6 +64,7 @@ impl NativeBackend {
         let (desired, wanted) = watch::channel(Handed::default());
         let (commands, questions) = mpsc::channel(COMMANDS_MAX);
         let core = CoreTask::new(listeners, events, tasks.clone(), seed, earlier, bfd);
+        let core = core.within(memory_limit_bytes);
         let (withdrawn, changed) = (core.withdrawn(), core.changed());
         tokio::spawn(core.run(wanted, questions, network));
         Self { desired, commands, withdrawn, changed, tasks, listening }

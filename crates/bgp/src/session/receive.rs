@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connection::Connection;
+use super::connection::{Connection, ConnectionId};
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
 use super::stale::Stale;
@@ -25,6 +25,8 @@ use fairway_seam::{PathSource, PeerConfig, Refusal, RouteChange};
 /// when that is fixed the session should come back without any command.
 const MAXIMUM_PREFIXES_WAIT: Duration = Duration::from_secs(30);
 
+/// What a route takes beside its attributes: its places in Adj-RIB-In, Loc-RIB and Adj-RIBs-Out.
+const ROUTE_BYTES: u64 = 256;
 /// How often a count near the maximum is worth a warning.
 const NEAR_MAXIMUM_GAP: Duration = Duration::from_secs(10);
 
@@ -293,10 +295,42 @@ impl Peer {
             );
             (Notification::cease(cease::OUT_OF_RESOURCES), why)
         };
-        let reason = DownReason::Sent { notification: self.for_good(id, &notification), why };
+        self.end_and_refuse(now, id, &notification, why);
+    }
+
+    fn end_and_refuse(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        notification: &Notification,
+        why: String,
+    ) {
+        let reason = DownReason::Sent { notification: self.for_good(id, notification), why };
         self.end(now, id, reason);
         self.forget_stale();
         self.refuse_until(now + MAXIMUM_PREFIXES_WAIT);
+    }
+
+    /// Memory that goes with the routes of this neighbour, in bytes, roughly.
+    pub fn held_bytes(&self) -> u64 {
+        let inbound = self.established.as_ref().map(|up| &up.inbound).or(self.retained.as_ref());
+        inbound.map_or(0, |inbound| {
+            let routes = u64::try_from(inbound.adj_rib_in.routes().len()).unwrap_or(u64::MAX);
+            let of_routes = routes.saturating_mul(ROUTE_BYTES);
+            inbound.adj_rib_in.attribute_bytes().saturating_add(of_routes)
+        })
+    }
+
+    /// The process has too little memory: gives up the routes of this neighbour, with Cease 6/8 (RFC 4486 §4) and
+    /// the same wait.
+    pub fn give_up_routes(&mut self, now: Instant, why: &str) {
+        match self.established.as_ref().map(|up| up.connection) {
+            Some(id) => {
+                let notification = Notification::cease(cease::OUT_OF_RESOURCES);
+                self.end_and_refuse(now, id, &notification, why.to_owned());
+            }
+            None => self.forget_stale(),
+        }
     }
 
     fn note_malformed(&mut self, now: Instant, update: &Update, message: &RawMessage) {

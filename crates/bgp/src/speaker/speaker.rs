@@ -219,6 +219,21 @@ impl<G: Guard> Speaker<G> {
         self.neighbours.iter().map(|(key, it)| (*key, &it.peer))
     }
 
+    /// Memory that goes with the routes of all neighbours, in bytes, roughly.
+    pub fn held_bytes(&self) -> u64 {
+        let held = self.neighbours.values().map(|it| it.peer.held_bytes());
+        held.fold(0, u64::saturating_add)
+    }
+
+    /// Gives up the routes of the neighbour with the most memory in them, with Cease 6/8; returns which one that was,
+    /// and how many bytes. `None` if there is no neighbour with routes.
+    pub fn relieve(&mut self, now: Instant, why: &str) -> Option<(PeerKey, u64)> {
+        let held = self.neighbours.iter().map(|(key, it)| (it.peer.held_bytes(), *key));
+        let (bytes, key) = held.max().filter(|(bytes, _)| *bytes > 0)?;
+        self.with_neighbour(now, key, |neighbour, _, _| neighbour.peer.give_up_routes(now, why));
+        Some((key, bytes))
+    }
+
     /// One peer.
     pub fn peer(&self, key: PeerKey) -> Option<&Peer> {
         self.neighbours.get(&key).map(|it| &it.peer)

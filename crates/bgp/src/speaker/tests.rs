@@ -645,3 +645,20 @@ fn routes_are_reported_one_by_one_only_where_that_is_asked_for() {
     scene.hear(2, id, &announced(2, "11.0.0.0/8"));
     assert_eq!(reported(&mut scene), 1);
 }
+
+#[test]
+fn the_neighbour_with_the_most_routes_gives_them_up_and_no_other() {
+    let mut scene = Scene::with(&[config(2), config(3), config(4)]);
+    assert_eq!(scene.speaker.relieve(scene.now, "too much"), None);
+    for (number, prefix) in [(2, "10.0.0.0/24"), (3, "10.0.1.0/24"), (3, "10.0.2.0/24")] {
+        let id = scene.session(number);
+        scene.hear(number, id, &announced(number, prefix));
+    }
+    for (relieved, left) in [(3, vec![2, 4]), (2, vec![4])] {
+        let gone = scene.speaker.relieve(scene.now, "too much").map(|(key, _)| key);
+        assert_eq!(gone, Some(key(relieved)));
+        let is_up = |it: &u8| scene.state(*it) == SessionState::Established;
+        assert_eq!((2..5).filter(is_up).collect::<Vec<u8>>(), left);
+    }
+    assert_eq!((scene.speaker.held_bytes(), scene.speaker.relieve(scene.now, "")), (0, None));
+}

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use super::attributes::AttributeArguments;
 use super::layer2::Layer2Arguments;
 use super::members::{MemberArguments, Role};
+use super::memory::MemoryLimit;
 use super::{duration, paths};
 use crate::admin::SocketMode;
 use crate::host::host_name;
@@ -75,6 +76,12 @@ pub(super) struct HostArguments {
     /// is logged and BFD runs without
     #[arg(long, env = "FAIRWAY_BFD_REALTIME")]
     bfd_realtime: bool,
+
+    /// The most memory that this process takes: above it the neighbor with the most routes loses its session, with
+    /// Cease 6/8, for 30 s at least. `none`, or 64Mi or more [default: 80 % of the limit of the cgroup, if that is
+    /// 64Mi or more; else none]
+    #[arg(long, value_name = "SIZE", env = "FAIRWAY_MEMORY_LIMIT")]
+    memory_limit: Option<MemoryLimit>,
 
     /// With `--bgp frr`: the folder with FRR's sockets bgpd.vty, bfdd.vty and so on
     #[arg(
@@ -153,12 +160,22 @@ impl HostArguments {
     fn backend(&self) -> BackendOptions {
         let bgp_listen = self.bgp_listen.clone();
         if self.bgp == BackendChoice::Native {
-            return BackendOptions::Native { bgp_listen, bfd_realtime: self.bfd_realtime };
+            return BackendOptions::Native {
+                bgp_listen,
+                bfd_realtime: self.bfd_realtime,
+                memory_limit_bytes: MemoryLimit::in_force(self.memory_limit),
+            };
         }
         if !bgp_listen.is_empty() {
             wrong_usage(
                 "--bgp-listen cannot be used with --bgp frr: FRR's bgpd opens its own listening \
                  sockets; set its options -l and -p in /etc/frr/daemons",
+            );
+        }
+        if self.memory_limit.is_some() {
+            wrong_usage(
+                "--memory-limit cannot be used with --bgp frr: learned routes are in FRR's bgpd, not in \
+                 this process",
             );
         }
         if self.bfd_realtime {

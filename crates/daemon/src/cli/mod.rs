@@ -23,6 +23,7 @@ mod host;
 mod layer2;
 mod man;
 mod members;
+mod memory;
 mod offline;
 mod output;
 mod paths;

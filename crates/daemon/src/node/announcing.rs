@@ -350,7 +350,11 @@ mod tests {
     fn options(state_dir: &Path) -> HostOptions {
         HostOptions {
             node: "node-a".to_owned(),
-            backend: BackendOptions::Native { bgp_listen: Vec::new(), bfd_realtime: false },
+            backend: BackendOptions::Native {
+                bgp_listen: Vec::new(),
+                bfd_realtime: false,
+                memory_limit_bytes: None,
+            },
             attribute_defaults: Default::default(),
             layer2_excluded: fairway_layer2::Excluded::nothing(),
             layer2_refresh: None,

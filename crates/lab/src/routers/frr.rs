@@ -396,7 +396,9 @@ impl Router for Frr {
         let neighbour = self.neighbour()?;
         let text = |key| neighbour.get(key).and_then(Value::as_str);
         if text("lastResetDueTo") != Some("BGP Notification received") {
-            return Ok(None);
+            // Where the next connection was there before FRR had read the NOTIFICATION of this one, it forgets why.
+            let log = fs::read_to_string(&self.log).context("FRR's log")?;
+            return Ok(logged_notification(&log, &self.spec.neighbour()));
         }
         // Four hexadecimal digits: code, then subcode.
         let digits = text("lastErrorCodeSubcode").context("no lastErrorCodeSubcode")?;
@@ -416,6 +418,15 @@ impl Router for Frr {
         let neighbour = format!("neighbor {} shutdown message {text}", self.spec.neighbour());
         self.configure([router.as_str(), neighbour.as_str()].into_iter())
     }
+}
+
+/// The last NOTIFICATION of this neighbour in the log.
+fn logged_notification(log: &str, neighbour: &str) -> Option<Notification> {
+    let mark = format!("%NOTIFICATION: received from neighbor {neighbour} ");
+    let (_, rest) = log.rsplit_once(&mark)?;
+    let (code, rest) = rest.split_once('/')?;
+    let subcode = rest.split(' ').next()?;
+    Some(Notification { code: code.parse().ok()?, subcode: subcode.parse().ok()? })
 }
 
 /// A path as `show bgp ... json` has it.
