@@ -17,11 +17,18 @@ use crate::variants::{Subject, Variant};
 
 /// The crates that the copy needs: those with mistakes, and what they depend on.
 const CRATES: &[&str] = &[
+    "crates/allocator",
     "crates/bgp",
+    "crates/cluster",
     "crates/ground",
     "crates/layer2",
     "crates/members",
+    "crates/model",
+    "crates/model-api",
     "crates/netlink",
+    "crates/node",
+    "crates/plan",
+    "crates/resources",
     "crates/seam",
 ];
 /// A test that runs forever does not keep the others from noticing.

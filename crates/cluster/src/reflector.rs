@@ -305,8 +305,10 @@ impl Reflector {
             (Reply::Deleted(object), Phase::Watching { since, .. }) => {
                 self.phase = Phase::Watching { since, heard_at: now };
                 let name = name_of(&object);
-                self.releases(&name);
                 let is_news = self.follow(now, version_of(&object));
+                if is_news {
+                    self.releases(&name);
+                }
                 let known = if is_news { self.items.remove(&name) } else { None };
                 known.map(|_| Delta::Deleted(name)).into_iter().collect()
             }
@@ -328,10 +330,16 @@ impl Reflector {
                 }
                 self.needs_list |= matches!(reply, Reply::Gone | Reply::Undefined);
                 self.pause(now);
-                if matches!(reply, Reply::Undefined) && !self.holds(now) {
-                    return self.replace(Vec::new());
+                if !matches!(reply, Reply::Undefined) {
+                    return Vec::new();
                 }
-                Vec::new()
+                let is_over = !self.holds(now);
+                // Of a kind that was seen once, no more can be known now.
+                if !self.version.is_empty() || self.hold.is_some() {
+                    self.is_synced = true;
+                    self.listed_at = now;
+                }
+                if is_over { self.replace(Vec::new()) } else { Vec::new() }
             }
             (_, phase) => {
                 self.phase = phase;

@@ -373,7 +373,7 @@ impl Application {
             let other_owner = site::other_owner(bgpd, self.owner);
             self.other_owner = other_owner.filter(|_| !self.forgets);
             if is_new_bgpd {
-                self.vacancy.restarted();
+                self.vacancy.reconnected(running.bgpd_age);
             }
             let shown = self.known.as_ref().and_then(|it| it.daemons.get(&Daemon::Bgpd));
             let is_changing = running.is_loading || shown.is_some_and(|it| it != bgpd);

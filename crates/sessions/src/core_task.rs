@@ -28,7 +28,7 @@ use super::clock::Clock;
 use super::dial_pace::DialPace;
 use super::guard::CatchUnwind;
 use super::listeners::Listeners;
-use super::memory::{Memory, resident_bytes};
+use super::memory::{Memory, Verdict, resident_bytes};
 use super::neighbour::{Line, Neighbour, Surroundings};
 use super::news::NetworkEvent;
 pub(super) use handover::Handed;
@@ -226,21 +226,26 @@ impl CoreTask {
         let (Some(limit), Some(resident)) = (self.memory.limit_bytes(), resident_bytes()) else {
             return;
         };
-        if !self.memory.is_short(now, resident, self.speaker.held_bytes()) {
-            return;
-        }
-        let why = format!(
-            "the process takes {} MiB of memory, and may take {} (--memory-limit)",
-            resident >> 20,
-            limit >> 20
-        );
-        match self.speaker.relieve(now, &why) {
-            Some((peer, bytes)) => {
-                error!(%peer, held_mebibytes = bytes >> 20, "session ended: {why}; it had the most routes");
+        let (held, largest) = (self.speaker.held_bytes(), self.speaker.largest_held_bytes());
+        let why = || {
+            format!(
+                "the process takes {} MiB of memory, and may take {} (--memory-limit)",
+                resident >> 20,
+                limit >> 20
+            )
+        };
+        match self.memory.judge(now, resident, held, largest) {
+            Verdict::Enough => {}
+            Verdict::Relieve => {
+                let why = why();
+                if let Some((peer, bytes)) = self.speaker.relieve(now, &why) {
+                    let held_mebibytes = bytes >> 20;
+                    error!(%peer, held_mebibytes, "{why}: the routes of the neighbor with the most are given up");
+                }
+                self.carry_out(now);
             }
-            None => warn!("{why}; no neighbor has routes that could be given up"),
+            Verdict::Unexplained => warn!("{}; no neighbor has much of it in its routes", why()),
         }
-        self.carry_out(now);
     }
 
     /// Passes an event to the speaker and carries out its actions.

@@ -13,6 +13,19 @@ use fairway_ground::Instant;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Memory that was freed may take this long to be of use.
 const RELIEF: Duration = Duration::from_secs(10);
+/// A neighbour with less than this part of the limit is not the cause.
+const SHARE: u64 = 20;
+
+/// What to do about memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// There is enough, or what was done helps.
+    Enough,
+    /// The neighbour with the most routes has to go.
+    Relieve,
+    /// There is too little, and not for the routes of a neighbour. Once for each shortage.
+    Unexplained,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -20,6 +33,7 @@ pub(super) struct Memory {
     limit_bytes: Option<u64>,
     look_at: Instant,
     relieved: Option<Relieved>,
+    has_warned: bool,
 }
 
 /// A neighbour that went.
@@ -34,7 +48,7 @@ struct Relieved {
 
 impl Memory {
     pub(super) fn new(limit_bytes: Option<u64>) -> Self {
-        Self { limit_bytes, look_at: Instant::ZERO, relieved: None }
+        Self { limit_bytes, look_at: Instant::ZERO, relieved: None, has_warned: false }
     }
 
     /// The limit.
@@ -51,20 +65,34 @@ impl Memory {
         is_due
     }
 
-    /// Whether a neighbour has to go. `held_bytes`: of all neighbours.
-    pub(super) fn is_short(&mut self, now: Instant, resident_bytes: u64, held_bytes: u64) -> bool {
-        if self.limit_bytes.is_none_or(|limit| resident_bytes <= limit) {
+    /// What to do. `held_bytes`: of all neighbours; `largest_bytes`: of the one with the most.
+    pub(super) fn judge(
+        &mut self,
+        now: Instant,
+        resident_bytes: u64,
+        held_bytes: u64,
+        largest_bytes: u64,
+    ) -> Verdict {
+        let Some(limit) = self.limit_bytes.filter(|limit| resident_bytes > *limit) else {
             self.relieved = None;
-            return false;
+            self.has_warned = false;
+            return Verdict::Enough;
+        };
+        let share = limit / SHARE;
+        if largest_bytes < share {
+            // It is no neighbour's.
+            let is_news = !std::mem::replace(&mut self.has_warned, true);
+            return if is_news { Verdict::Unexplained } else { Verdict::Enough };
         }
-        let is_short = self.relieved.is_none_or(|last| {
-            let is_late = now.since(last.at) >= RELIEF && resident_bytes > last.resident_bytes;
-            held_bytes >= last.held_bytes || is_late
+        let is_due = self.relieved.is_none_or(|last| {
+            let growth = resident_bytes.saturating_sub(last.resident_bytes);
+            let is_late = now.since(last.at) >= RELIEF && growth > 0;
+            held_bytes >= last.held_bytes || is_late || growth >= share
         });
-        if is_short {
+        if is_due {
             self.relieved = Some(Relieved { at: now, held_bytes, resident_bytes });
         }
-        is_short
+        if is_due { Verdict::Relieve } else { Verdict::Enough }
     }
 }
 
@@ -86,31 +114,46 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
+    /// One neighbour holds all.
+    fn goes(memory: &mut Memory, seconds: u64, resident: u64, held: u64) -> bool {
+        memory.judge(at(seconds), resident, held, held) == Verdict::Relieve
+    }
+
     #[test]
     fn a_neighbour_goes_when_there_is_too_much_and_the_next_when_that_was_of_no_use() {
         let mut memory = Memory::new(Some(LIMIT));
-        assert!(!memory.is_short(at(0), 100, 90));
-        assert!(memory.is_short(at(1), 101, 90));
+        assert!(!goes(&mut memory, 0, 100, 90));
+        assert!(goes(&mut memory, 1, 101, 90));
         // The allocator keeps what was freed.
-        assert!(!memory.is_short(at(1), 101, 10));
-        assert!(!memory.is_short(at(20), 101, 50), "it has stopped growing");
-        assert!(memory.is_short(at(21), 101, 90), "what was freed is in use again");
-        assert!(!memory.is_short(at(22), 110, 20));
-        assert!(memory.is_short(at(31), 110, 20), "something else grows");
+        assert!(!goes(&mut memory, 1, 101, 10));
+        assert!(!goes(&mut memory, 20, 101, 50), "it has stopped growing");
+        assert!(goes(&mut memory, 21, 101, 90), "what was freed is in use again");
+        assert!(!goes(&mut memory, 22, 104, 20));
+        assert!(goes(&mut memory, 22, 106, 20), "it grows all the same");
+        assert!(goes(&mut memory, 32, 107, 20), "and slowly");
     }
 
     #[test]
     fn memory_that_is_back_is_a_new_beginning() {
         let mut memory = Memory::new(Some(LIMIT));
-        assert!(memory.is_short(at(1), 101, 90));
-        assert!(!memory.is_short(at(2), 50, 0));
-        assert!(memory.is_short(at(3), 101, 20));
+        assert!(goes(&mut memory, 1, 101, 90));
+        assert!(!goes(&mut memory, 2, 50, 0));
+        assert!(goes(&mut memory, 3, 101, 20));
+    }
+
+    #[test]
+    fn nobody_goes_whose_routes_are_not_the_cause() {
+        let mut memory = Memory::new(Some(LIMIT));
+        assert_eq!(memory.judge(at(1), 150, 90, 4), Verdict::Unexplained);
+        assert_eq!(memory.judge(at(2), 170, 90, 4), Verdict::Enough, "that is told once");
+        assert_eq!(memory.judge(at(3), 90, 90, 4), Verdict::Enough);
+        assert_eq!(memory.judge(at(4), 150, 0, 0), Verdict::Unexplained);
     }
 
     #[test]
     fn without_a_limit_nobody_looks() {
         let mut memory = Memory::new(None);
-        assert!(!memory.is_due(at(0)) && !memory.is_short(at(0), u64::MAX, 1));
+        assert!(!memory.is_due(at(0)) && !goes(&mut memory, 0, u64::MAX, 1));
         let mut memory = Memory::new(Some(LIMIT));
         assert!(memory.is_due(at(0)) && !memory.is_due(at(0)) && memory.is_due(at(1)));
     }

@@ -24,6 +24,7 @@ const COMEBACK: &str = "session/restart.rs";
 const STARTUP: &str = "session/startup.rs";
 const CONTROL: &str = "session/control.rs";
 const EXPORT: &str = "rib/export.rs";
+const ADJ_RIB_IN: &str = "rib/adj_rib_in.rs";
 /// What passes between peers, and what the start, the desired state and a panic do to them.
 const SPEAKER: &str = "speaker/speaker.rs";
 const SPEAKER_NEIGHBOUR: &str = "speaker/neighbour.rs";
@@ -493,5 +494,35 @@ const VARIANTS: &[Variant] = &[
         SPEAKER_TOLD,
         "            self.outbox.push(Action::Changed);\n",
         "            let _ = &self.outbox;\n",
+    ),
+    variant(
+        "silent strangers keep a full range closed",
+        SPEAKER_DESIRED,
+        "if self.ranges.is_over(range) {",
+        "if !self.ranges.is_over(range) {",
+    ),
+    variant(
+        "the stranger that came last makes room, so that nobody has time for an OPEN",
+        SPEAKER_DESIRED,
+        "silent.min()",
+        "silent.max()",
+    ),
+    variant(
+        "bytes of attributes have no bound",
+        RECEIVE,
+        "self.adj_rib_in.attribute_bytes() > maximum.attribute_bytes_max()",
+        "self.adj_rib_in.attribute_bytes() > u64::MAX - maximum.attribute_bytes_max()",
+    ),
+    variant(
+        "attributes that were replaced count for ever",
+        ADJ_RIB_IN,
+        "                self.attributes.release(&before);\n",
+        "                let _ = before;\n",
+    ),
+    variant(
+        "the neighbour with the fewest routes gives them up",
+        SPEAKER,
+        "held.max().filter(|(bytes, _)| *bytes > 0)?",
+        "held.filter(|(bytes, _)| *bytes > 0).min()?",
     ),
 ];

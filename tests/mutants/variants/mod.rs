@@ -3,6 +3,7 @@
 //! run whether the texts are still there.
 
 mod bgp;
+mod cluster;
 mod layer2;
 mod members;
 
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 
 pub(crate) use bgp::BGP;
+use cluster::CLUSTER;
 use layer2::LAYER2;
 use members::MEMBERS;
 
@@ -28,7 +30,7 @@ pub(crate) struct Subject {
 }
 
 /// All that hold mistakes.
-pub(crate) const SUBJECTS: [&Subject; 3] = [&BGP, &MEMBERS, &LAYER2];
+pub(crate) const SUBJECTS: [&Subject; 4] = [&BGP, &CLUSTER, &MEMBERS, &LAYER2];
 
 /// One mistake.
 pub(crate) struct Variant {

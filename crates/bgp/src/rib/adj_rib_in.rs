@@ -36,13 +36,18 @@ impl AdjRibIn {
         if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
             said_again.insert(nlri);
         }
-        self.attributes.take(attributes);
-        match self.routes.insert(nlri, Arc::clone(attributes)) {
-            Some(before) => {
+        match self.routes.entry(nlri) {
+            // The value that is shared with other routes stays: a neighbour cannot make copies of it.
+            Entry::Occupied(known) if known.get() == attributes => false,
+            Entry::Occupied(mut known) => {
+                self.attributes.take(attributes);
+                let before = known.insert(Arc::clone(attributes));
                 self.attributes.release(&before);
-                before != *attributes
+                true
             }
-            None => {
+            Entry::Vacant(place) => {
+                self.attributes.take(attributes);
+                place.insert(Arc::clone(attributes));
                 let count = self.counts.of_mut(nlri.prefix.family());
                 *count = count.saturating_add(1);
                 true
@@ -314,6 +319,8 @@ mod tests {
             })
             .collect();
         assert_eq!(sizes, [of_shared, of_shared, of_shared + of_own, of_shared + of_own]);
+        assert!(!table.announce(two, &Arc::new((*shared).clone())));
+        assert_eq!(table.attribute_bytes(), of_shared + of_own, "equal ones are the same");
         table.announce(one, &own);
         assert_eq!(table.attribute_bytes(), of_shared + of_own);
         table.mark_long_lived(AddressFamily::Ipv4Unicast);

@@ -71,6 +71,8 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) id: ConnectionId,
+    /// When it was begun, or came in.
+    pub(super) since: Instant,
     pub(super) state: SessionState,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
@@ -99,6 +101,7 @@ impl Connection {
     pub(super) fn new(now: Instant, id: ConnectionId, state: SessionState) -> Self {
         Self {
             id,
+            since: now,
             state,
             local: None,
             remote: None,

@@ -168,6 +168,12 @@ impl Inbound {
                         changes.extend(self.give_up_stale(family));
                     }
                     if self.is_over_maximum(family) {
+                        // Bytes are those of both families.
+                        for family in AddressFamily::ALL {
+                            changes.extend(self.give_up_stale(family));
+                        }
+                    }
+                    if self.is_over_maximum(family) {
                         return (changes, Some(family));
                     }
                 }

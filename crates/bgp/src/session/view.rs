@@ -36,14 +36,11 @@ impl Peer {
             && !self.expects_session()
     }
 
-    /// Whether it has said nothing yet: it has sent no OPEN, and no session is waited for.
-    pub fn is_silent(&self) -> bool {
-        self.state() <= SessionState::OpenSent && self.retained.is_none() && !self.expects_session()
-    }
-
-    /// When it was configured, or came from a listen range.
-    pub fn since(&self) -> Instant {
-        self.since
+    /// Since when it has a connection on which it has sent no OPEN; none if it has sent one, has or had a session that
+    /// counts, or is kept waiting.
+    pub fn silent_since(&self) -> Option<Instant> {
+        let is_silent = self.state() == SessionState::OpenSent && self.retained.is_none();
+        self.incoming.as_ref().filter(|_| is_silent).map(|it| it.since)
     }
 
     /// Each connection, its state, and whether its TCP is up: for the rules of the simulator.

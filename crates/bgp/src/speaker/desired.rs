@@ -126,7 +126,7 @@ impl<G: Guard> Speaker<G> {
             let config = match self.ranges.join(now, range, address) {
                 Err(full @ Refused::Full { .. }) if self.make_room(range) => {
                     in_place_of = Some(full);
-                    self.ranges.join(now, range, address)
+                    self.ranges.join(now, range, address).map_err(|_| full)
                 }
                 joined => joined,
             }?;
@@ -137,10 +137,14 @@ impl<G: Guard> Speaker<G> {
 
     /// Whether a neighbour of the range was given up.
     fn make_room(&mut self, range: PeerKey) -> bool {
-        let silent = self.ranges.members(range).filter_map(|key| {
-            let peer = &self.neighbours.get(&key)?.peer;
-            peer.is_silent().then(|| (peer.since(), key))
-        });
+        // Of a limit that was lowered, one place more is none.
+        if self.ranges.is_over(range) {
+            return false;
+        }
+        let silent = self
+            .ranges
+            .members(range)
+            .filter_map(|key| Some((self.neighbours.get(&key)?.peer.silent_since()?, key)));
         let Some((_, first)) = silent.min() else { return false };
         self.forget(first);
         true

@@ -97,6 +97,13 @@ impl Ranges {
         self.0.get(&range).into_iter().flat_map(|it| it.members.iter().copied())
     }
 
+    /// Whether a range has more members than its limit allows now.
+    pub(super) fn is_over(&self, range: PeerKey) -> bool {
+        self.0.get(&range).is_some_and(|it| {
+            it.members.len() > usize::try_from(it.bounds.limit).unwrap_or(usize::MAX)
+        })
+    }
+
     /// A member of another range, or of none, becomes one of `range`.
     pub(super) fn move_to(&mut self, range: PeerKey, member: PeerKey) {
         self.leave(member);

@@ -225,6 +225,11 @@ impl<G: Guard> Speaker<G> {
         held.fold(0, u64::saturating_add)
     }
 
+    /// Of the neighbour with the most.
+    pub fn largest_held_bytes(&self) -> u64 {
+        self.neighbours.values().map(|it| it.peer.held_bytes()).max().unwrap_or_default()
+    }
+
     /// Gives up the routes of the neighbour with the most memory in them, with Cease 6/8; returns which one that was,
     /// and how many bytes. `None` if there is no neighbour with routes.
     pub fn relieve(&mut self, now: Instant, why: &str) -> Option<(PeerKey, u64)> {

@@ -350,6 +350,20 @@ fn objects_of_a_kind_whose_definition_goes_are_held() {
 }
 
 #[test]
+fn a_kind_without_a_definition_is_known_to_those_that_have_seen_it() {
+    let mut reflector = watching(&[&object("a", "u1", 3)], 5);
+    let mut now = seconds(1);
+    reflector.relist();
+    assert!(is_list(Some(ask(&mut reflector, &mut now))) && !reflector.is_synced());
+    reflector.handle(now, Reply::Undefined);
+    assert!(reflector.is_synced(), "a controller can lead meanwhile");
+    let mut first = Reflector::new(1, HOLD);
+    assert!(is_list(first.next_request(now)));
+    first.handle(now, Reply::Undefined);
+    assert!(!first.is_synced(), "the definitions may come");
+}
+
+#[test]
 fn a_server_that_fails_ends_no_hold() {
     let mut reflector = watching(&[&object("a", "u1", 3)], 5);
     let mut now = seconds(1);

@@ -15,9 +15,12 @@ use super::resource::Resource;
 /// The reason of the Event.
 const REASON: &str = "ObjectsHeld";
 
-/// The kinds that were reported.
+/// The kinds that were logged, and those that an Event was posted about.
 #[derive(Debug, Default)]
-pub(super) struct Holds(BTreeSet<Kind>);
+pub(super) struct Holds {
+    logged: BTreeSet<Kind>,
+    posted: BTreeSet<Kind>,
+}
 
 impl Holds {
     /// Takes the kinds that are held now. Returns the Events to post, about kinds that `is_own`.
@@ -27,7 +30,9 @@ impl Holds {
         held: &[Held],
         is_own: impl Fn(Kind) -> bool,
     ) -> Vec<EventRecord> {
-        self.0.retain(|kind| {
+        let Self { logged, posted } = self;
+        posted.retain(|kind| held.iter().any(|it| it.kind == *kind));
+        logged.retain(|kind| {
             let is_held = held.iter().any(|it| it.kind == *kind);
             if !is_held {
                 info!("{} are again what the API server has", Resource::read(*kind).plural);
@@ -36,7 +41,8 @@ impl Holds {
         });
         let mut events = Vec::new();
         for Held { kind, until, name, uid } in held {
-            if !self.0.insert(*kind) {
+            let (is_new, is_due) = (logged.insert(*kind), is_own(*kind) && posted.insert(*kind));
+            if !is_new && !is_due {
                 continue;
             }
             let message = format!(
@@ -45,8 +51,10 @@ impl Holds {
                 Resource::read(*kind).plural,
                 until.since(now).as_secs(),
             );
-            warn!("{message}");
-            if is_own(*kind) {
+            if is_new {
+                warn!("{message}");
+            }
+            if is_due {
                 let (name, uid) = (name.clone(), uid.clone());
                 let record = EventRecord {
                     kind: *kind,
@@ -82,7 +90,8 @@ mod tests {
         assert!(events[0].message.contains("for 300 s"), "{}", events[0].message);
         assert_eq!(look(&held, true), []);
         assert_eq!(look(&[], true), []);
-        assert_eq!(look(&held, false), [], "the controller posts it");
+        assert_eq!(look(&held, false), [], "another one posts it");
+        assert_eq!(look(&held, true).len(), 1, "until this one leads");
         assert_eq!(look(&[], true), []);
         assert_eq!(look(&held, true).len(), 1);
     }

@@ -22,7 +22,7 @@ const LOADING_LIMIT: Duration = Duration::from_secs(3);
 /// prompt do it.
 const REST: Duration = Duration::from_millis(500);
 /// How long changes by somebody else put off a default instance that is gone.
-const RESTLESS_LIMIT: Duration = Duration::from_secs(20);
+const RESTLESS_LIMIT: Duration = Duration::from_secs(10);
 
 /// Where the neighbours of the default VRF are. `made`: routers that the record says we created.
 pub(super) fn choose(bgpd: &Configuration, made: impl Fn(&str) -> bool) -> Site {
@@ -90,9 +90,11 @@ impl Vacancy {
         after_start.max(if is_restless { REST } else { Duration::ZERO })
     }
 
-    /// bgpd has restarted.
-    pub(super) fn restarted(&mut self) {
-        *self = Self::default();
+    /// bgpd has restarted, or only the connection to it, which its age shows.
+    pub(super) fn reconnected(&mut self, age: Option<Duration>) {
+        if age.is_none_or(|age| age < LOADING_LIMIT) {
+            *self = Self::default();
+        }
     }
 }
 

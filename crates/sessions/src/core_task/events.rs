@@ -72,7 +72,8 @@ impl CoreTask {
     /// The neighbour that dials from `address` in `range`, which may be a new one; `None` when the
     /// range is full.
     fn join(&mut self, now: Instant, range: PeerKey, address: IpAddr) -> Option<PeerKey> {
-        let known = self.neighbours.len();
+        let dialler = PeerKey { remote: Remote::Address(address), ..range };
+        let is_new = !self.neighbours.contains_key(&dialler);
         let joined = self.speaker.join(now, range, address);
         self.carry_out(now);
         match joined {
@@ -83,9 +84,7 @@ impl CoreTask {
                         "the listen range is full (listenLimit): connections that sent no OPEN make room for new ones"
                     );
                 }
-                if let Some(neighbour) = self.neighbours.get(&key)
-                    && self.neighbours.len() > known
-                {
+                if let Some(neighbour) = self.neighbours.get(&key).filter(|_| is_new) {
                     let name = &neighbour.config().name;
                     debug!(peer = %key, name, %range, "neighbour accepted from a listen range");
                 }
@@ -94,9 +93,8 @@ impl CoreTask {
             Err(Refused::Gone) => None,
             Err(Refused::Full { limit, turned_away }) => {
                 if let Some(turned_away) = turned_away {
-                    let peer = PeerKey { remote: Remote::Address(address), ..range };
                     warn!(
-                        %peer, %range, limit, turned_away,
+                        peer = %dialler, %range, limit, turned_away,
                         "the listen range is full (listenLimit): connections from other addresses are reset"
                     );
                 }
