@@ -14,8 +14,9 @@ use lab::routers::{FEEDER_AS, Origination, Role, RouterSpec};
 use lab::wait::PATIENCE;
 use lab::{FEEDER, Family, NODE_TO_SECOND, SECOND, Wiring};
 
-/// OpenBGPD stays in Idle for a minute after its second error, which an attempt in between may be.
-const ERRORS_FORGIVEN: Duration = Duration::from_secs(90);
+/// OpenBGPD stays in Idle for a minute after its second error, and for two after the third; attempts in between may be
+/// those.
+const ERRORS_FORGIVEN: Duration = Duration::from_secs(150);
 const TEXT: &str = "Rack 7 moves, back at 04:00";
 
 /// Topology: node --- router --- feeder (a BIRD), eBGP over IPv4, ADD-PATH in both directions with
