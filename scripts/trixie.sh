@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-packages=(frr bird3)
+packages=(frr frr-pythontools bird3)
 root=${FAIRWAY_TRIXIE:-${XDG_CACHE_HOME:-/var/cache}/fairway/trixie}
 
 usage() {

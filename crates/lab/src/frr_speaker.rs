@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::make_directory;
 use crate::namespace::Namespace;
-use crate::process::{Process, bounded, output_of};
+use crate::process::{Process, output_of};
 use crate::routers::Release;
 use crate::routers::installation::{Installation, Within};
 use crate::wait::{PATIENCE, wait_until};
@@ -192,19 +192,18 @@ impl Speaker {
         output_of(command.args(["-f", &self.installation.seen("given.conf")])).map(drop)
     }
 
-    /// What `systemctl reload frr` does with this text in the file. Only for FRR of this system.
+    /// What `systemctl reload frr` does with this text in the file.
     pub fn reload(&self, text: &str) -> Result<()> {
-        let file = self.directory.join("reloaded.conf");
         // vtysh shows a heading above the configuration.
         let lines = text.lines().skip_while(|it| !it.starts_with('!'));
         let text: String = lines.map(|it| it.to_owned() + "\n").collect();
-        fs::write(&file, text).context("writing reloaded.conf")?;
-        let mut command = bounded(FRR_RELOAD);
+        fs::write(self.directory.join("reloaded.conf"), text).context("writing reloaded.conf")?;
+        let mut command = self.installation.command(FRR_RELOAD);
         command.args(["--reload", "--stdout", "--bindir", "/usr/bin"]);
         for option in ["--confdir", "--rundir", "--vty_socket"] {
-            command.arg(option).arg(&self.directory);
+            command.args([option, &self.installation.seen("")]);
         }
-        output_of(command.arg(&file)).map(drop)
+        output_of(command.arg(self.installation.seen("reloaded.conf"))).map(drop)
     }
 
     pub fn running_configuration(&self) -> Result<String> {
