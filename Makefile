@@ -26,7 +26,7 @@ DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
-.PHONY: help image-frr run build static daemon daemon-of-suites test test-all test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
+.PHONY: help image-frr run build static daemon daemon-of-suites test test-all attack test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
 	lint setup install uninstall deb test-service clean
 
@@ -92,6 +92,9 @@ test-live: daemon ## Every field of every kind, changed under a running daemon
 
 test-corpus: daemon ## Malformed and malicious input, entry by entry, against a daemon of its own
 	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(CARGO) test --locked --test corpus
+
+attack: test-attack test-kubernetes ## Everything of docs/attacks.md, against routers and an API server; writes the page (root or sudo)
+	$(CARGO) test --locked --test attack -- --document
 
 corpus-bird: ## The same bytes to BIRD; where it answers otherwise
 	$(CARGO) test --locked --test corpus -- --bird
@@ -217,6 +220,7 @@ docs: ## docs/conformance.md from the annotations of the tests; pages and deploy
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages --test rules
 	FAIRWAY_WRITE=1 $(CARGO) test --locked -p fairway-resources --lib metallb_page
 	$(CARGO) test --locked --test corpus -- --document
+	$(CARGO) test --locked --test attack -- --document
 
 sim: ## A million random schedules, a hundred thousand worlds in transit, every order of ten events
 	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib sim:: -- --nocapture --skip transit

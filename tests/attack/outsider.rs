@@ -14,7 +14,7 @@ use nix::sys::socket::{
 /// Its AS.
 pub(crate) const ASN: u16 = 65_010;
 
-const OPEN: u8 = 1;
+pub(crate) const OPEN: u8 = 1;
 pub(crate) const UPDATE: u8 = 2;
 pub(crate) const NOTIFICATION: u8 = 3;
 pub(crate) const KEEPALIVE: u8 = 4;

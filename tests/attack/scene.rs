@@ -16,7 +16,7 @@ use crate::volume::{Resource, Volume};
 use lab::fairway::{Fairway, log_in};
 use lab::process::{bounded, output_of};
 use lab::resources::{Advertisement, Peer, pool, service};
-use lab::routers::{Dialling, Release, Router, RouterKind, RouterSpec};
+use lab::routers::{Dialling, GracefulRestart, Release, Router, RouterKind, RouterSpec};
 use lab::wait::{PATIENCE, wait_until};
 use lab::withdrawals::Withdrawals;
 use lab::{Family, Lab, NODE_IPV4, Wiring, make_directory};
@@ -46,8 +46,21 @@ pub(crate) struct Scene {
 impl Scene {
     /// Everything runs, and the router has all Services.
     pub(crate) fn open(cell: &Cell) -> Result<Self> {
+        Self::open_with(cell, spec()?)
+    }
+
+    /// The same, and the router keeps routes while Fairway restarts.
+    pub(crate) fn open_with_restart(cell: &Cell) -> Result<Self> {
+        let restart = GracefulRestart {
+            restart_seconds: 120,
+            notifications: false,
+            long_lived_seconds: None,
+        };
+        Self::open_with(cell, RouterSpec { graceful_restart: Some(restart), ..spec()? })
+    }
+
+    fn open_with(cell: &Cell, spec: RouterSpec) -> Result<Self> {
         let lab = Lab::build(cell.number, &cell.directory, Wiring::Direct)?;
-        let spec = spec()?;
         let directory = cell.directory.join("fairway");
         make_directory(&directory)?;
         let fairway = Fairway::prepare_in(&directory)?;
@@ -128,6 +141,18 @@ impl Scene {
     /// What Fairway answers at this path; an error when its status is one.
     pub(crate) fn http(&self, path: &str) -> Result<String> {
         self.lab.node.run("curl", &["-sSf", &format!("http://127.0.0.1:7472/{path}")])
+    }
+
+    /// Waits until this bound has held something back.
+    pub(crate) fn bound_was_reached(&mut self, bound: &str) -> Result<()> {
+        let label = format!("fairway_bound_reached_total{{bound=\"{bound}\"}} ");
+        self.wait(&format!("{label}grows"), QUICK, |scene| {
+            let page = scene.http("metrics")?;
+            let count =
+                page.lines().find_map(|line| line.strip_prefix(&label)).context("no such")?;
+            ensure!(count != "0", "it is 0");
+            Ok(())
+        })
     }
 
     /// Polls until it is so; fails at once when a program has ended.

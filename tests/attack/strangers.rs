@@ -64,6 +64,7 @@ pub(crate) fn silent_strangers_keep_no_neighbor_out_of_a_listen_range(cell: &Cel
     let log = scene.log()?;
     let told = log.matches("connections that sent no OPEN make room").count();
     ensure!(told == 1, "the log tells of them {told} times");
+    scene.bound_was_reached("listen-range")?;
     drop(silent);
     scene.expect_same_session(before)
 }

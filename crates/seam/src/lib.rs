@@ -8,6 +8,7 @@
 mod attributes;
 mod backend;
 pub mod bfd;
+mod bound;
 pub mod capability;
 mod desired;
 mod ineligible;
@@ -25,9 +26,11 @@ mod view;
 
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
 pub use backend::{Backend, BackendError, Clear, ClearError, ClearFuture, ViewFuture, ViewScope};
+pub use bound::Bound;
 pub use desired::{
     Announcements, Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave, RouteAttributes,
 };
+
 pub use ineligible::Ineligible;
 pub use latencies::Latencies;
 pub use layer2::{AddressAnswer, AnsweredAddress, CheckedAddress, ForeignClaim, Layer2View};

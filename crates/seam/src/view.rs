@@ -86,6 +86,8 @@ pub struct PeerView {
     pub connections_dropped: u64,
     /// Number of internal errors that reset its sessions.
     pub panics: u64,
+    /// Number of its sessions that were ended by a limit: of prefixes, of their bytes, of memory.
+    pub limit_exceeded: u64,
     /// Accepted routes that it announces. Several paths to one prefix are several.
     pub prefixes_accepted: PerFamily<u32>,
     /// Bytes in memory of the path attributes of these; each set once.
@@ -153,6 +155,7 @@ impl PeerView {
             connections_established: 0,
             connections_dropped: 0,
             panics: 0,
+            limit_exceeded: 0,
             prefixes_accepted: PerFamily::default(),
             attribute_bytes: 0,
             prefixes_refused: PerFamily::default(),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fairway_ground::Instant;
+use fairway_seam::Bound;
 
 /// What is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ struct Left {
 #[derive(Debug)]
 pub(super) struct Allowances<Cause> {
     allowance: Allowance,
+    /// Counts what is left out.
+    bound: Bound,
     causes: BTreeMap<Cause, Left>,
 }
 
@@ -37,8 +40,8 @@ pub(super) struct Allowances<Cause> {
 const CAUSES_MAX: usize = 4096;
 
 impl<Cause: Ord> Allowances<Cause> {
-    pub(super) fn new(allowance: Allowance) -> Self {
-        Self { allowance, causes: BTreeMap::new() }
+    pub(super) fn new(allowance: Allowance, bound: Bound) -> Self {
+        Self { allowance, bound, causes: BTreeMap::new() }
     }
 
     /// Whether it may happen now: with how often it was left out since the last time. `None` if not.
@@ -64,6 +67,7 @@ impl<Cause: Ord> Allowances<Cause> {
         }
         debug_assert!(!interval.is_zero(), "an allowance grows");
         left.left_out = left.left_out.saturating_add(1);
+        self.bound.count();
         None
     }
 }
@@ -99,7 +103,7 @@ mod tests {
 
     #[test]
     fn some_at_once_and_then_one_per_interval_with_a_count_of_the_others() {
-        let mut allowances = Allowances::new(ALLOWANCE);
+        let mut allowances = Allowances::new(ALLOWANCE, Bound::LogLine);
         let at_once: Vec<_> = (0..6).map(|_| allowances.take(at(100), 'a')).collect();
         assert_eq!(at_once, [Some(0), Some(0), Some(0), None, None, None]);
         assert_eq!(allowances.take(at(100), 'b'), Some(0), "each has its own");
@@ -116,7 +120,7 @@ mod tests {
 
     #[test]
     fn causes_are_bounded() {
-        let mut allowances = Allowances::new(ALLOWANCE);
+        let mut allowances = Allowances::new(ALLOWANCE, Bound::LogLine);
         for cause in 0..3 * CAUSES_MAX {
             assert_eq!(allowances.take(at(1), cause), Some(0));
         }

@@ -35,7 +35,7 @@ pub(super) use handover::Handed;
 
 use fairway_bgp::speaker::{Action, Event, Guard, PeerAction, Speaker};
 use fairway_ground::{Instant, PeerKey};
-use fairway_seam::{BgpView, Clear, ClearError, Desired, EarlierRun, Leave, ViewScope};
+use fairway_seam::{BgpView, Bound, Clear, ClearError, Desired, EarlierRun, Leave, ViewScope};
 
 /// Events handled before the loop fills sockets and checks deadlines: a quarter of a megabyte of
 /// UPDATEs at most.
@@ -100,9 +100,9 @@ impl CoreTask {
                 tasks,
                 seed,
                 dial_pace: DialPace::default(),
-                lines: Allowances::new(Line::ALLOWANCE),
+                lines: Allowances::new(Line::ALLOWANCE, Bound::LogLine),
             },
-            accepts: Allowances::new(ACCEPTS),
+            accepts: Allowances::new(ACCEPTS, Bound::Accept),
             neighbours: BTreeMap::new(),
             withdrawn: watch::Sender::default(),
             changed: watch::Sender::default(),

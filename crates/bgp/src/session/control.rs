@@ -40,6 +40,7 @@ impl Peer {
         peer.connections_established = self.connections_established;
         peer.connections_dropped = self.connections_established;
         peer.panics = self.panics.saturating_add(1);
+        peer.limit_exceeded = self.limit_exceeded;
         peer.set_aside.clone_from(&self.set_aside);
         (peer.liveness, peer.liveness_at) = (self.liveness, self.liveness_at);
         peer.drain = self.drain;

@@ -95,6 +95,8 @@ pub struct Peer {
     pub(super) last_malformed: Option<(Instant, Malformed)>,
     pub(super) connections_established: u64,
     pub(super) connections_dropped: u64,
+    /// Sessions that were ended by a limit.
+    pub(super) limit_exceeded: u64,
     pub(super) panics: u64,
     pub(super) changed_at: Option<Instant>,
     /// The end of the last session, or of the last attempt that a NOTIFICATION ended.
@@ -154,6 +156,7 @@ impl Peer {
             last_malformed: None,
             connections_established: 0,
             connections_dropped: 0,
+            limit_exceeded: 0,
             panics: 0,
             changed_at: None,
             last_reset: None,

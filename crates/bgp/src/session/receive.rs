@@ -313,6 +313,7 @@ impl Peer {
     ) {
         let reason = DownReason::Sent { notification: self.for_good(id, notification), why };
         self.end(now, id, reason);
+        self.limit_exceeded = self.limit_exceeded.saturating_add(1);
         self.forget_stale();
         self.refuse_until(now + MAXIMUM_PREFIXES_WAIT);
     }

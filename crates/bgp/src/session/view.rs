@@ -65,6 +65,7 @@ impl Peer {
             connections_established: self.connections_established,
             connections_dropped: self.connections_dropped,
             panics: self.panics,
+            limit_exceeded: self.limit_exceeded,
             attribute_bytes: inbound.map_or(0, |it| it.adj_rib_in.attribute_bytes()),
             prefixes_accepted: inbound.map(|it| it.adj_rib_in.counts()).unwrap_or_default(),
             prefixes_refused: up.map(|up| up.inbound.prefixes_refused).unwrap_or_default(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use fairway_seam::Bound;
 use fairway_show as show;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -87,7 +88,10 @@ fn make_room(clients: &mut VecDeque<Client>) -> bool {
     }
     let is_idle = |it: &Client| !it.is_asking.load(Ordering::Relaxed);
     let idle = clients.iter().position(is_idle).and_then(|it| clients.remove(it));
-    idle.map(|it| it.task.abort()).is_some()
+    let Some(idle) = idle else { return false };
+    idle.task.abort();
+    Bound::AdminClient.count();
+    true
 }
 
 /// What a client is served with.

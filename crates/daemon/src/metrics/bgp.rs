@@ -10,11 +10,11 @@ use fairway_seam::{BgpView, DrainState, PeerConfig, PeerView, SessionState};
 use super::bfd;
 use super::families::{
     BGP_ACCEPTED, BGP_ANNOUNCED, BGP_ATTRIBUTE_BYTES, BGP_DROPPED, BGP_ESTABLISHED, BGP_FAULTS,
-    BGP_KEEPALIVES_RECEIVED, BGP_KEEPALIVES_SENT, BGP_MALFORMED, BGP_NOTIFICATIONS_RECEIVED,
-    BGP_NOTIFICATIONS_SENT, BGP_OPENS_RECEIVED, BGP_OPENS_SENT, BGP_PEER, BGP_PENDING,
-    BGP_RECEIVED, BGP_REFRESHES_RECEIVED, BGP_REFRESHES_SENT, BGP_REFUSED, BGP_SENT,
-    BGP_SESSION_UP, BGP_STALE, BGP_UNANNOUNCED, BGP_UPDATES_RECEIVED, BGP_UPDATES_SENT, DRAIN,
-    EVENT_TO_UPDATE, NOT_IN_FORCE, RIB_PREFIXES,
+    BGP_KEEPALIVES_RECEIVED, BGP_KEEPALIVES_SENT, BGP_LIMIT_EXCEEDED, BGP_MALFORMED,
+    BGP_NOTIFICATIONS_RECEIVED, BGP_NOTIFICATIONS_SENT, BGP_OPENS_RECEIVED, BGP_OPENS_SENT,
+    BGP_PEER, BGP_PENDING, BGP_RECEIVED, BGP_REFRESHES_RECEIVED, BGP_REFRESHES_SENT, BGP_REFUSED,
+    BGP_SENT, BGP_SESSION_UP, BGP_STALE, BGP_UNANNOUNCED, BGP_UPDATES_RECEIVED, BGP_UPDATES_SENT,
+    DRAIN, EVENT_TO_UPDATE, NOT_IN_FORCE, RIB_PREFIXES,
 };
 use super::page::{Family, Page};
 
@@ -23,7 +23,7 @@ type Number = fn(&PeerView) -> u64;
 /// Such values, by the value of one more label.
 type PerLabel<const COUNT: usize> = [(&'static str, Number); COUNT];
 
-const NUMBERS: [(Family, Number); 19] = [
+const NUMBERS: [(Family, Number); 20] = [
     (BGP_SESSION_UP, |peer| u64::from(peer.state == SessionState::Established)),
     (BGP_ANNOUNCED, |peer| {
         let told = peer.prefixes_advertised;
@@ -46,6 +46,7 @@ const NUMBERS: [(Family, Number); 19] = [
     (BGP_UNANNOUNCED, |peer| u64::try_from(peer.unannounced.len()).unwrap_or(u64::MAX)),
     (BGP_ATTRIBUTE_BYTES, |peer| peer.attribute_bytes),
     (BGP_FAULTS, |peer| peer.panics),
+    (BGP_LIMIT_EXCEEDED, |peer| peer.limit_exceeded),
 ];
 
 const SPLIT_NUMBERS: [(Family, PerLabel<2>); 3] = [

@@ -174,6 +174,8 @@ families! {
         "Malformed UPDATEs, by the action taken (RFC 7606)";
     BGP_FAULTS: Counter, Node, "fairway_bgp_faults_total" ["peer", "vrf"]
         "Sessions that were reset by an internal error; please report it with the log";
+    BGP_LIMIT_EXCEEDED: Counter, Node, "fairway_bgp_limit_exceeded_total" ["peer", "vrf"]
+        "Sessions that were ended by toReceive.maxPrefixes or --memory-limit";
     RIB_PREFIXES: Gauge, Node, "fairway_rib_prefixes" ["family"]
         "Prefixes that are originated or were accepted";
     DRAIN: Gauge, Node, "fairway_drain_state" ["state"]
@@ -196,6 +198,8 @@ families! {
         "Settings that the BGP backend could not apply; fairway show config lists them";
     KUBERNETES_REQUESTS: Counter, Kubernetes, "fairway_kubernetes_requests_total" ["verb", "code"]
         "Requests to the API server, by the code of the answer; none if there was no answer";
+    BOUNDS: Counter, Everywhere, "fairway_bound_reached_total" ["bound"]
+        "Times that a bound held something back; the runbook says what to do about each";
     BUILD: Gauge, Everywhere, "fairway_build_info" ["version", "commit"]
         "Always 1";
 

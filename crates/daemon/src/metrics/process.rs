@@ -6,14 +6,21 @@ use std::sync::OnceLock;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{SysconfVar, sysconf};
 
+use fairway_seam::Bound;
+
 use super::families::{
-    BUILD, CPU_SECONDS, OPEN_FILES, OPEN_FILES_MAX, RESIDENT_BYTES, START_TIME, VIRTUAL_BYTES,
+    BOUNDS, BUILD, CPU_SECONDS, OPEN_FILES, OPEN_FILES_MAX, RESIDENT_BYTES, START_TIME,
+    VIRTUAL_BYTES,
 };
 use super::page::Page;
 use crate::build_info;
 
 /// Writes them; values that cannot be read are left out.
 pub(super) fn write(page: &mut Page) {
+    let mut bounds = page.family(&BOUNDS);
+    for bound in Bound::ALL {
+        bounds.add(&[bound.name()], bound.total());
+    }
     page.family(&BUILD).add(&[build_info::RELEASE, build_info::commit()], 1);
     if let Some(stat) = fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(Stat::of) {
         page.number(&CPU_SECONDS, stat.cpu_seconds);

@@ -29,6 +29,8 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
+use fairway_seam::Bound;
+
 use super::page::Page;
 use super::secure::{Access, Certificate, Secured, Verdict};
 use super::{ClientCounters, Collect, process};
@@ -212,6 +214,7 @@ async fn serve(
             && let Some(oldest) = by_age.pop_front()
         {
             oldest.abort();
+            Bound::MetricsClient.count();
         }
         let connection = connection(stream, Arc::clone(front), Arc::clone(answering));
         by_age.push_back(connections.spawn(connection));

@@ -41,9 +41,9 @@ pub(super) enum ReadFailure {
     NotFound,
     /// It is not a file; what it is, for people.
     NoFile(String),
-    /// The error, for people.
+    /// What is wrong with its content, for people.
     Unreadable(String),
-    /// The same, for as long as another process wants it.
+    /// The error, for people, which may pass without a change of the file.
     Busy(String),
 }
 
@@ -105,7 +105,8 @@ pub(super) fn read(path: &Path) -> Result<String, ReadFailure> {
         io::ErrorKind::WouldBlock => {
             ReadFailure::Busy("cannot be read: another process has a lease on it".to_owned())
         }
-        _ => ReadFailure::Unreadable(format!("cannot be read: {error}")),
+        // Too many open files, a server that is away: no event says when it is over.
+        _ => ReadFailure::Busy(format!("cannot be read: {error}")),
     };
     // Whatever has the name by now: to open a pipe would wait for a writer, and a file with a lease for its holder.
     let file = match open_at_once(path) {

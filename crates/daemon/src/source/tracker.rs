@@ -74,7 +74,7 @@ pub(super) struct Tracker {
     seen: BTreeMap<PathBuf, (u64, u64)>,
     /// Files with objects of the previous run, as the user names them.
     expected: BTreeSet<String>,
-    /// Files that another process keeps from being read for a while, which no event ends.
+    /// Files that could not be read for a reason that may pass without an event: they are tried again.
     busy: BTreeSet<PathBuf>,
     /// Files that vanished a moment ago, or became dangling links. git and most editors remove a
     /// file and create it again, and that must not withdraw its content.

@@ -18,6 +18,7 @@ use crate::news::{NetworkEvent, News};
 use fairway_bgp::session::{self, ConnectionId};
 use fairway_bgp::speaker::{Event, Joined, Refused};
 use fairway_ground::{Instant, PeerKey, Remote};
+use fairway_seam::Bound;
 
 impl CoreTask {
     pub(super) fn network_event(&mut self, event: NetworkEvent) {
@@ -78,6 +79,9 @@ impl CoreTask {
         self.carry_out(now);
         match joined {
             Ok(Joined { key, in_place_of }) => {
+                if in_place_of.is_some() {
+                    Bound::ListenRange.count();
+                }
                 if let Some(Refused::Full { limit, turned_away: Some(turned_away) }) = in_place_of {
                     warn!(
                         peer = %key, %range, limit, turned_away,

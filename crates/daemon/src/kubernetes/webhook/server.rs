@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fairway_cluster::Judgement;
+use fairway_seam::Bound;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -138,7 +139,10 @@ fn make_room(clients: &mut VecDeque<Client>) -> bool {
     let is_silent =
         |it: &Client| !it.has_asked.load(Ordering::Relaxed) && it.since.elapsed() >= SILENCE;
     let silent = clients.iter().position(is_silent).and_then(|it| clients.remove(it));
-    silent.map(|it| it.task.abort()).is_some()
+    let Some(silent) = silent else { return false };
+    silent.task.abort();
+    Bound::WebhookClient.count();
+    true
 }
 
 /// Where requests are answered.
