@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
@@ -43,7 +44,11 @@ pub(crate) struct Stage {
     pub(crate) listening: SocketAddr,
     /// Where peers accept.
     pub(crate) peer_port: u16,
-    services: u8,
+    /// How many Services there are.
+    services: u32,
+    /// How many addresses were given to them.
+    addresses: u32,
+    pub(crate) directory: PathBuf,
 }
 
 impl Stage {
@@ -65,10 +70,10 @@ impl Stage {
             let name = format!("healthy-{number}");
             fairway.apply(&name, &peer(&name, address, peer_port, ""))?;
         }
-        fairway.apply("pool", &pool("main", &["203.0.113.0/24"]))?;
+        fairway.apply("pool", &pool("main", &["198.18.0.0/15"]))?;
         let advertisement = Advertisement { name: "main", pools: &["main"], ..<_>::default() };
         fairway.apply("advertisement", &advertisement.yaml())?;
-        Ok(Self { fairway, healthy, listening, peer_port, services: 0 })
+        Ok(Self { fairway, healthy, listening, peer_port, services: 0, addresses: 0, directory })
     }
 
     /// Starts the daemon and waits for the healthy sessions.
@@ -102,13 +107,46 @@ impl Stage {
     /// Adds a Service and returns how long its route took to the last of the healthy peers, from the rename of
     /// its file.
     pub(crate) fn change_latency(&mut self) -> Result<Duration> {
-        self.services = self.services.checked_add(1).context("too many services")?;
-        let address = Ipv4Addr::new(203, 0, 113, self.services);
-        let name = format!("service-{}", self.services);
-        let text = service(&name, Some(&address.to_string()));
+        self.services += 1;
+        self.time_of_change(self.services)
+    }
+
+    /// The same, of a Service that has an address, and gets another one.
+    pub(crate) fn move_service(&mut self) -> Result<Duration> {
+        self.time_of_change(self.addresses % self.services.max(1) + 1)
+    }
+
+    /// Adds a Service before the daemon runs.
+    pub(crate) fn add_service(&mut self) -> Result<()> {
+        self.services += 1;
+        let (name, text, _) = self.next_version(self.services);
+        self.fairway.apply(&name, &text)
+    }
+
+    /// Waits until all healthy peers have as many routes as there are Services.
+    pub(crate) fn all_services_arrived(&self) -> Result<()> {
+        let services = usize::try_from(self.services)?;
+        wait_until("all healthy peers have all routes", PATIENCE, || {
+            let is_there = self.healthy.iter().all(|peer| peer.heard_prefixes() >= services);
+            ensure!(is_there, "not yet");
+            Ok(())
+        })
+    }
+
+    fn time_of_change(&mut self, number: u32) -> Result<Duration> {
+        let (name, text, address) = self.next_version(number);
         let renamed = self.fairway.apply_timed(&name, &text)?;
         let last = self.last_arrival((address, 32))?;
         Ok(last.saturating_duration_since(renamed))
+    }
+
+    /// The file of a Service with an address that none had before.
+    fn next_version(&mut self, number: u32) -> (String, String, Ipv4Addr) {
+        self.addresses += 1;
+        let address = Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 0)) + self.addresses);
+        let name = format!("service-{number}");
+        let text = service(&name, Some(&address.to_string()));
+        (name, text, address)
     }
 
     fn last_arrival(&self, prefix: Prefix) -> Result<Instant> {
@@ -178,7 +216,7 @@ fn next_peer_port() -> Result<u16> {
     Ok(first + STAGES.fetch_add(1, Ordering::Relaxed) % 10)
 }
 
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("a free port")?;
     Ok(listener.local_addr().context("a free port")?.port())
 }

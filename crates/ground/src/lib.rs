@@ -5,8 +5,10 @@
 //! session, no file and no clock. It changes rarely, so that a change elsewhere rebuilds little.
 
 mod abstention;
+mod allowance;
 mod asn;
 mod bfd;
+mod bound;
 mod community;
 mod extended_community;
 mod family;
@@ -31,8 +33,10 @@ mod timers;
 mod utc;
 
 pub use abstention::Abstention;
+pub use allowance::{Allowance, Allowances, nonzero};
 pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
 pub use bfd::{BfdAuthentication, BfdAuthenticationKind, BfdKeyError, BfdPath, BfdSettings};
+pub use bound::Bound;
 pub use community::{Community, LargeCommunity};
 pub use extended_community::{ExtendedCommunity, LinkBandwidth};
 pub use family::{AddressFamily, FamilySet, PerFamily};

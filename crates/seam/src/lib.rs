@@ -8,7 +8,6 @@
 mod attributes;
 mod backend;
 pub mod bfd;
-mod bound;
 pub mod capability;
 mod desired;
 mod ineligible;
@@ -26,7 +25,6 @@ mod view;
 
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
 pub use backend::{Backend, BackendError, Clear, ClearError, ClearFuture, ViewFuture, ViewScope};
-pub use bound::Bound;
 pub use desired::{
     Announcements, Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave, RouteAttributes,
 };

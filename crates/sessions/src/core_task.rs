@@ -22,7 +22,6 @@ use tracing::{error, info, warn};
 
 use self::bfd::Coupling;
 use super::addresses::AddressWatch;
-use super::allowance::{Allowance, Allowances};
 use super::bfd::BfdOptions;
 use super::clock::Clock;
 use super::dial_pace::DialPace;
@@ -34,8 +33,8 @@ use super::news::NetworkEvent;
 pub(super) use handover::Handed;
 
 use fairway_bgp::speaker::{Action, Event, Guard, PeerAction, Speaker};
-use fairway_ground::{Instant, PeerKey};
-use fairway_seam::{BgpView, Bound, Clear, ClearError, Desired, EarlierRun, Leave, ViewScope};
+use fairway_ground::{Allowance, Allowances, Bound, Instant, PeerKey};
+use fairway_seam::{BgpView, Clear, ClearError, Desired, EarlierRun, Leave, ViewScope};
 
 /// Events handled before the loop fills sockets and checks deadlines: a quarter of a megabyte of
 /// UPDATEs at most.

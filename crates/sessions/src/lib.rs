@@ -11,7 +11,6 @@
 //! [`fairway_seam::Backend`].
 
 mod addresses;
-mod allowance;
 mod bfd;
 mod clock;
 mod connection;

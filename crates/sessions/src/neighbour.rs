@@ -17,7 +17,6 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::addresses::LocalEnd;
-use super::allowance::{Allowance, Allowances};
 use super::connection::Link;
 use super::connection_keys::ConnectionKeys;
 use super::dial::{DialError, dial};
@@ -28,7 +27,7 @@ use super::news::{NetworkEvent, News};
 use super::{sockopt, tcp_ao};
 use fairway_bgp::session::{Connected, ConnectionId};
 use fairway_bgp::speaker::PeerAction;
-use fairway_ground::{Instant, PeerKey, Remote};
+use fairway_ground::{Allowance, Allowances, Instant, PeerKey, Remote};
 use fairway_seam::PeerConfig;
 
 /// What the links of every neighbour need of the loop.

@@ -1,5 +1,6 @@
 //! Which promises are tested? The list that main runs; each case is a file.
 
+mod all_floods;
 mod bfd_cost;
 mod bfd_detection;
 mod bfd_stability;
@@ -55,6 +56,13 @@ pub(crate) const CASES: &[Case] = &[
         needs_root: true,
         covered_by: Some("interop-short"),
         run: collisions::run,
+    },
+    // Each of the floods by itself.
+    Case {
+        name: "all floods",
+        needs_root: false,
+        covered_by: Some("attack"),
+        run: all_floods::run,
     },
     Case { name: "bfd detection", needs_root: true, covered_by: None, run: bfd_detection::run },
     Case { name: "bfd stability", needs_root: true, covered_by: None, run: bfd_stability::run },

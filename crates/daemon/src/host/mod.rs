@@ -17,7 +17,7 @@ pub(crate) use assigner::Assigner;
 pub(crate) use clock::{Clock, epoch_milliseconds, epoch_seconds};
 pub(crate) use draining::Draining;
 pub(crate) use earlier::{announced, earlier_run};
-pub(crate) use findings::log_findings;
+pub(crate) use findings::FindingLog;
 pub(crate) use machine::{
     addresses, host_name, open_at_once, outlive_signals, raise_descriptor_limit, seed,
 };

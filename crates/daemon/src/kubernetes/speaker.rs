@@ -244,7 +244,7 @@ impl Cluster {
             return;
         }
         let stale = self.core.stale().iter().cloned().map(StaleObject::without_place).collect();
-        node.judge(findings, stale);
+        node.judge(now, findings, stale);
         let nothing = NodePlan::default();
         let plan = self.core.plan().unwrap_or(&nothing);
         // A node without an object gets no traffic.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{SysconfVar, sysconf};
 
-use fairway_seam::Bound;
+use fairway_ground::Bound;
 
 use super::families::{
     BOUNDS, BUILD, CPU_SECONDS, OPEN_FILES, OPEN_FILES_MAX, RESIDENT_BYTES, START_TIME,

@@ -29,7 +29,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info, warn};
 
-use fairway_seam::Bound;
+use fairway_ground::Bound;
 
 use super::page::Page;
 use super::secure::{Access, Certificate, Secured, Verdict};

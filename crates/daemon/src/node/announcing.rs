@@ -21,7 +21,7 @@ use tracing::{debug, error, info, warn};
 
 use super::answering::Answering;
 use crate::host::{
-    Draining, Published, Saver, Saving, announced, epoch_milliseconds, log_findings, seed,
+    Draining, FindingLog, Published, Saver, Saving, announced, epoch_milliseconds, seed,
 };
 use crate::members::{KeyFileError, MemberOptions, Members};
 use crate::metrics::ClientCounters;
@@ -66,7 +66,7 @@ pub(crate) struct Announcing {
     earlier: Vec<DesiredRoute>,
     /// Shared, since readers must not hold up the loop.
     history: Arc<History>,
-    findings: Vec<Finding>,
+    findings: FindingLog,
     stale: Vec<StaleObject>,
     saver: Saver,
     pub(super) saving: Saving,
@@ -99,7 +99,7 @@ impl Announcing {
             draining,
             earlier: earlier.unwrap_or_default().routes,
             history: Arc::default(),
-            findings: Vec::new(),
+            findings: FindingLog::new(),
             stale: Vec::new(),
             saver,
             saving: Saving::default(),
@@ -189,17 +189,16 @@ impl Announcing {
     }
 
     /// The faults and warnings of the resources, and the objects with their last good version in force.
-    pub(crate) fn judge(&mut self, findings: Vec<Finding>, stale: Vec<StaleObject>) {
+    pub(crate) fn judge(&mut self, now: Moment, findings: Vec<Finding>, stale: Vec<StaleObject>) {
         self.published = None;
-        self.counters.judged(&self.findings, &findings);
-        log_findings(&self.findings, &findings);
-        self.findings = findings;
+        self.counters.judged(self.findings.findings(), &findings);
+        self.findings.follow(now.monotonic, findings);
         self.stale = stale;
     }
 
     /// Faults and warnings of the objects.
     pub(crate) fn findings(&self) -> &[Finding] {
-        &self.findings
+        self.findings.findings()
     }
 
     /// Objects with their last good version in force.

@@ -140,7 +140,7 @@ impl Files {
         self.look_at_checks(now);
         self.decide(now, &changes, Some(batch.at), node);
         self.counters.updated(batch.changes.len());
-        node.judge(resolution.findings, resolution.stale);
+        node.judge(now, resolution.findings, resolution.stale);
         self.counters.loaded();
     }
 

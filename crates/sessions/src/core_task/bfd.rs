@@ -15,13 +15,12 @@ use tracing::{debug, info, warn};
 
 use super::CoreTask;
 use crate::addresses::Addresses;
-use crate::allowance::some;
 use crate::bfd::{BfdOptions, BfdThread};
 use crate::neighbour::Line;
 use fairway_bfd::{BfdChange, BfdEvent, BfdView};
 use fairway_bgp::session::{self, Peer};
 use fairway_bgp::speaker::Event;
-use fairway_ground::{BfdPath, BfdSettings, Instant, PeerKey, PeerKind, Remote};
+use fairway_ground::{BfdPath, BfdSettings, Instant, PeerKey, PeerKind, Remote, nonzero};
 use fairway_seam::{BgpView, DownCause, Liveness, SessionState};
 
 /// Events of BFD sessions that may wait for the core; the thread keeps what does not fit.
@@ -294,7 +293,7 @@ fn log(path: &BfdPath, liveness: Liveness, was_up: bool, left_out: Option<u64>) 
         debug!(%path, ?liveness, "the state of BFD changed");
         return;
     };
-    let lines_left_out = some(left_out);
+    let lines_left_out = nonzero(left_out);
     match liveness {
         Liveness::Up => info!(%path, lines_left_out, "BFD up"),
         Liveness::Down { cause: DownCause::SwitchedOff, .. } => {

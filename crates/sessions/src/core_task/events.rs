@@ -10,15 +10,13 @@ use tracing::{debug, warn};
 
 use super::CoreTask;
 use crate::addresses::LocalEnd;
-use crate::allowance::some;
 use crate::link_state::LinkState;
 use crate::listen::reset;
 use crate::neighbour::Line;
 use crate::news::{NetworkEvent, News};
 use fairway_bgp::session::{self, ConnectionId};
 use fairway_bgp::speaker::{Event, Joined, Refused};
-use fairway_ground::{Instant, PeerKey, Remote};
-use fairway_seam::Bound;
+use fairway_ground::{Bound, Instant, PeerKey, Remote, nonzero};
 
 impl CoreTask {
     pub(super) fn network_event(&mut self, event: NetworkEvent) {
@@ -127,7 +125,7 @@ impl CoreTask {
             }
             Some(Err(why)) => {
                 if let Some(left_out) = self.surroundings.lines.take(now, (key, Line::Accept)) {
-                    let lines_left_out = some(left_out);
+                    let lines_left_out = nonzero(left_out);
                     warn!(peer = %key, %remote, why, lines_left_out, "cannot use an accepted connection");
                 }
             }

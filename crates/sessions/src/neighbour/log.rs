@@ -9,13 +9,12 @@ use bytes::Bytes;
 use tracing::{debug, info, warn};
 
 use super::{Line, Neighbour};
-use crate::allowance::{Allowances, some};
 use fairway_bgp::session::{DownReason, Malformed};
 use fairway_bgp::speaker::Report;
 use fairway_bgp::wire::Notification;
 use fairway_bgp::wire::attribute::Disposition;
 use fairway_bgp::wire::notification::cease;
-use fairway_ground::{AddressFamily, Instant, LocalNextHops, Nlri, PeerKey};
+use fairway_ground::{AddressFamily, Allowances, Instant, LocalNextHops, Nlri, PeerKey, nonzero};
 use fairway_seam::{RouteChange, SessionView, StalePhase, StaleView};
 
 /// The shortest time between two lines about malformed UPDATEs of one neighbour, each with all bytes.
@@ -82,14 +81,14 @@ impl Neighbour {
             router_id = %session.remote_router_id,
             families = families.join(", "),
             hold_time_seconds = session.hold_time_seconds,
-            lines_left_out = some(left_out),
+            lines_left_out = nonzero(left_out),
             "session up"
         );
     }
 
     fn log_down(&self, reason: &DownReason, left_out: Option<u64>) {
         let (peer, name) = (self.config.key, &self.config.name);
-        let Some(left_out) = left_out.map(some) else {
+        let Some(left_out) = left_out.map(nonzero) else {
             debug!(%peer, name, %reason, "session down");
             return;
         };
@@ -117,7 +116,7 @@ impl Neighbour {
             return;
         };
         warn!(
-            peer = %config.key, name = config.name, reason, lines_left_out = some(left_out),
+            peer = %config.key, name = config.name, reason, lines_left_out = nonzero(left_out),
             "no session; trying again (not logged again until the reason changes)"
         );
         self.logged_failure = Some(reason);

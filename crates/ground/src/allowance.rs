@@ -1,21 +1,20 @@
-//! How often may something happen that a neighbour causes: a log line, a connection that is accepted?
+//! How often may something happen that others cause: a log line, a connection that is accepted?
 //!
-//! Some at once, and then one per interval. Knows neither logs nor sockets. Called by [`super::neighbour`] and
-//! [`super::core_task`].
+//! Some at once, and then one per interval. Knows neither logs nor sockets. Called where neighbours and files are
+//! logged, and where connections are accepted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fairway_ground::Instant;
-use fairway_seam::Bound;
+use crate::{Bound, Instant};
 
 /// What is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Allowance {
+pub struct Allowance {
     /// How many at once.
-    pub(super) burst: u32,
+    pub burst: u32,
     /// After that, one for each of these.
-    pub(super) interval: Duration,
+    pub interval: Duration,
 }
 
 /// What is left of an allowance.
@@ -29,7 +28,7 @@ struct Left {
 
 /// What is left for each of several causes. Forgets those that have used nothing for a while.
 #[derive(Debug)]
-pub(super) struct Allowances<Cause> {
+pub struct Allowances<Cause> {
     allowance: Allowance,
     /// Counts what is left out.
     bound: Bound,
@@ -40,12 +39,13 @@ pub(super) struct Allowances<Cause> {
 const CAUSES_MAX: usize = 4096;
 
 impl<Cause: Ord> Allowances<Cause> {
-    pub(super) fn new(allowance: Allowance, bound: Bound) -> Self {
+    /// Nothing is used yet.
+    pub fn new(allowance: Allowance, bound: Bound) -> Self {
         Self { allowance, bound, causes: BTreeMap::new() }
     }
 
     /// Whether it may happen now: with how often it was left out since the last time. `None` if not.
-    pub(super) fn take(&mut self, now: Instant, cause: Cause) -> Option<u64> {
+    pub fn take(&mut self, now: Instant, cause: Cause) -> Option<u64> {
         if self.causes.len() >= CAUSES_MAX {
             let allowance = self.allowance;
             self.causes.retain(|_, it| !it.is_whole(now, allowance));
@@ -86,8 +86,8 @@ impl Left {
     }
 }
 
-/// A count that is not logged when it is zero.
-pub(super) fn some(count: u64) -> Option<u64> {
+/// A count, unless it is zero: what was left out is logged only if something was.
+pub fn nonzero(count: u64) -> Option<u64> {
     (count > 0).then_some(count)
 }
 
