@@ -10,4 +10,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
 
 FROM debian:bookworm-slim
 COPY --from=builder /usr/local/bin/fairway /usr/local/bin/fairway
+# A volume that is mounted there begins with this owner.
+RUN install -d -m 0700 -o 65532 -g 65532 /var/lib/fairway
+USER 65532:65532
 ENTRYPOINT ["fairway"]

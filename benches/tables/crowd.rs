@@ -1,0 +1,197 @@
+//! The neighbours around the speaker: each announces its part of the table, and counts what it is told. A run counts
+//! only when each has every prefix.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::message::{self, KEEPALIVE, NOTIFICATION, OPEN, UPDATE};
+use crate::scenario::Scenario;
+use crate::speaker;
+
+/// How long one run may take.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// What all neighbours saw.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// From the start to the last prefix at the last neighbour.
+    pub(crate) time: Duration,
+    pub(crate) updates: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Connects all, and waits until each has what it must have. The clock starts when they connect if only the speaker has
+/// routes, else when all sessions are up.
+pub(crate) fn run(scenario: &Scenario) -> Result<Seen> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { timeout(LIMIT, all(*scenario)).await.context("it takes too long")? })
+}
+
+async fn all(scenario: Scenario) -> Result<Seen> {
+    let peers = scenario.peers();
+    let ready = Arc::new(Barrier::new(peers + 1));
+    let mut tasks = JoinSet::new();
+    let connecting = Instant::now();
+    for number in 0..peers {
+        let mut neighbour = Neighbour::new(scenario, number);
+        let ready = Arc::clone(&ready);
+        tasks.spawn(async move {
+            neighbour.connect().await.with_context(|| format!("neighbour {number}"))?;
+            if scenario.sends() {
+                ready.wait().await;
+            }
+            neighbour.exchange().await.with_context(|| format!("neighbour {number}"))
+        });
+    }
+    let start = if scenario.sends() {
+        ready.wait().await;
+        Instant::now()
+    } else {
+        connecting
+    };
+    let mut seen = Seen::default();
+    let mut last = start;
+    while let Some(outcome) = tasks.join_next().await {
+        let (at, updates, bytes) = outcome.context("a task")??;
+        last = last.max(at);
+        seen.updates += updates;
+        seen.bytes += bytes;
+    }
+    seen.time = last - start;
+    Ok(seen)
+}
+
+struct Neighbour {
+    asn: u32,
+    address: Ipv4Addr,
+    announcements: Vec<u8>,
+    stream: Option<TcpStream>,
+    /// A bit for each prefix: the speaker's own, then those of all neighbours.
+    has: Vec<u64>,
+    own: u32,
+    missing: usize,
+    buffer: Vec<u8>,
+    updates: u64,
+    bytes: u64,
+}
+
+impl Neighbour {
+    fn new(scenario: Scenario, number: usize) -> Self {
+        let (asn, address) = (speaker::asn(number), speaker::address(number));
+        let count = scenario.routes_each;
+        let announcements = if number < scenario.senders {
+            let first = u32::try_from(number * count).unwrap_or_default();
+            let last = first + u32::try_from(count).unwrap_or_default();
+            message::announcements(asn, address, first..last, scenario.per_update)
+        } else {
+            Vec::new()
+        };
+        let total = scenario.own + scenario.senders * count;
+        let missing = total - if number < scenario.senders { count } else { 0 };
+        Self {
+            asn,
+            address,
+            announcements,
+            stream: None,
+            has: vec![0; total / 64 + 1],
+            own: u32::try_from(scenario.own).unwrap_or_default(),
+            missing,
+            buffer: Vec::with_capacity(1 << 17),
+            updates: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Until the session is Established.
+    async fn connect(&mut self) -> Result<()> {
+        let mut stream = loop {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((self.address, 0).into())?;
+            match socket.connect(SocketAddr::from((speaker::ADDRESS, 179))).await {
+                Ok(stream) => break stream,
+                Err(_) => sleep(Duration::from_millis(20)).await,
+            }
+        };
+        stream.set_nodelay(true)?;
+        stream.write_all(&message::open(self.asn, self.address)).await?;
+        stream.write_all(&message::message(KEEPALIVE, &[])).await?;
+        self.stream = Some(stream);
+        let mut is_up = false;
+        while !is_up {
+            self.read(|kind| is_up |= kind == KEEPALIVE).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes everything and reads everything; when the last prefix came.
+    async fn exchange(mut self) -> Result<(Instant, u64, u64)> {
+        let stream = self.stream.take().context("no connection")?;
+        let (reader, mut writer) = stream.into_split();
+        let announcements = std::mem::take(&mut self.announcements);
+        let writing = tokio::spawn(async move {
+            let outcome = writer.write_all(&announcements).await;
+            (writer, outcome)
+        });
+        let mut reader = reader;
+        while self.missing > 0 {
+            let count = reader.read_buf(&mut self.buffer).await?;
+            if count == 0 {
+                bail!("the speaker closed the connection with {} missing", self.missing);
+            }
+            self.take_messages(|_| {})?;
+        }
+        let at = Instant::now();
+        let (_writer, written) = writing.await.context("a writer")?;
+        written.context("writing")?;
+        Ok((at, self.updates, self.bytes))
+    }
+
+    async fn read(&mut self, each: impl FnMut(u8)) -> Result<()> {
+        let stream = self.stream.as_mut().context("no connection")?;
+        if stream.read_buf(&mut self.buffer).await? == 0 {
+            bail!("the speaker closed the connection");
+        }
+        self.take_messages(each)
+    }
+
+    fn take_messages(&mut self, mut each: impl FnMut(u8)) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut rest = buffer.as_slice();
+        while let Some((length, kind)) = message::first(rest) {
+            let body = rest.get(19..length).context("a message that is too short")?;
+            match kind {
+                UPDATE => self.take_update(length, body)?,
+                NOTIFICATION => bail!("NOTIFICATION {body:?}"),
+                OPEN | KEEPALIVE => {}
+                other => bail!("a message of type {other}"),
+            }
+            each(kind);
+            rest = rest.get(length..).unwrap_or_default();
+        }
+        self.buffer = rest.to_vec();
+        self.buffer.reserve(1 << 17);
+        Ok(())
+    }
+
+    fn take_update(&mut self, length: usize, body: &[u8]) -> Result<()> {
+        self.updates += 1;
+        self.bytes += u64::try_from(length).unwrap_or_default();
+        let (own, has, missing) = (self.own, &mut self.has, &mut self.missing);
+        message::announced(body, |is_own, number| {
+            let number = if is_own { number } else { own + number };
+            let (word, bit) = ((number / 64) as usize, 1_u64 << (number % 64));
+            if let Some(word) = has.get_mut(word).filter(|word| **word & bit == 0) {
+                *word |= bit;
+                *missing = missing.saturating_sub(1);
+            }
+        })
+    }
+}

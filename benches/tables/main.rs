@@ -1,0 +1,154 @@
+//! How long does it take to move a table through the speaker, and what does it cost? Fairway, BIRD and FRR take turns
+//! in the middle, in the same run; the neighbours around them are the same. The time is from the start to the last
+//! prefix at the last neighbour, and a run counts only when each neighbour has every prefix.
+//!
+//! `cargo bench --bench tables -- [--scenario WORD] [--speaker NAME] [--runs N] [--json FILE]`, as root.
+
+#![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
+
+mod crowd;
+mod message;
+mod scenario;
+mod speaker;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use crowd::Seen;
+use lab::namespace::Namespace;
+use scenario::{SCENARIOS, Scenario};
+use speaker::{Speaker, SpeakerKind};
+
+/// Without `--runs`. The median counts.
+const RUNS: usize = 3;
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    seen: Seen,
+    processor_time: Duration,
+    peak_mebibytes: f64,
+}
+
+/// The medians of one speaker in one scenario.
+struct Row {
+    scenario: &'static str,
+    kind: SpeakerKind,
+    seconds: f64,
+    processor_seconds: f64,
+    peak_mebibytes: f64,
+    updates: u64,
+    bytes: u64,
+}
+
+fn main() -> Result<()> {
+    ensure!(nix::unistd::Uid::effective().is_root(), "this needs root: network namespaces");
+    lab::check_tools()?;
+    lab::namespace::remove_leftovers()?;
+    let arguments: Vec<String> = std::env::args().collect();
+    let value = |name: &str| {
+        let at = arguments.iter().position(|it| it == name)?;
+        arguments.get(at + 1).cloned()
+    };
+    let runs = value("--runs").map_or(Ok(RUNS), |it| it.parse()).context("--runs")?;
+    let word = value("--scenario").unwrap_or_default();
+    let only = value("--speaker").map(|it| it.to_lowercase());
+    let chosen = |kind: &SpeakerKind| {
+        only.as_ref().is_none_or(|it| kind.to_string().to_lowercase() == *it)
+    };
+    let folder = std::env::temp_dir().join(format!("fairway-tables-{}", std::process::id()));
+    let (mut rows, mut cell) = (Vec::new(), 0);
+    println!("| scenario | speaker | time, s | CPU, s | peak, MiB | UPDATEs | MB sent |");
+    println!("|---|---|---|---|---|---|---|");
+    for scenario in SCENARIOS.iter().filter(|it| it.name.contains(&word)) {
+        let kinds: Vec<SpeakerKind> = SpeakerKind::ALL.into_iter().filter(&chosen).collect();
+        let mut outcomes: Vec<Vec<Outcome>> = kinds.iter().map(|_| Vec::new()).collect();
+        for _ in 0..runs {
+            for (kind, outcomes) in kinds.iter().zip(&mut outcomes) {
+                let place = speaker::place(&folder, cell);
+                lab::make_directory(&place)?;
+                let outcome = measure(cell, &place, *kind, scenario).with_context(|| {
+                    format!("{kind}, {}; see {}", scenario.name, place.display())
+                })?;
+                outcomes.push(outcome);
+                cell += 1;
+            }
+        }
+        for (kind, outcomes) in kinds.iter().zip(&outcomes) {
+            let row = Row::median(scenario.name, *kind, outcomes);
+            row.print();
+            rows.push(row);
+        }
+    }
+    if let Some(file) = value("--json") {
+        let rows: Vec<_> = rows.iter().map(Row::json).collect();
+        std::fs::write(&file, serde_json::to_string_pretty(&rows)?).context(file)?;
+    }
+    std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark")
+}
+
+fn measure(cell: usize, place: &Path, kind: SpeakerKind, scenario: &Scenario) -> Result<Outcome> {
+    let middle = Namespace::create(cell, "speaker")?;
+    let around = Namespace::create(cell, "neighbours")?;
+    middle.connect("eth0", &around, "eth0")?;
+    middle.add_address("eth0", &format!("{}/15", speaker::ADDRESS))?;
+    for number in 0..scenario.peers() {
+        around.add_address("eth0", &format!("{}/15", speaker::address(number)))?;
+    }
+    let speaker = Speaker::start(kind, place, &middle, scenario)?;
+    let before = speaker.usage()?;
+    let seen = around.enter(|| crowd::run(scenario))?;
+    let after = speaker.usage()?;
+    let processor_time = after.processor_time.saturating_sub(before.processor_time);
+    Ok(Outcome { seen, processor_time, peak_mebibytes: after.peak_mebibytes })
+}
+
+impl Row {
+    fn median(scenario: &'static str, kind: SpeakerKind, outcomes: &[Outcome]) -> Self {
+        let of = |value: fn(&Outcome) -> f64| {
+            let mut values: Vec<f64> = outcomes.iter().map(value).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        };
+        let last = outcomes.last().map(|it| it.seen).unwrap_or_default();
+        Self {
+            scenario,
+            kind,
+            seconds: of(|it| it.seen.time.as_secs_f64()),
+            processor_seconds: of(|it| it.processor_time.as_secs_f64()),
+            peak_mebibytes: of(|it| it.peak_mebibytes),
+            updates: last.updates,
+            bytes: last.bytes,
+        }
+    }
+
+    fn print(&self) {
+        let megabytes = self.bytes / 100_000;
+        println!(
+            "| {} | {} | {:.3} | {:.2} | {:.0} | {} | {}.{} |",
+            self.scenario,
+            self.kind,
+            self.seconds,
+            self.processor_seconds,
+            self.peak_mebibytes,
+            self.updates,
+            megabytes / 10,
+            megabytes % 10
+        );
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "scenario": self.scenario,
+            "speaker": self.kind.to_string(),
+            "seconds": self.seconds,
+            "processorSeconds": self.processor_seconds,
+            "peakMebibytes": self.peak_mebibytes,
+            "updates": self.updates,
+            "bytes": self.bytes,
+        })
+    }
+}

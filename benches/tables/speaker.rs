@@ -1,0 +1,212 @@
+//! The speaker in the middle: Fairway, BIRD or FRR, with the same configuration in its own syntax.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::message::OWN;
+use crate::scenario::Scenario;
+use lab::fairway::Fairway;
+use lab::make_directory;
+use lab::namespace::Namespace;
+use lab::process::{Process, output_of};
+use lab::resources::{Advertisement, pool, service};
+use lab::usage::Usage;
+use lab::wait::wait_until;
+
+/// Of the speaker.
+pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
+const ASN: u32 = 65_001;
+
+/// How long it may take to read its configuration.
+const READY_LIMIT: Duration = Duration::from_secs(120);
+/// Services in one file.
+const SERVICES_PER_FILE: usize = 20_000;
+
+/// Of neighbour `number`.
+pub(crate) fn address(number: usize) -> Ipv4Addr {
+    let number = u32::try_from(number).unwrap_or_default();
+    Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 83, 0, 1)) + number)
+}
+
+/// Of neighbour `number`.
+pub(crate) fn asn(number: usize) -> u32 {
+    65_100 + u32::try_from(number).unwrap_or_default()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpeakerKind {
+    Fairway,
+    Bird,
+    Frr,
+}
+
+impl SpeakerKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Fairway, Self::Bird, Self::Frr];
+}
+
+impl fmt::Display for SpeakerKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Fairway => "Fairway",
+            Self::Bird => "BIRD",
+            Self::Frr => "FRR",
+        })
+    }
+}
+
+/// One that runs; it ends with this value.
+pub(crate) struct Speaker {
+    process: u32,
+    _fairway: Option<Fairway>,
+    _daemon: Option<Process>,
+}
+
+impl Speaker {
+    /// Starts it, and waits until it has nothing to do any more.
+    pub(crate) fn start(
+        kind: SpeakerKind,
+        place: &Path,
+        middle: &Namespace,
+        scenario: &Scenario,
+    ) -> Result<Self> {
+        let speaker = match kind {
+            SpeakerKind::Fairway => fairway(place, middle, scenario)?,
+            SpeakerKind::Bird => {
+                let file = |name: &str| place.join(name).to_string_lossy().into_owned();
+                fs::write(file("bird.conf"), bird_text(scenario)).context("BIRD's file")?;
+                let words = ["-f", "-c", &file("bird.conf"), "-s", &file("bird.ctl"), "-P"];
+                let mut words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+                words.push(file("bird.pid"));
+                daemon(place, middle, "/usr/sbin/bird", &words)?
+            }
+            SpeakerKind::Frr => {
+                let folder = place.join("frr");
+                make_directory(&folder)?;
+                let file = folder.join("bgpd.conf").to_string_lossy().into_owned();
+                fs::write(&file, frr_text(scenario)).context("FRR's file")?;
+                output_of(lab::process::bounded("chown").args(["-R", "frr:frr"]).arg(&folder))?;
+                let folder = folder.to_string_lossy().into_owned();
+                let pid = format!("{folder}/bgpd.pid");
+                // Without zebra: nobody's kernel is filled.
+                let words = ["-Z", "-f", &file, "-i", &pid, "--vty_socket", &folder, "-P", "0"];
+                let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+                daemon(place, middle, "/usr/lib/frr/bgpd", &words)?
+            }
+        };
+        speaker.wait_until_idle()?;
+        Ok(speaker)
+    }
+
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        Usage::of(self.process)
+    }
+
+    /// It has read its configuration when it used no time for half a second.
+    fn wait_until_idle(&self) -> Result<()> {
+        let mut before = Duration::MAX;
+        wait_until("the speaker has read its configuration", READY_LIMIT, || {
+            std::thread::sleep(Duration::from_millis(500));
+            let used = self.usage()?.processor_time;
+            let grown = used.saturating_sub(std::mem::replace(&mut before, used));
+            ensure!(used > Duration::ZERO && grown <= Duration::from_millis(10), "it is busy");
+            Ok(())
+        })
+    }
+}
+
+fn daemon(place: &Path, middle: &Namespace, program: &str, words: &[String]) -> Result<Speaker> {
+    let log = place.join("speaker.log");
+    let daemon = Process::spawn(middle, Path::new(program), words, &log)?;
+    Ok(Speaker { process: daemon.id(), _fairway: None, _daemon: Some(daemon) })
+}
+
+fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Speaker> {
+    let mut fairway = Fairway::prepare_in(place)?;
+    fairway.log_level = "warn";
+    let mut peers = String::new();
+    for number in 0..scenario.peers() {
+        let _ = write!(
+            peers,
+            "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: n{number}}}\n\
+             spec:\n  myASN: {ASN}\n  peerASN: {}\n  peerAddress: {}\n  passive: true\n  \
+             toReceive: {{allowed: {{mode: all}}}}\n  toAdvertise: {{allowed: {{mode: all}}}}\n",
+            asn(number),
+            address(number)
+        );
+    }
+    fairway.apply("peers", &peers)?;
+    if scenario.own > 0 {
+        fairway.apply("pool", &pool("main", &[&format!("{OWN}/15")]))?;
+        fairway.apply(
+            "advertisement",
+            &Advertisement { name: "main", ..<_>::default() }.yaml(),
+        )?;
+        let numbers: Vec<usize> = (0..scenario.own).collect();
+        for (file, numbers) in numbers.chunks(SERVICES_PER_FILE).enumerate() {
+            let texts = numbers.iter().map(|number| {
+                let own = own(*number).to_string();
+                format!("---\n{}", service(&format!("s{number}"), Some(&own)))
+            });
+            fairway.apply(&format!("services-{file}"), &texts.collect::<String>())?;
+        }
+    }
+    fairway.start(middle)?;
+    Ok(Speaker { process: fairway.process_id()?, _fairway: Some(fairway), _daemon: None })
+}
+
+fn own(number: usize) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(OWN) + u32::try_from(number).unwrap_or_default())
+}
+
+fn bird_text(scenario: &Scenario) -> String {
+    let mut text = format!("router id {ADDRESS};\nprotocol device {{}}\n");
+    if scenario.own > 0 {
+        text += "protocol static { ipv4;\n";
+        for number in 0..scenario.own {
+            let _ = writeln!(text, "route {}/32 blackhole;", own(number));
+        }
+        text += "}\n";
+    }
+    for number in 0..scenario.peers() {
+        let _ = writeln!(
+            text,
+            "protocol bgp n{number} {{ local {ADDRESS} as {ASN}; neighbor {} as {}; passive on; \
+             ipv4 {{ import all; export all; next hop self; }}; }}",
+            address(number),
+            asn(number)
+        );
+    }
+    text
+}
+
+fn frr_text(scenario: &Scenario) -> String {
+    let mut text = format!(
+        "router bgp {ASN}\n bgp router-id {ADDRESS}\n no bgp ebgp-requires-policy\n \
+         no bgp network import-check\n bgp fast-external-failover\n"
+    );
+    for number in 0..scenario.peers() {
+        let address = address(number);
+        let _ = write!(
+            text,
+            " neighbor {address} remote-as {}\n neighbor {address} passive\n \
+             neighbor {address} advertisement-interval 0\n neighbor {address} disable-connected-check\n",
+            asn(number)
+        );
+    }
+    text += " address-family ipv4 unicast\n";
+    for number in 0..scenario.own {
+        let _ = writeln!(text, "  network {}/32", own(number));
+    }
+    text + " exit-address-family\n"
+}
+
+/// The folder of a run.
+pub(crate) fn place(folder: &Path, cell: usize) -> PathBuf {
+    folder.join(cell.to_string())
+}
