@@ -58,15 +58,32 @@ async fn all(scenario: Scenario) -> Result<Seen> {
         connecting
     };
     let mut seen = Seen::default();
-    let mut last = start;
+    let (mut last, mut up) = (start, start);
+    // Nobody leaves before all have everything: what they announced would go.
+    let mut connected = Vec::new();
     while let Some(outcome) = tasks.join_next().await {
-        let (at, updates, bytes) = outcome.context("a task")??;
-        last = last.max(at);
-        seen.updates += updates;
-        seen.bytes += bytes;
+        let done: Done = outcome.context("a task")??;
+        last = last.max(done.at);
+        up = up.max(done.up);
+        seen.updates += done.updates;
+        seen.bytes += done.bytes;
+        connected.push(done.stream);
+    }
+    if std::env::var_os("FAIRWAY_TABLES_TRACE").is_some() {
+        eprintln!("all sessions up after {:?}, all prefixes after {:?}", up - start, last - start);
     }
     seen.time = last - start;
     Ok(seen)
+}
+
+/// A neighbour that has everything.
+struct Done {
+    at: Instant,
+    /// When its session was up.
+    up: Instant,
+    updates: u64,
+    bytes: u64,
+    stream: TcpStream,
 }
 
 struct Neighbour {
@@ -74,6 +91,7 @@ struct Neighbour {
     address: Ipv4Addr,
     announcements: Vec<u8>,
     stream: Option<TcpStream>,
+    up: Option<Instant>,
     /// A bit for each prefix: the speaker's own, then those of all neighbours.
     has: Vec<u64>,
     own: u32,
@@ -101,6 +119,7 @@ impl Neighbour {
             address,
             announcements,
             stream: None,
+            up: None,
             has: vec![0; total / 64 + 1],
             own: u32::try_from(scenario.own).unwrap_or_default(),
             missing,
@@ -122,17 +141,26 @@ impl Neighbour {
         };
         stream.set_nodelay(true)?;
         stream.write_all(&message::open(self.asn, self.address)).await?;
-        stream.write_all(&message::message(KEEPALIVE, &[])).await?;
         self.stream = Some(stream);
-        let mut is_up = false;
+        let (mut is_open, mut is_up) = (false, false);
         while !is_up {
-            self.read(|kind| is_up |= kind == KEEPALIVE).await?;
+            let was_open = is_open;
+            self.read(|kind| {
+                is_open |= kind == OPEN;
+                is_up |= kind == KEEPALIVE;
+            })
+            .await?;
+            if is_open && !was_open {
+                let stream = self.stream.as_mut().context("no connection")?;
+                stream.write_all(&message::message(KEEPALIVE, &[])).await?;
+            }
         }
+        self.up = Some(Instant::now());
         Ok(())
     }
 
     /// Writes everything and reads everything; when the last prefix came.
-    async fn exchange(mut self) -> Result<(Instant, u64, u64)> {
+    async fn exchange(mut self) -> Result<Done> {
         let stream = self.stream.take().context("no connection")?;
         let (reader, mut writer) = stream.into_split();
         let announcements = std::mem::take(&mut self.announcements);
@@ -149,9 +177,10 @@ impl Neighbour {
             self.take_messages(|_| {})?;
         }
         let at = Instant::now();
-        let (_writer, written) = writing.await.context("a writer")?;
+        let (writer, written) = writing.await.context("a writer")?;
         written.context("writing")?;
-        Ok((at, self.updates, self.bytes))
+        let stream = reader.reunite(writer).context("one connection")?;
+        Ok(Done { at, up: self.up.unwrap_or(at), updates: self.updates, bytes: self.bytes, stream })
     }
 
     async fn read(&mut self, each: impl FnMut(u8)) -> Result<()> {

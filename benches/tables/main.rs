@@ -56,9 +56,8 @@ fn main() -> Result<()> {
     let runs = value("--runs").map_or(Ok(RUNS), |it| it.parse()).context("--runs")?;
     let word = value("--scenario").unwrap_or_default();
     let only = value("--speaker").map(|it| it.to_lowercase());
-    let chosen = |kind: &SpeakerKind| {
-        only.as_ref().is_none_or(|it| kind.to_string().to_lowercase() == *it)
-    };
+    let chosen =
+        |kind: &SpeakerKind| only.as_ref().is_none_or(|it| kind.to_string().to_lowercase() == *it);
     let folder = std::env::temp_dir().join(format!("fairway-tables-{}", std::process::id()));
     let (mut rows, mut cell) = (Vec::new(), 0);
     println!("| scenario | speaker | time, s | CPU, s | peak, MiB | UPDATEs | MB sent |");

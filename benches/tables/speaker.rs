@@ -109,12 +109,12 @@ impl Speaker {
 
     /// It has read its configuration when it used no time for half a second.
     fn wait_until_idle(&self) -> Result<()> {
-        let mut before = Duration::MAX;
+        let mut before = None;
         wait_until("the speaker has read its configuration", READY_LIMIT, || {
             std::thread::sleep(Duration::from_millis(500));
             let used = self.usage()?.processor_time;
-            let grown = used.saturating_sub(std::mem::replace(&mut before, used));
-            ensure!(used > Duration::ZERO && grown <= Duration::from_millis(10), "it is busy");
+            let grown = before.replace(used).map(|before| used.saturating_sub(before));
+            ensure!(grown.is_some_and(|it| it <= Duration::from_millis(10)), "it is busy");
             Ok(())
         })
     }
@@ -143,10 +143,7 @@ fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Spea
     fairway.apply("peers", &peers)?;
     if scenario.own > 0 {
         fairway.apply("pool", &pool("main", &[&format!("{OWN}/15")]))?;
-        fairway.apply(
-            "advertisement",
-            &Advertisement { name: "main", ..<_>::default() }.yaml(),
-        )?;
+        fairway.apply("advertisement", &Advertisement { name: "main", ..<_>::default() }.yaml())?;
         let numbers: Vec<usize> = (0..scenario.own).collect();
         for (file, numbers) in numbers.chunks(SERVICES_PER_FILE).enumerate() {
             let texts = numbers.iter().map(|number| {

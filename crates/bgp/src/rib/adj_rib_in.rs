@@ -142,6 +142,10 @@ impl AdjRibIn {
 
     /// Whether `nlri` would exceed the maximum number of paths to its prefix.
     pub fn is_crowded(&self, nlri: Nlri) -> bool {
+        // Most sessions have one path to each prefix.
+        if nlri.path_id == PathId::NONE || self.routes.contains_key(&nlri) {
+            return false;
+        }
         let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
         let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
         // Stale paths do not count: a peer that restarted may assign new path identifiers.
@@ -150,10 +154,7 @@ impl AdjRibIn {
             None => true,
         };
         let paths = paths.map(|(nlri, _)| nlri).filter(|it| is_said_again(it));
-        // Checked first for speed: most sessions have one path to each prefix.
-        nlri.path_id != PathId::NONE
-            && !self.routes.contains_key(&nlri)
-            && paths.count() >= PATHS_MAX
+        paths.count() >= PATHS_MAX
     }
 
     /// If `nlri` would exceed the number of paths to its prefix, removes and returns a stale one: paths do

@@ -4,14 +4,14 @@
 //! prefix wins, withdrawals are sent first, announcements are grouped by attributes and packed into full
 //! messages. A prefix that flaps while the socket is busy costs one message.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::BytesMut;
 
 use super::path_ids::{PathIds, PathKey};
-use super::shared::Shared;
-use crate::wire::announce::{self, AttributeBlock, TooLong};
+use super::shared::{HashMap, Shared};
+use crate::wire::announce::{self, AttributeBlock, TooLong, Waiting};
 use crate::wire::{
     EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX, MessageType, RouteRefresh,
 };
@@ -27,12 +27,10 @@ pub struct AdjRibOut {
     /// Families in which the peer is sent several paths to a prefix.
     add_path: FamilySet,
     path_ids: PathIds,
-    advertised: BTreeMap<Nlri, Arc<PathAttributes>>,
+    routes: HashMap<Nlri, Told>,
     counts: PerFamily<u32>,
     withdrawals: PerFamily<BTreeSet<Nlri>>,
-    /// The group of each pending announcement.
-    pending: BTreeMap<Nlri, GroupKey>,
-    groups: BTreeMap<GroupKey, Group>,
+    groups: Groups,
     /// The last attributes that were too long: a thousand routes may share them.
     too_long: Option<Arc<PathAttributes>>,
     /// Routes that a refresh requested and that have not been sent or withdrawn since: they are sent even if
@@ -56,12 +54,125 @@ pub struct AdjRibOut {
     end_of_rib_sent: PerFamily<bool>,
 }
 
+/// What the peer has been told of a route, and what it will be told. One of them, or there is no entry.
+#[derive(Debug, Default)]
+struct Told {
+    advertised: Option<Arc<PathAttributes>>,
+    /// The group of the pending announcement.
+    pending: Option<GroupId>,
+}
+
+/// Routes that have left a group and may stay in its list.
+const LEFT_MAX: usize = 64;
+
+/// In the order in which the groups were created, which is the order in which they are sent.
+type GroupId = u64;
+
 type GroupKey = (AddressFamily, Shared);
+
+/// Pending announcements, by their attributes.
+#[derive(Debug, Default)]
+struct Groups {
+    by_id: BTreeMap<GroupId, Group>,
+    by_value: BTreeMap<GroupKey, GroupId>,
+    /// By the place of the attributes, which the group keeps alive: values are compared where this knows nothing.
+    by_place: HashMap<(AddressFamily, usize), GroupId>,
+    next: GroupId,
+}
 
 #[derive(Debug)]
 struct Group {
+    key: GroupKey,
     block: AttributeBlock,
-    prefixes: BTreeSet<Nlri>,
+    /// Routes that joined the group. Those that have left it since are still here.
+    joined: VecDeque<Nlri>,
+    /// How many of them have not left.
+    count: usize,
+}
+
+impl Groups {
+    fn find(&self, family: AddressFamily, attributes: &Arc<PathAttributes>) -> Option<GroupId> {
+        let place = (family, Arc::as_ptr(attributes).addr());
+        self.by_place.get(&place).copied().or_else(|| {
+            let key = (family, Shared(Arc::clone(attributes)));
+            self.by_value.get(&key).copied()
+        })
+    }
+
+    fn create(&mut self, key: GroupKey, block: AttributeBlock) -> GroupId {
+        let id = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.by_place.insert((key.0, Arc::as_ptr(&key.1.0).addr()), id);
+        self.by_value.insert(key.clone(), id);
+        self.by_id.insert(id, Group { key, block, joined: VecDeque::new(), count: 0 });
+        id
+    }
+
+    fn join(&mut self, id: GroupId, nlri: Nlri) {
+        if let Some(group) = self.by_id.get_mut(&id) {
+            group.joined.push_back(nlri);
+            group.count = group.count.saturating_add(1);
+        }
+    }
+
+    /// Forgets those that have left, if they are most of what is here: a route that flaps while the socket is busy would
+    /// join again and again.
+    fn compact(&mut self, id: GroupId, routes: &HashMap<Nlri, Told>) {
+        let Some(group) = self.by_id.get_mut(&id) else { return };
+        if group.joined.len() / 2 <= group.count.max(LEFT_MAX) {
+            return;
+        }
+        let mut joined = Vec::from(std::mem::take(&mut group.joined));
+        joined.retain(|nlri| routes.get(nlri).is_some_and(|told| told.pending == Some(id)));
+        joined.sort_unstable();
+        joined.dedup();
+        group.joined = VecDeque::from(joined);
+    }
+
+    fn leave(&mut self, id: GroupId) {
+        if let Some(group) = self.by_id.get_mut(&id) {
+            group.count = group.count.saturating_sub(1);
+            if group.count == 0 {
+                self.remove(id);
+            }
+        }
+    }
+
+    fn remove(&mut self, id: GroupId) {
+        if let Some(Group { key, .. }) = self.by_id.remove(&id) {
+            self.by_place.remove(&(key.0, Arc::as_ptr(&key.1.0).addr()));
+            self.by_value.remove(&key);
+        }
+    }
+}
+
+/// The routes of a group that have not left it.
+struct Pending<'a> {
+    id: GroupId,
+    group: &'a mut Group,
+    routes: &'a mut HashMap<Nlri, Told>,
+}
+
+impl Waiting for Pending<'_> {
+    fn next(&mut self) -> Option<Nlri> {
+        while let Some(nlri) = self.group.joined.front() {
+            if self.routes.get(nlri).is_some_and(|told| told.pending == Some(self.id)) {
+                return Some(*nlri);
+            }
+            self.group.joined.pop_front();
+        }
+        None
+    }
+
+    fn pop(&mut self) {
+        // Whoever has joined twice is sent once.
+        if let Some(nlri) = self.group.joined.pop_front()
+            && let Some(told) = self.routes.get_mut(&nlri)
+        {
+            told.pending = None;
+            self.group.count = self.group.count.saturating_sub(1);
+        }
+    }
 }
 
 impl AdjRibOut {
@@ -73,11 +184,10 @@ impl AdjRibOut {
             message_length_bytes_max: MESSAGE_LENGTH_BYTES_MAX,
             add_path,
             path_ids: PathIds::default(),
-            advertised: BTreeMap::new(),
+            routes: HashMap::default(),
             counts: PerFamily::default(),
             withdrawals: PerFamily::default(),
-            pending: BTreeMap::new(),
-            groups: BTreeMap::new(),
+            groups: Groups::default(),
             too_long: None,
             owed: PerFamily::default(),
             refresh: FamilySet::EMPTY,
@@ -148,9 +258,12 @@ impl AdjRibOut {
     /// ones: a stuck session would be worse.
     fn set(&mut self, nlri: Nlri, attributes: Arc<PathAttributes>) -> Result<(), TooLong> {
         let family = nlri.prefix.family();
-        self.cancel(nlri);
-        if self.advertised.get(&nlri) == Some(&attributes) && !self.owed.of(family).contains(&nlri)
-        {
+        self.withdrawals.of_mut(family).remove(&nlri);
+        let told = self.routes.entry(nlri).or_default();
+        if let Some(id) = told.pending.take() {
+            self.groups.leave(id);
+        }
+        if told.advertised.as_ref() == Some(&attributes) && !self.owed.of(family).contains(&nlri) {
             return Ok(());
         }
         let length_max = self.message_length_bytes_max;
@@ -158,35 +271,38 @@ impl AdjRibOut {
             self.remove(nlri);
             return Err(TooLong(length_max));
         }
-        let key = (family, Shared(attributes));
-        if !self.groups.contains_key(&key) {
-            match AttributeBlock::encode_within(length_max, &key.1.0, self.four_octet_as) {
-                Ok(block) => {
-                    let group = Group { block, prefixes: BTreeSet::new() };
-                    self.groups.insert(key.clone(), group);
-                }
-                Err(error) => {
-                    self.too_long = Some(key.1.0);
-                    self.remove(nlri);
-                    return Err(error);
+        let id = match self.groups.find(family, &attributes) {
+            Some(id) => id,
+            None => {
+                match AttributeBlock::encode_within(length_max, &attributes, self.four_octet_as) {
+                    Ok(block) => self.groups.create((family, Shared(attributes)), block),
+                    Err(error) => {
+                        self.too_long = Some(attributes);
+                        self.remove(nlri);
+                        return Err(error);
+                    }
                 }
             }
-        }
-        if let Some(group) = self.groups.get_mut(&key) {
-            group.prefixes.insert(nlri);
-            self.pending.insert(nlri, key);
-        }
+        };
+        told.pending = Some(id);
+        self.groups.join(id, nlri);
+        self.groups.compact(id, &self.routes);
         Ok(())
     }
 
     /// Withdraws `nlri`. Until that is sent, no other path gets the identifier.
     fn remove(&mut self, nlri: Nlri) {
-        self.cancel(nlri);
-        if self.advertised.contains_key(&nlri) {
-            self.withdrawals.of_mut(nlri.prefix.family()).insert(nlri);
-        } else {
-            self.path_ids.release(nlri);
+        if let Some(told) = self.routes.get_mut(&nlri) {
+            if let Some(id) = told.pending.take() {
+                self.groups.leave(id);
+            }
+            if told.advertised.is_some() {
+                self.withdrawals.of_mut(nlri.prefix.family()).insert(nlri);
+                return;
+            }
+            self.routes.remove(&nlri);
         }
+        self.path_ids.release(nlri);
     }
 
     /// Sends all of `family` again (RFC 2918), followed by the marker. The initial routes and those of an
@@ -219,15 +335,14 @@ impl AdjRibOut {
     }
 
     fn owe_all(&mut self, family: AddressFamily) {
-        let of_family = |(nlri, _): &(&Nlri, _)| nlri.prefix.family() == family;
-        let advertised = self.advertised.iter().filter(of_family);
-        let again: Vec<_> =
-            advertised.map(|(nlri, attributes)| (*nlri, Arc::clone(attributes))).collect();
+        let mut again = self.advertised();
+        again.retain(|(nlri, _)| nlri.prefix.family() == family);
         for (nlri, attributes) in again {
             // Pending changes and withdrawals are owed, too: the change may be reverted.
             self.owed.of_mut(family).insert(nlri);
             let waits = self.withdrawals.of(family).contains(&nlri);
-            if !waits && !self.pending.contains_key(&nlri) {
+            let is_pending = self.routes.get(&nlri).is_some_and(|it| it.pending.is_some());
+            if !waits && !is_pending {
                 // It was encoded before, so it fits.
                 let _ = self.set(nlri, attributes);
             }
@@ -237,20 +352,6 @@ impl AdjRibOut {
             self.end.insert(family);
         } else {
             self.end_of_rib.insert(family);
-        }
-    }
-
-    /// Cancels anything that is pending for `nlri`.
-    fn cancel(&mut self, nlri: Nlri) {
-        self.withdrawals.of_mut(nlri.prefix.family()).remove(&nlri);
-        let Some(key) = self.pending.remove(&nlri) else {
-            return;
-        };
-        if let Some(group) = self.groups.get_mut(&key) {
-            group.prefixes.remove(&nlri);
-            if group.prefixes.is_empty() {
-                self.groups.remove(&key);
-            }
         }
     }
 
@@ -266,7 +367,7 @@ impl AdjRibOut {
         self.due_end_of_rib().is_some()
             || !self.end.is_empty()
             || self.refresh.iter().any(|family| self.can_refresh(family))
-            || !self.groups.is_empty()
+            || !self.groups.by_id.is_empty()
             || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
     }
 
@@ -286,7 +387,8 @@ impl AdjRibOut {
             if !withdrawals.is_empty() {
                 let path_ids = self.add_path.contains(family);
                 for nlri in announce::withdrawal(family, path_ids, withdrawals, to) {
-                    if self.advertised.remove(&nlri).is_some() {
+                    let gone = self.routes.remove(&nlri).and_then(|it| it.advertised);
+                    if gone.is_some() {
                         let count = self.counts.of_mut(family);
                         *count = count.saturating_sub(1);
                     }
@@ -296,18 +398,19 @@ impl AdjRibOut {
                 return Some(MessageType::Update);
             }
         }
-        if let Some(mut entry) = self.groups.first_entry() {
-            let (family, Shared(attributes)) = entry.key().clone();
-            let group = entry.get_mut();
-            let (path_ids, prefixes) = (self.add_path.contains(family), &mut group.prefixes);
-            let taken = announce::announcement(family, path_ids, &group.block, prefixes, to);
-            if group.prefixes.is_empty() {
-                entry.remove();
+        if let Some(mut entry) = self.groups.by_id.first_entry() {
+            let (id, group) = (*entry.key(), entry.get_mut());
+            let (family, Shared(attributes)) = group.key.clone();
+            let (path_ids, block) = (self.add_path.contains(family), group.block.clone());
+            let mut pending = Pending { id, group, routes: &mut self.routes };
+            let taken = announce::announcement(family, path_ids, &block, &mut pending, to);
+            if entry.get().count == 0 {
+                self.groups.remove(id);
             }
             for nlri in taken {
-                self.pending.remove(&nlri);
                 self.owed.of_mut(family).remove(&nlri);
-                if self.advertised.insert(nlri, Arc::clone(&attributes)).is_none() {
+                let told = self.routes.entry(nlri).or_default();
+                if told.advertised.replace(Arc::clone(&attributes)).is_none() {
                     let count = self.counts.of_mut(family);
                     *count = count.saturating_add(1);
                 }
@@ -327,8 +430,14 @@ impl AdjRibOut {
     }
 
     /// The advertised routes, in the order of prefixes.
-    pub fn advertised(&self) -> &BTreeMap<Nlri, Arc<PathAttributes>> {
-        &self.advertised
+    pub fn advertised(&self) -> Vec<(Nlri, Arc<PathAttributes>)> {
+        let advertised = self.routes.iter().filter_map(|(nlri, told)| {
+            let attributes = told.advertised.as_ref()?;
+            Some((*nlri, Arc::clone(attributes)))
+        });
+        let mut advertised: Vec<_> = advertised.collect();
+        advertised.sort_unstable_by_key(|(nlri, _)| *nlri);
+        advertised
     }
 
     /// The number of advertised routes of each family. Several paths to one prefix are several.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::only_to_customer::{self, Leak};
-use super::shared::Shared;
+use super::shared::{HashMap, Shared};
 use crate::wire::announce::TooLong;
 use crate::wire::attribute::{code, flag};
 use fairway_ground::{
@@ -41,6 +41,15 @@ pub struct Exporter {
     pub takes_long_lived: bool,
     made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
     passed_on: BTreeMap<(AddressFamily, Shared), Arc<PathAttributes>>,
+    /// The same, by the place of what was heard, which is kept alive here: values are compared once for each place.
+    by_place: HashMap<(AddressFamily, usize), PassedOn>,
+}
+
+/// What was heard, and what it is passed on as.
+#[derive(Debug)]
+struct PassedOn {
+    _heard: Arc<PathAttributes>,
+    made: Arc<PathAttributes>,
 }
 
 impl Exporter {
@@ -65,6 +74,7 @@ impl Exporter {
             takes_long_lived: false,
             made: BTreeMap::new(),
             passed_on: BTreeMap::new(),
+            by_place: HashMap::default(),
         }
     }
 
@@ -129,6 +139,24 @@ impl Exporter {
         if self.drain == DrainState::Drained || !self.passes_on(prefix, path) {
             return Ok(None);
         }
+        let place = (family, Arc::as_ptr(&path.attributes).addr());
+        if let Some(known) = self.by_place.get(&place) {
+            return Ok(Some(Arc::clone(&known.made)));
+        }
+        let made = self.make(family, path)?;
+        if let Some(made) = &made {
+            let (_heard, made) = (Arc::clone(&path.attributes), Arc::clone(made));
+            self.by_place.insert(place, PassedOn { _heard, made });
+        }
+        Ok(made)
+    }
+
+    /// What is sent for these attributes, from whichever place.
+    fn make(
+        &mut self,
+        family: AddressFamily,
+        path: &Path,
+    ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
         // The source is not part of the result, so that paths with equal attributes share one.
         let key = (family, Shared(Arc::clone(&path.attributes)));
         if let Some(made) = self.passed_on.get(&key) {
@@ -226,6 +254,7 @@ impl Exporter {
     pub fn forget(&mut self) {
         self.made.clear();
         self.passed_on.clear();
+        self.by_place.clear();
     }
 }
 

@@ -1,6 +1,5 @@
 //! A neighbour as `show` sees it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::connection::Connection;
@@ -88,7 +87,12 @@ impl Peer {
                 .unwrap_or_default(),
             received: inbound
                 .filter(|_| scope.received)
-                .map(|it| routes(it.adj_rib_in.routes(), |nlri| it.is_stale(nlri)))
+                .map(|it| {
+                    let received = it.adj_rib_in.routes().iter();
+                    let received =
+                        received.map(|(nlri, attributes)| (*nlri, Arc::clone(attributes)));
+                    routes(received, |nlri| it.is_stale(nlri))
+                })
                 .unwrap_or_default(),
             last_reset: last_reset(self, now),
             // Known to the listeners.
@@ -122,16 +126,16 @@ fn last_reset(peer: &Peer, now: Instant) -> Option<LastReset> {
 }
 
 fn routes(
-    table: &BTreeMap<Nlri, Arc<PathAttributes>>,
+    table: impl IntoIterator<Item = (Nlri, Arc<PathAttributes>)>,
     is_stale: impl Fn(Nlri) -> bool,
 ) -> Vec<PeerRoute> {
-    let route = |(nlri, attributes): (&Nlri, &Arc<PathAttributes>)| PeerRoute {
+    let route = |(nlri, attributes): (Nlri, Arc<PathAttributes>)| PeerRoute {
         prefix: nlri.prefix,
         path_id: nlri.path_id,
-        attributes: Arc::clone(attributes),
-        stale: is_stale(*nlri),
+        attributes,
+        stale: is_stale(nlri),
     };
-    table.iter().map(route).collect()
+    table.into_iter().map(route).collect()
 }
 
 fn session(connection: &Connection, up: &Established) -> Option<SessionView> {

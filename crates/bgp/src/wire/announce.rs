@@ -257,28 +257,46 @@ const IPV4_NLRI_LENGTH_BYTES_MAX: usize = nlri::PATH_ID_LENGTH_BYTES + 5;
 const ONE_ROUTE_LENGTH_BYTES_MAX: usize =
     ATTRIBUTE_HEADER_LENGTH_BYTES + 3 + 33 + 1 + nlri::PATH_ID_LENGTH_BYTES + 17;
 
+/// Routes that wait to be sent, in some order.
+pub trait Waiting {
+    /// The next one.
+    fn next(&mut self) -> Option<Nlri>;
+    /// It is sent.
+    fn pop(&mut self);
+}
+
+impl Waiting for BTreeSet<Nlri> {
+    fn next(&mut self) -> Option<Nlri> {
+        self.first().copied()
+    }
+
+    fn pop(&mut self) {
+        self.pop_first();
+    }
+}
+
 /// Encodes and removes prefixes from `from` as long as they fit into `room` bytes.
-fn take_prefixes(from: &mut BTreeSet<Nlri>, path_ids: bool, room: usize) -> (Vec<Nlri>, Vec<u8>) {
+fn take_prefixes(from: &mut impl Waiting, path_ids: bool, room: usize) -> (Vec<Nlri>, Vec<u8>) {
     let mut taken = Vec::new();
     let mut bytes = Vec::new();
-    while let Some(nlri) = from.first().copied() {
+    while let Some(nlri) = from.next() {
         if bytes.len().saturating_add(nlri::encoded_length(nlri, path_ids)) > room {
             break;
         }
         nlri::encode(nlri, path_ids, &mut bytes);
-        from.pop_first();
+        from.pop();
         taken.push(nlri);
     }
     (taken, bytes)
 }
 
 /// Appends one UPDATE that announces as many of `prefixes` (all of `family`) as fit, with path identifiers if
-/// `path_ids` is set. Removes them from the set and returns them; at least one unless the set is empty.
+/// `path_ids` is set. Removes them and returns them; at least one unless none waits.
 pub fn announcement(
     family: AddressFamily,
     path_ids: bool,
     block: &AttributeBlock,
-    prefixes: &mut BTreeSet<Nlri>,
+    prefixes: &mut impl Waiting,
     to: &mut BytesMut,
 ) -> Vec<Nlri> {
     let fixed = ENVELOPE_LENGTH_BYTES.saturating_add(block.bytes.len());

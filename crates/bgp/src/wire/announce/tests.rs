@@ -84,7 +84,13 @@ fn golden_bytes_of_an_ipv4_route_by_way_of_ipv6() {
         let block = AttributeBlock::encode(&sent, true).unwrap();
         let prefix: Nlri = "198.51.100.10/32".parse().unwrap();
         let mut bytes = BytesMut::new();
-        announcement(AddressFamily::Ipv4Unicast, false, &block, &mut [prefix].into(), &mut bytes);
+        announcement(
+            AddressFamily::Ipv4Unicast,
+            false,
+            &block,
+            &mut BTreeSet::from([prefix]),
+            &mut bytes,
+        );
         let length = u8::try_from(value.len()).unwrap();
         let reach =
             [&[0x90, 14, 0, length + 10, 0, 1, 1, length][..], &value, &[0, 32, 198, 51, 100, 10]]

@@ -596,8 +596,9 @@ impl Hub {
         assert_eq!(by_prefix(told), by_prefix(&far.told), "{why}: told to {}", config.key);
         let (up, fresh) = (self.peer(number).established.as_ref(), fresh.established.as_ref());
         let (up, fresh) = (up.unwrap(), fresh.unwrap());
-        let advertised = up.adj_rib_out.advertised().iter();
-        assert!(advertised.map(|(nlri, it)| (nlri, &**it)).eq(told), "{why}: {}", config.key);
+        let advertised = up.adj_rib_out.advertised();
+        let advertised = advertised.iter().map(|(nlri, it)| (nlri, &**it));
+        assert!(advertised.eq(told), "{why}: {}", config.key);
         assert_eq!(up.adj_rib_out.counts(), count(far.told.keys()), "{why}");
         assert_eq!(up.unannounced, fresh.unannounced, "{why}: not announced to {}", config.key);
         let several = config.add_path.send.map(|limit| usize::from(limit.get()));
