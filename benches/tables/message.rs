@@ -87,7 +87,8 @@ pub(crate) fn first(buffer: &[u8]) -> Option<(usize, u8)> {
 pub(crate) fn announced(body: &[u8], mut each: impl FnMut(bool, u32)) -> Result<()> {
     let number = |at: usize| -> Result<usize> {
         let bytes = body.get(at..at + 2).context("an UPDATE that ends early")?;
-        Ok(usize::from(u16::from_be_bytes([bytes[0], bytes[1]])))
+        let bytes: [u8; 2] = bytes.try_into().context("two bytes")?;
+        Ok(usize::from(u16::from_be_bytes(bytes)))
     };
     let withdrawn = number(0)?;
     ensure!(withdrawn == 0, "a withdrawal");

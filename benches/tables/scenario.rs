@@ -1,6 +1,6 @@
 //! Which tables are moved?
 
-/// Who announces how much to whom.
+/// Which neighbours announce how much.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,

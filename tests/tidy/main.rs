@@ -151,6 +151,9 @@ const IMPURE: &[(&str, &str)] = &[
     ("RandomState", "randomness comes seeded"),
 ];
 
+/// Hides the random order of its table behind its type.
+const WITHOUT_ORDER: &str = "crates/bgp/src/rib/unordered.rs";
+
 /// Words that no comment, message or page uses, and what it says instead.
 const WORDS: &[(&str, &str)] = &[
     ("whom", "which, that"),
@@ -238,7 +241,10 @@ fn pure_modules_know_no_clock_socket_file_or_runtime() {
     let mut offences = Vec::new();
     for path in files {
         let code = code_of(&path);
-        for (word, why) in IMPURE.iter().filter(|(word, _)| code.contains(word)) {
+        let hides_order = path.ends_with(WITHOUT_ORDER);
+        let is_allowed = |word: &str| hides_order && ["HashMap", "RandomState"].contains(&word);
+        let named = IMPURE.iter().filter(|(word, _)| code.contains(word) && !is_allowed(word));
+        for (word, why) in named {
             offences.push(format!("{}: names {word}: {why}", path.display()));
         }
     }

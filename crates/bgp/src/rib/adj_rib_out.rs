@@ -10,8 +10,9 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use super::path_ids::{PathIds, PathKey};
-use super::shared::{HashMap, Shared};
-use crate::wire::announce::{self, AttributeBlock, TooLong, Waiting};
+use super::shared::Shared;
+use super::unordered::Unordered;
+use crate::wire::announce::{self, AttributeBlock, TooLong, Unsent};
 use crate::wire::{
     EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX, MessageType, RouteRefresh,
 };
@@ -27,7 +28,7 @@ pub struct AdjRibOut {
     /// Families in which the peer is sent several paths to a prefix.
     add_path: FamilySet,
     path_ids: PathIds,
-    routes: HashMap<Nlri, Told>,
+    routes: Unordered<Nlri, Known>,
     counts: PerFamily<u32>,
     withdrawals: PerFamily<BTreeSet<Nlri>>,
     groups: Groups,
@@ -56,7 +57,7 @@ pub struct AdjRibOut {
 
 /// What the peer has been told of a route, and what it will be told. One of them, or there is no entry.
 #[derive(Debug, Default)]
-struct Told {
+struct Known {
     advertised: Option<Arc<PathAttributes>>,
     /// The group of the pending announcement.
     pending: Option<GroupId>,
@@ -76,7 +77,7 @@ struct Groups {
     by_id: BTreeMap<GroupId, Group>,
     by_value: BTreeMap<GroupKey, GroupId>,
     /// By the place of the attributes, which the group keeps alive: values are compared where this knows nothing.
-    by_place: HashMap<(AddressFamily, usize), GroupId>,
+    by_place: Unordered<(AddressFamily, usize), GroupId>,
     next: GroupId,
 }
 
@@ -88,6 +89,8 @@ struct Group {
     joined: VecDeque<Nlri>,
     /// How many of them have not left.
     count: usize,
+    /// Some have left, and may have joined again.
+    has_left: bool,
 }
 
 impl Groups {
@@ -104,7 +107,8 @@ impl Groups {
         self.next = self.next.wrapping_add(1);
         self.by_place.insert((key.0, Arc::as_ptr(&key.1.0).addr()), id);
         self.by_value.insert(key.clone(), id);
-        self.by_id.insert(id, Group { key, block, joined: VecDeque::new(), count: 0 });
+        self.by_id
+            .insert(id, Group { key, block, joined: VecDeque::new(), count: 0, has_left: false });
         id
     }
 
@@ -117,21 +121,23 @@ impl Groups {
 
     /// Forgets those that have left, if they are most of what is here: a route that flaps while the socket is busy would
     /// join again and again.
-    fn compact(&mut self, id: GroupId, routes: &HashMap<Nlri, Told>) {
+    fn compact(&mut self, id: GroupId, routes: &Unordered<Nlri, Known>) {
         let Some(group) = self.by_id.get_mut(&id) else { return };
         if group.joined.len() / 2 <= group.count.max(LEFT_MAX) {
             return;
         }
         let mut joined = Vec::from(std::mem::take(&mut group.joined));
-        joined.retain(|nlri| routes.get(nlri).is_some_and(|told| told.pending == Some(id)));
+        joined.retain(|nlri| routes.get(nlri).is_some_and(|known| known.pending == Some(id)));
         joined.sort_unstable();
         joined.dedup();
         group.joined = VecDeque::from(joined);
+        group.has_left = false;
     }
 
     fn leave(&mut self, id: GroupId) {
         if let Some(group) = self.by_id.get_mut(&id) {
             group.count = group.count.saturating_sub(1);
+            group.has_left = true;
             if group.count == 0 {
                 self.remove(id);
             }
@@ -150,13 +156,16 @@ impl Groups {
 struct Pending<'a> {
     id: GroupId,
     group: &'a mut Group,
-    routes: &'a mut HashMap<Nlri, Told>,
+    routes: &'a mut Unordered<Nlri, Known>,
 }
 
-impl Waiting for Pending<'_> {
+impl Unsent for Pending<'_> {
     fn next(&mut self) -> Option<Nlri> {
+        if !self.group.has_left {
+            return self.group.joined.front().copied();
+        }
         while let Some(nlri) = self.group.joined.front() {
-            if self.routes.get(nlri).is_some_and(|told| told.pending == Some(self.id)) {
+            if self.routes.get(nlri).is_some_and(|known| known.pending == Some(self.id)) {
                 return Some(*nlri);
             }
             self.group.joined.pop_front();
@@ -165,12 +174,13 @@ impl Waiting for Pending<'_> {
     }
 
     fn pop(&mut self) {
-        // Whoever has joined twice is sent once.
-        if let Some(nlri) = self.group.joined.pop_front()
-            && let Some(told) = self.routes.get_mut(&nlri)
+        let Some(nlri) = self.group.joined.pop_front() else { return };
+        self.group.count = self.group.count.saturating_sub(1);
+        // A route that has joined twice is sent once.
+        if self.group.has_left
+            && let Some(known) = self.routes.get_mut(&nlri)
         {
-            told.pending = None;
-            self.group.count = self.group.count.saturating_sub(1);
+            known.pending = None;
         }
     }
 }
@@ -184,7 +194,7 @@ impl AdjRibOut {
             message_length_bytes_max: MESSAGE_LENGTH_BYTES_MAX,
             add_path,
             path_ids: PathIds::default(),
-            routes: HashMap::default(),
+            routes: Unordered::default(),
             counts: PerFamily::default(),
             withdrawals: PerFamily::default(),
             groups: Groups::default(),
@@ -259,11 +269,11 @@ impl AdjRibOut {
     fn set(&mut self, nlri: Nlri, attributes: Arc<PathAttributes>) -> Result<(), TooLong> {
         let family = nlri.prefix.family();
         self.withdrawals.of_mut(family).remove(&nlri);
-        let told = self.routes.entry(nlri).or_default();
-        if let Some(id) = told.pending.take() {
+        let known = self.routes.get_or_default(nlri);
+        if let Some(id) = known.pending.take() {
             self.groups.leave(id);
         }
-        if told.advertised.as_ref() == Some(&attributes) && !self.owed.of(family).contains(&nlri) {
+        if known.advertised.as_ref() == Some(&attributes) && !self.owed.of(family).contains(&nlri) {
             return Ok(());
         }
         let length_max = self.message_length_bytes_max;
@@ -284,7 +294,7 @@ impl AdjRibOut {
                 }
             }
         };
-        told.pending = Some(id);
+        known.pending = Some(id);
         self.groups.join(id, nlri);
         self.groups.compact(id, &self.routes);
         Ok(())
@@ -292,11 +302,11 @@ impl AdjRibOut {
 
     /// Withdraws `nlri`. Until that is sent, no other path gets the identifier.
     fn remove(&mut self, nlri: Nlri) {
-        if let Some(told) = self.routes.get_mut(&nlri) {
-            if let Some(id) = told.pending.take() {
+        if let Some(known) = self.routes.get_mut(&nlri) {
+            if let Some(id) = known.pending.take() {
                 self.groups.leave(id);
             }
-            if told.advertised.is_some() {
+            if known.advertised.is_some() {
                 self.withdrawals.of_mut(nlri.prefix.family()).insert(nlri);
                 return;
             }
@@ -409,8 +419,9 @@ impl AdjRibOut {
             }
             for nlri in taken {
                 self.owed.of_mut(family).remove(&nlri);
-                let told = self.routes.entry(nlri).or_default();
-                if told.advertised.replace(Arc::clone(&attributes)).is_none() {
+                let known = self.routes.get_or_default(nlri);
+                known.pending = None;
+                if known.advertised.replace(Arc::clone(&attributes)).is_none() {
                     let count = self.counts.of_mut(family);
                     *count = count.saturating_add(1);
                 }
@@ -431,13 +442,7 @@ impl AdjRibOut {
 
     /// The advertised routes, in the order of prefixes.
     pub fn advertised(&self) -> Vec<(Nlri, Arc<PathAttributes>)> {
-        let advertised = self.routes.iter().filter_map(|(nlri, told)| {
-            let attributes = told.advertised.as_ref()?;
-            Some((*nlri, Arc::clone(attributes)))
-        });
-        let mut advertised: Vec<_> = advertised.collect();
-        advertised.sort_unstable_by_key(|(nlri, _)| *nlri);
-        advertised
+        self.routes.sorted(|known| known.advertised.clone())
     }
 
     /// The number of advertised routes of each family. Several paths to one prefix are several.

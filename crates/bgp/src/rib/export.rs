@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::only_to_customer::{self, Leak};
-use super::shared::{HashMap, Shared};
+use super::shared::Shared;
+use super::unordered::Unordered;
 use crate::wire::announce::TooLong;
 use crate::wire::attribute::{code, flag};
 use fairway_ground::{
@@ -42,7 +43,7 @@ pub struct Exporter {
     made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
     passed_on: BTreeMap<(AddressFamily, Shared), Arc<PathAttributes>>,
     /// The same, by the place of what was heard, which is kept alive here: values are compared once for each place.
-    by_place: HashMap<(AddressFamily, usize), PassedOn>,
+    by_place: Unordered<(AddressFamily, usize), PassedOn>,
 }
 
 /// What was heard, and what it is passed on as.
@@ -74,7 +75,7 @@ impl Exporter {
             takes_long_lived: false,
             made: BTreeMap::new(),
             passed_on: BTreeMap::new(),
-            by_place: HashMap::default(),
+            by_place: Unordered::default(),
         }
     }
 

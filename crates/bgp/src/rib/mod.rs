@@ -20,6 +20,7 @@ mod only_to_customer;
 mod originated;
 mod path_ids;
 mod shared;
+mod unordered;
 
 pub use adj_rib_in::AdjRibIn;
 pub use adj_rib_out::AdjRibOut;

@@ -1,15 +1,9 @@
-//! Attributes as the key of a table, and tables without an order.
+//! Attributes as the key of a table.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
-
 use fairway_seam::PathAttributes;
-
-/// A table whose order nobody sees: it differs from run to run, and a neighbour that chooses the keys cannot choose
-/// where they are.
-pub(super) type HashMap<Key, Value> = std::collections::HashMap<Key, Value, RandomState>;
 
 /// Attributes that many routes share. Equal ones are nearly always the same allocation: a list of ten
 /// thousand communities is not compared with itself for each of its routes.

@@ -258,14 +258,14 @@ const ONE_ROUTE_LENGTH_BYTES_MAX: usize =
     ATTRIBUTE_HEADER_LENGTH_BYTES + 3 + 33 + 1 + nlri::PATH_ID_LENGTH_BYTES + 17;
 
 /// Routes that wait to be sent, in some order.
-pub trait Waiting {
+pub trait Unsent {
     /// The next one.
     fn next(&mut self) -> Option<Nlri>;
     /// It is sent.
     fn pop(&mut self);
 }
 
-impl Waiting for BTreeSet<Nlri> {
+impl Unsent for BTreeSet<Nlri> {
     fn next(&mut self) -> Option<Nlri> {
         self.first().copied()
     }
@@ -276,7 +276,7 @@ impl Waiting for BTreeSet<Nlri> {
 }
 
 /// Encodes and removes prefixes from `from` as long as they fit into `room` bytes.
-fn take_prefixes(from: &mut impl Waiting, path_ids: bool, room: usize) -> (Vec<Nlri>, Vec<u8>) {
+fn take_prefixes(from: &mut impl Unsent, path_ids: bool, room: usize) -> (Vec<Nlri>, Vec<u8>) {
     let mut taken = Vec::new();
     let mut bytes = Vec::new();
     while let Some(nlri) = from.next() {
@@ -296,7 +296,7 @@ pub fn announcement(
     family: AddressFamily,
     path_ids: bool,
     block: &AttributeBlock,
-    prefixes: &mut impl Waiting,
+    prefixes: &mut impl Unsent,
     to: &mut BytesMut,
 ) -> Vec<Nlri> {
     let fixed = ENVELOPE_LENGTH_BYTES.saturating_add(block.bytes.len());
