@@ -208,10 +208,11 @@ bench-layer2: build ## How long an address is not answered for when its owner go
 	@scripts/setup.sh network rivals
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test layer2 -- --bench $(CASE)
 
-bench: build ## Latency from a file's rename to the router, by FRR too; 500 peers; allocation and plan; size and memory (root or sudo)
+bench: build ## Latency from a file's rename to the router, by FRR too; 500 peers; moving tables; allocation and plan; size and memory (root or sudo)
 	@scripts/setup.sh routers trixie network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench peers
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench tables
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench frr
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench frr -- --starts
 	$(CARGO) bench --locked --bench allocation --bench plan
