@@ -82,7 +82,7 @@ impl Left {
 
     fn is_whole(mut self, now: Instant, allowance: Allowance) -> bool {
         self.grow(now, allowance);
-        self.count >= allowance.burst && self.left_out == 0
+        self.count >= allowance.burst
     }
 }
 

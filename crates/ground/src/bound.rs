@@ -64,9 +64,12 @@ mod tests {
 
     #[test]
     fn each_bound_has_a_counter_of_its_own() {
-        let before = Bound::ALL.map(Bound::total);
+        // Other tests count lines of the log meanwhile.
+        let counted =
+            Bound::ALL.map(|bound| if bound == Bound::LogLine { 0 } else { bound.total() });
         Bound::ListenRange.count();
-        let grown = Bound::ALL.map(Bound::total).into_iter().zip(before).map(|(now, it)| now - it);
-        assert_eq!(grown.collect::<Vec<_>>(), [0, 0, 0, 1, 0, 0]);
+        let grown = Bound::ALL.into_iter().zip(counted).filter(|(it, _)| *it != Bound::LogLine);
+        let grown: Vec<u64> = grown.map(|(bound, before)| bound.total() - before).collect();
+        assert_eq!(grown, [0, 0, 0, 1, 0]);
     }
 }

@@ -55,7 +55,7 @@ pub struct AdjRibOut {
     end_of_rib_sent: PerFamily<bool>,
 }
 
-/// What the peer has been told of a route, and what it will be told. One of them, or there is no entry.
+/// What the peer has been told of a route, and what it will be told. At least one of them, or there is no entry.
 #[derive(Debug, Default)]
 struct Known {
     advertised: Option<Arc<PathAttributes>>,
@@ -63,8 +63,8 @@ struct Known {
     pending: Option<GroupId>,
 }
 
-/// Routes that have left a group and may stay in its list.
-const LEFT_MAX: usize = 64;
+/// Routes that have left a group may stay in its list until there are twice as many entries as routes, or as this.
+const LEFT_MAX: usize = if cfg!(test) { 4 } else { 64 };
 
 /// In the order in which the groups were created, which is the order in which they are sent.
 type GroupId = u64;
@@ -134,12 +134,15 @@ impl Groups {
         group.has_left = false;
     }
 
-    fn leave(&mut self, id: GroupId) {
+    /// A route has left, and is not pending in this group any more.
+    fn leave(&mut self, id: GroupId, routes: &Unordered<Nlri, Known>) {
         if let Some(group) = self.by_id.get_mut(&id) {
             group.count = group.count.saturating_sub(1);
             group.has_left = true;
             if group.count == 0 {
                 self.remove(id);
+            } else {
+                self.compact(id, routes);
             }
         }
     }
@@ -269,11 +272,18 @@ impl AdjRibOut {
     fn set(&mut self, nlri: Nlri, attributes: Arc<PathAttributes>) -> Result<(), TooLong> {
         let family = nlri.prefix.family();
         self.withdrawals.of_mut(family).remove(&nlri);
+        let found = self.groups.find(family, &attributes);
         let known = self.routes.get_or_default(nlri);
-        if let Some(id) = known.pending.take() {
-            self.groups.leave(id);
+        if known.pending.is_some() && known.pending == found {
+            // It keeps its place.
+            return Ok(());
         }
-        if known.advertised.as_ref() == Some(&attributes) && !self.owed.of(family).contains(&nlri) {
+        let left = known.pending.take();
+        let is_known = known.advertised.as_ref() == Some(&attributes);
+        if let Some(id) = left {
+            self.groups.leave(id, &self.routes);
+        }
+        if is_known && !self.owed.of(family).contains(&nlri) {
             return Ok(());
         }
         let length_max = self.message_length_bytes_max;
@@ -281,7 +291,7 @@ impl AdjRibOut {
             self.remove(nlri);
             return Err(TooLong(length_max));
         }
-        let id = match self.groups.find(family, &attributes) {
+        let id = match found {
             Some(id) => id,
             None => {
                 match AttributeBlock::encode_within(length_max, &attributes, self.four_octet_as) {
@@ -294,7 +304,7 @@ impl AdjRibOut {
                 }
             }
         };
-        known.pending = Some(id);
+        self.routes.get_or_default(nlri).pending = Some(id);
         self.groups.join(id, nlri);
         self.groups.compact(id, &self.routes);
         Ok(())
@@ -303,10 +313,11 @@ impl AdjRibOut {
     /// Withdraws `nlri`. Until that is sent, no other path gets the identifier.
     fn remove(&mut self, nlri: Nlri) {
         if let Some(known) = self.routes.get_mut(&nlri) {
-            if let Some(id) = known.pending.take() {
-                self.groups.leave(id);
+            let (left, is_advertised) = (known.pending.take(), known.advertised.is_some());
+            if let Some(id) = left {
+                self.groups.leave(id, &self.routes);
             }
-            if known.advertised.is_some() {
+            if is_advertised {
                 self.withdrawals.of_mut(nlri.prefix.family()).insert(nlri);
                 return;
             }
@@ -345,9 +356,10 @@ impl AdjRibOut {
     }
 
     fn owe_all(&mut self, family: AddressFamily) {
-        let mut again = self.advertised();
-        again.retain(|(nlri, _)| nlri.prefix.family() == family);
-        for (nlri, attributes) in again {
+        let of_family = |nlri: &Nlri, known: &Known| {
+            known.advertised.clone().filter(|_| nlri.prefix.family() == family)
+        };
+        for (nlri, attributes) in self.routes.sorted(of_family) {
             // Pending changes and withdrawals are owed, too: the change may be reverted.
             self.owed.of_mut(family).insert(nlri);
             let waits = self.withdrawals.of(family).contains(&nlri);
@@ -426,6 +438,7 @@ impl AdjRibOut {
                     *count = count.saturating_add(1);
                 }
             }
+            self.groups.compact(id, &self.routes);
             return Some(MessageType::Update);
         }
         if let Some(family) = self.due_end_of_rib() {
@@ -442,7 +455,7 @@ impl AdjRibOut {
 
     /// The advertised routes, in the order of prefixes.
     pub fn advertised(&self) -> Vec<(Nlri, Arc<PathAttributes>)> {
-        self.routes.sorted(|known| known.advertised.clone())
+        self.routes.sorted(|_, known| known.advertised.clone())
     }
 
     /// The number of advertised routes of each family. Several paths to one prefix are several.

@@ -261,7 +261,7 @@ const ONE_ROUTE_LENGTH_BYTES_MAX: usize =
 pub trait Unsent {
     /// The next one.
     fn next(&mut self) -> Option<Nlri>;
-    /// It is sent.
+    /// The one that [`Unsent::next`] returned last is sent.
     fn pop(&mut self);
 }
 

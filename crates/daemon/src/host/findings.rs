@@ -15,12 +15,18 @@ const ALLOWANCE: Allowance = Allowance { burst: 20, interval: Duration::from_sec
 pub(crate) struct FindingLog {
     lines: Allowances<(String, String)>,
     findings: Vec<Finding>,
+    /// Those that there was no line left for. They are logged later, if they are still there.
+    unlogged: Vec<Finding>,
 }
 
 impl FindingLog {
     /// Nothing was logged.
     pub(crate) fn new() -> Self {
-        Self { lines: Allowances::new(ALLOWANCE, Bound::LogLine), findings: Vec::new() }
+        Self {
+            lines: Allowances::new(ALLOWANCE, Bound::LogLine),
+            findings: Vec::new(),
+            unlogged: Vec::new(),
+        }
     }
 
     /// The findings of now.
@@ -30,18 +36,24 @@ impl FindingLog {
 
     /// Logs a finding once when it appears, and a fault once more when it is resolved.
     pub(crate) fn follow(&mut self, now: Instant, findings: Vec<Finding>) {
-        for finding in findings.iter().filter(|it| !self.findings.contains(it)) {
+        let unlogged = std::mem::take(&mut self.unlogged);
+        let gone = self.findings.iter().filter(|it| it.is_fault() && !findings.contains(it));
+        for finding in gone.filter(|it| !unlogged.contains(it)) {
             let Some(left_out) = self.lines.take(now, cause(finding)) else { continue };
+            info!(lines_left_out = nonzero(left_out), "resolved: {finding}");
+        }
+        let is_news = |it: &&Finding| !self.findings.contains(it) || unlogged.contains(it);
+        for finding in findings.iter().filter(is_news) {
+            let Some(left_out) = self.lines.take(now, cause(finding)) else {
+                self.unlogged.push(finding.clone());
+                continue;
+            };
             let lines_left_out = nonzero(left_out);
             if finding.is_fault() {
                 error!(lines_left_out, "{finding}");
             } else {
                 warn!(lines_left_out, "{finding}");
             }
-        }
-        for finding in self.findings.iter().filter(|it| it.is_fault() && !findings.contains(it)) {
-            let Some(left_out) = self.lines.take(now, cause(finding)) else { continue };
-            info!(lines_left_out = nonzero(left_out), "resolved: {finding}");
         }
         self.findings = findings;
     }

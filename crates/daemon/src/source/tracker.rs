@@ -165,7 +165,12 @@ impl Tracker {
     /// Reads the links with changed targets again, once these are at rest, and files that could not be read for a
     /// while.
     pub(super) fn check_links(&mut self) -> Vec<FileChange> {
-        let mut changed: Vec<PathBuf> = std::mem::take(&mut self.busy).into_iter().collect();
+        // Those of a lost folder are read with it.
+        let is_lost = |path: &PathBuf| path.parent().is_some_and(|it| self.lost.contains(it));
+        let (waiting, ready) =
+            std::mem::take(&mut self.busy).into_iter().partition::<BTreeSet<_>, _>(is_lost);
+        self.busy = waiting;
+        let mut changed: Vec<PathBuf> = ready.into_iter().collect();
         for (path, link) in &mut self.links {
             if path.parent().is_some_and(|folder| self.lost.contains(folder)) {
                 continue;
