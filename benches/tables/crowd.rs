@@ -58,19 +58,15 @@ async fn all(scenario: Scenario) -> Result<Seen> {
         connecting
     };
     let mut seen = Seen::default();
-    let (mut last, mut up) = (start, start);
+    let mut last = start;
     // Nobody leaves before all have everything: what they announced would go.
     let mut connected = Vec::new();
     while let Some(outcome) = tasks.join_next().await {
         let done: Done = outcome.context("a task")??;
         last = last.max(done.at);
-        up = up.max(done.up);
         seen.updates += done.updates;
         seen.bytes += done.bytes;
         connected.push(done.stream);
-    }
-    if std::env::var_os("FAIRWAY_TABLES_TRACE").is_some() {
-        eprintln!("all sessions up after {:?}, all prefixes after {:?}", up - start, last - start);
     }
     seen.time = last - start;
     Ok(seen)
@@ -79,8 +75,6 @@ async fn all(scenario: Scenario) -> Result<Seen> {
 /// A neighbour that has everything.
 struct Done {
     at: Instant,
-    /// When its session was up.
-    up: Instant,
     updates: u64,
     bytes: u64,
     stream: TcpStream,
@@ -91,7 +85,6 @@ struct Neighbour {
     address: Ipv4Addr,
     announcements: Vec<u8>,
     stream: Option<TcpStream>,
-    up: Option<Instant>,
     /// A bit for each prefix: the speaker's own, then those of all neighbours.
     has: Vec<u64>,
     own: u32,
@@ -119,7 +112,6 @@ impl Neighbour {
             address,
             announcements,
             stream: None,
-            up: None,
             has: vec![0; total / 64 + 1],
             own: u32::try_from(scenario.own).unwrap_or_default(),
             missing,
@@ -155,7 +147,6 @@ impl Neighbour {
                 stream.write_all(&message::message(KEEPALIVE, &[])).await?;
             }
         }
-        self.up = Some(Instant::now());
         Ok(())
     }
 
@@ -180,7 +171,7 @@ impl Neighbour {
         let (writer, written) = writing.await.context("a writer")?;
         written.context("writing")?;
         let stream = reader.reunite(writer).context("one connection")?;
-        Ok(Done { at, up: self.up.unwrap_or(at), updates: self.updates, bytes: self.bytes, stream })
+        Ok(Done { at, updates: self.updates, bytes: self.bytes, stream })
     }
 
     async fn read(&mut self, each: impl FnMut(u8)) -> Result<()> {

@@ -25,6 +25,7 @@ const STARTUP: &str = "session/startup.rs";
 const CONTROL: &str = "session/control.rs";
 const EXPORT: &str = "rib/export.rs";
 const ADJ_RIB_IN: &str = "rib/adj_rib_in.rs";
+const ADJ_RIB_OUT: &str = "rib/adj_rib_out.rs";
 /// What passes between peers, and what the start, the desired state and a panic do to them.
 const SPEAKER: &str = "speaker/speaker.rs";
 const SPEAKER_NEIGHBOUR: &str = "speaker/neighbour.rs";
@@ -524,5 +525,53 @@ const VARIANTS: &[Variant] = &[
         SPEAKER,
         "held.max().filter(|(bytes, _)| *bytes > 0)?",
         "held.filter(|(bytes, _)| *bytes > 0).min()?",
+    ),
+    variant(
+        "waiting routes: one that left a group is announced with it",
+        ADJ_RIB_OUT,
+        "        if !self.group.has_left {\n",
+        "        if self.group.count > 0 {\n",
+    ),
+    variant(
+        "waiting routes: one that joined twice is sent twice",
+        ADJ_RIB_OUT,
+        "            known.pending = None;\n        }\n    }\n",
+        "            let _ = known;\n        }\n    }\n",
+    ),
+    variant(
+        "waiting routes: a group does not know that some have left",
+        ADJ_RIB_OUT,
+        "            group.has_left = true;\n",
+        "",
+    ),
+    variant(
+        "waiting routes: those that have left stay in the list for ever",
+        ADJ_RIB_OUT,
+        "                self.compact(id, routes);\n",
+        "                let _ = routes;\n",
+    ),
+    variant(
+        "waiting routes: those that are still there are forgotten with the others",
+        ADJ_RIB_OUT,
+        "routes.get(nlri).is_some_and(|known| known.pending == Some(id))",
+        "routes.get(nlri).is_some_and(|known| known.pending != Some(id))",
+    ),
+    variant(
+        "waiting routes: one that is set again as it waits goes to the end",
+        ADJ_RIB_OUT,
+        "if known.pending.is_some() && known.pending == found {",
+        "if known.pending.is_some() && found.is_none() {",
+    ),
+    variant(
+        "waiting routes: a withdrawal is sent although the route came back",
+        ADJ_RIB_OUT,
+        "        self.withdrawals.of_mut(family).remove(&nlri);\n        let found",
+        "        let found",
+    ),
+    variant(
+        "waiting routes: a refresh sends the other family",
+        ADJ_RIB_OUT,
+        ".filter(|_| nlri.prefix.family() == family)",
+        ".filter(|_| nlri.prefix.family() != family)",
     ),
 ];
