@@ -13,11 +13,12 @@ use lab::namespace::Network;
 use lab::process::Process;
 use lab::wait::{PATIENCE, wait_until};
 
-/// Takes a write lease (F_SETLEASE, 1024) and does not let go of it when the kernel asks (SIGIO).
+/// Takes a write lease (F_SETLEASE, 1024) and does not let go of it when the kernel asks (SIGIO). It opens the file for
+/// reading, so that no event tells when it is over.
 const HOLDER: &str = "\
 import fcntl, os, signal, sys, time
 signal.signal(signal.SIGIO, signal.SIG_IGN)
-file = os.open(sys.argv[1], os.O_RDWR)
+file = os.open(sys.argv[1], os.O_RDONLY)
 fcntl.fcntl(file, 1024, fcntl.F_WRLCK)
 print('held', flush=True)
 time.sleep(60)

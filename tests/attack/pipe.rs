@@ -32,6 +32,8 @@ pub(crate) fn a_pipe_in_place_of_a_file_stops_no_reader(cell: &Cell) -> Result<(
     }
     let rounds = swapping.stop()?;
     ensure!(rounds > 100, "file and pipe took turns only {rounds} times");
+    // The last to have the name: it is not read as a file without text, either.
+    scene.fault_is_shown(&["x.yaml", "is a special file"], QUICK)?;
 
     let hangups = reread(&scene)?;
     scene.signal(Signal::SIGHUP)?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::variants::{BGP, SUBJECTS, Subject, Variant};
+use crate::variants::{BGP, Subject, Variant, subjects};
 use crate::{assert_none, root};
 
 /// Why a mistake cannot be planted in this checkout.
@@ -18,32 +18,44 @@ fn fault_of(subject: &Subject, variant: &Variant) -> Option<String> {
 
 #[test]
 fn a_planted_mistake_names_a_text_that_is_there() {
-    let count: usize = SUBJECTS.iter().map(|it| it.variants.len()).sum();
+    let count: usize = subjects().map(|it| it.variants.len()).sum();
     assert!(count > 90, "the mistakes moved: only {count} found");
-    let faults = |subject: &&'static Subject| {
-        let subject = *subject;
+    let faults = |subject: &'static Subject| {
         subject.variants.iter().filter_map(|variant| fault_of(subject, variant))
     };
-    assert_none(&SUBJECTS.iter().flat_map(faults).collect::<Vec<_>>());
+    assert_none(&subjects().flat_map(faults).collect::<Vec<_>>());
 }
 
 #[test]
 fn what_holds_planted_mistakes_is_a_crate_with_tests_to_run() {
-    let fault_of = |subject: &&Subject| {
-        let Subject { folder, package, rounds, seeds, .. } = *subject;
+    let fault_of = |subject: &'static Subject| {
+        let Subject { folder, package, rounds, seeds, .. } = subject;
         let path = root().join(folder).join("Cargo.toml");
         let manifest = fs::read_to_string(&path).unwrap_or_default();
         let is_package = manifest.contains(&format!("name = \"{package}\"\n"));
         let has_rounds = !rounds.is_empty() && seeds.parse::<u32>().is_ok();
         (!is_package || !has_rounds).then(|| format!("{folder} is not {package}, or has no rounds"))
     };
-    assert_none(&SUBJECTS.iter().filter_map(fault_of).collect::<Vec<_>>());
+    assert_none(&subjects().filter_map(fault_of).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_story_that_is_to_notice_mistakes_is_there() {
+    let read = |file: &str| fs::read_to_string(root().join("tests/attack").join(file)).unwrap();
+    let (stories, fields) = (read("main.rs"), read("trials/mod.rs"));
+    let is_there = |words: &&str| match words.strip_prefix("trials of ") {
+        Some(field) => fields.contains(&format!("name: \"{field}\"")),
+        None => stories.contains(&format!("::{}:", words.replace(' ', "_"))),
+    };
+    let words = subjects().filter(|it| it.is_story).flat_map(|it| it.rounds.concat());
+    let lost = words.filter(|it| !is_there(it)).map(str::to_owned);
+    assert_none(&lost.collect::<Vec<_>>());
 }
 
 #[test]
 fn a_planted_mistake_has_a_name_of_its_own() {
     let mut names = BTreeSet::new();
-    let all = SUBJECTS.iter().flat_map(|it| it.variants);
+    let all = subjects().flat_map(|it| it.variants);
     let twice = all.filter(|variant| !names.insert(variant.name));
     assert_none(&twice.map(|variant| variant.name.to_owned()).collect::<Vec<_>>());
 }

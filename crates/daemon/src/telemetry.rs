@@ -163,6 +163,7 @@ mod tests {
         let coloured = "\u{1b}[31mERROR\u{1b}[0m a\\nb\\u{202e}c\\u{9b}2J\n";
         assert_eq!(text_line(event, true), coloured);
         assert!(!text_line(event, false).contains(ESCAPE));
+        assert_eq!(json_line("{\"a\":\"\u{202e}\"}\n"), "{\"a\":\"\\u202e\"}\n");
     }
 
     #[test]

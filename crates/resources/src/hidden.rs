@@ -147,3 +147,42 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for HiddenList<T> {
         deserializer.deserialize_any(Elements(PhantomData))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IgnoredAny;
+
+    use super::super::yaml::deserialize::ReadError;
+    use super::super::yaml::documents;
+    use super::*;
+
+    /// What there may be where a key or what holds it is expected: all that YAML does not take for text, and text.
+    const VALUES: [&str; 6] =
+        ["7391846", "73918460000000000000000", "7391846.5", "true", "'7391846'", "[7391846]"];
+
+    fn fault<T: for<'de> Deserialize<'de>>(text: &str) -> Option<String> {
+        let root = documents(text).next().unwrap().root.unwrap();
+        match T::deserialize(&root) {
+            Ok(_) => None,
+            Err(ReadError::Value(message)) => Some(message),
+            Err(error) => panic!("{text}: {error:?}"),
+        }
+    }
+
+    #[test]
+    fn no_fault_repeats_a_value_in_the_place_of_a_key() {
+        let faults = |text| {
+            let faults = [
+                fault::<HiddenText>(text),
+                fault::<KeyText>(text),
+                fault::<HiddenMapping<IgnoredAny>>(text),
+                fault::<HiddenList<HiddenText>>(text),
+            ];
+            faults.into_iter().flatten()
+        };
+        let all: Vec<String> = VALUES.into_iter().flat_map(faults).collect();
+        assert!(all.len() > 2 * VALUES.len(), "{all:?}");
+        let repeats = |fault: &&String| fault.contains("7391846") || fault.contains("true");
+        assert_eq!(all.iter().find(repeats), None);
+    }
+}

@@ -248,3 +248,26 @@ pub(crate) fn unique<T: Ord>(
     }
     values
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::yaml::node::Value;
+    use super::*;
+
+    #[test]
+    fn an_object_has_no_more_findings_than_a_person_reads() {
+        let root = Node { line: 1, value: Value::Removed };
+        let mut report = Report::new(&root);
+        for number in 0..3 * FAULTS_MAX {
+            report.fault(&FieldPath::of("spec"), number);
+            report.warning(&FieldPath::of("spec"), number);
+        }
+        let remarks = report.into_remarks();
+        for (severity, last) in [(Severity::Fault, "faults"), (Severity::Warning, "warnings")] {
+            let of_it: Vec<_> = remarks.iter().filter(|it| it.severity == severity).collect();
+            assert_eq!(of_it.len(), FAULTS_MAX + 1);
+            let rest = format!("has more than {FAULTS_MAX} {last}; the rest is not shown");
+            assert_eq!(of_it.last().map(|it| &it.message), Some(&rest));
+        }
+    }
+}

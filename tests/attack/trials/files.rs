@@ -1,6 +1,6 @@
 //! What is tried with the files that Fairway reads? Used by the field.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -10,12 +10,16 @@ use anyhow::{Context, Result, ensure};
 use super::Trial;
 use crate::scene::{QUICK, Scene, service_text};
 use lab::make_directory;
+use lab::usage::Usage;
 
 /// The Service whose file is spoiled.
 const SPOILED: usize = 3;
 
 /// How often what is fast is repeated.
 const MANY: usize = 300;
+
+/// What a file may cost.
+const MEMORY_MAX_MEBIBYTES: f64 = 128.0;
 
 const STALE: &str = "`show config`; `metallb_k8s_client_config_stale_bool`";
 const FINDING: &str = "`show config`; `fairway_config_findings`";
@@ -37,8 +41,11 @@ pub(super) const TRIALS: &[Trial] = &[
         let half = text.as_bytes().get(..text.len() / 2).context("half of the file")?;
         spoil(scene, half, &[])
     }),
-    Trial::new("a Service's file grows to 20 MB", STAYS, STALE, |scene| {
-        spoil(scene, &vec![b'#'; 20_000_000], &["is larger than 16 MiB"])
+    Trial::new("a Service's file grows to 1 GiB", STAYS, STALE, |scene| {
+        let grow = |path: &Path| File::create(path)?.set_len(1 << 30).context("growing it");
+        spoil_by(scene, grow, &["is larger than 16 MiB"])?;
+        // It is not read to its end.
+        Usage::of(scene.fairway.process_id()?)?.expect_peak_below(MEMORY_MAX_MEBIBYTES)
     }),
     Trial::new("a Service's file has 100,000 nested lists", STAYS, STALE, |scene| {
         spoil(scene, "[".repeat(100_000).as_bytes(), &["levels deep"])
@@ -108,9 +115,14 @@ pub(super) const TRIALS: &[Trial] = &[
 
 /// Puts this in the place of a file whose object is in force, waits for the fault, and puts the file back.
 fn spoil(scene: &mut Scene, bytes: &[u8], words: &[&str]) -> Result<()> {
+    spoil_by(scene, |path| fs::write(path, bytes).context("writing it"), words)
+}
+
+/// The same with a file that is made so.
+fn spoil_by(scene: &mut Scene, make: impl Fn(&Path) -> Result<()>, words: &[&str]) -> Result<()> {
     let name = format!("service-{SPOILED}");
     let staged = scene.in_folder(".spoiled");
-    fs::write(&staged, bytes).context("writing it")?;
+    make(&staged)?;
     fs::rename(&staged, scene.fairway.resource(&name)).context("moving it in place")?;
     scene.fault_is_shown(&[&[name.as_str()], words].concat(), QUICK)?;
     scene.is_stale(true)?;

@@ -37,7 +37,7 @@ const NEIGHBOR_LOG: &str = "`fairway_bound_reached_total{bound=\"accept\"}`; log
 pub(super) const TRIALS: &[Trial] = &[
     Trial::new(
         "1 MiB without a line end to the admin socket",
-        "the connection is closed, others are answered",
+        "an error is the answer, others are answered",
         ADMIN,
         |scene| admin(scene, &[b'x'; 1 << 20]),
     ),
@@ -142,10 +142,7 @@ pub(super) const TRIALS: &[Trial] = &[
         "500 connections from the neighbor's address that are reset at once",
         "the session stays",
         NEIGHBOR_LOG,
-        |scene| {
-            (0..500).try_for_each(|_| from_neighbor(scene).map(drop))?;
-            scene.bound_was_reached("accept")
-        },
+        connections_in_a_row,
     ),
     Trial::new(
         "an OPEN from the neighbor's address, beside its session",
@@ -188,7 +185,7 @@ pub(super) fn prepare(scene: &mut Scene) -> Result<()> {
     )
 }
 
-/// Sends this to the admin socket, reads until it is closed or silent, and others are answered.
+/// Sends this to the admin socket, which answers with an error at once, and others are answered.
 fn admin(scene: &mut Scene, bytes: &[u8]) -> Result<()> {
     let mut stream = UnixStream::connect(scene.socket()).context("connecting")?;
     stream.set_read_timeout(Some(ANSWER_LIMIT))?;
@@ -199,6 +196,7 @@ fn admin(scene: &mut Scene, bytes: &[u8]) -> Result<()> {
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer);
     ensure!(!answer.contains("10.77.0.2"), "it answers {answer}");
+    ensure!(answer.contains("malformed request"), "it does not answer: {answer}");
     is_answered(scene)
 }
 
@@ -237,6 +235,19 @@ fn web_request(scene: &mut Scene, bytes: &[u8]) -> Result<String> {
     })?;
     is_answered(scene)?;
     Ok(answer)
+}
+
+/// Few of them are accepted, and the others cost nothing.
+fn connections_in_a_row(scene: &mut Scene) -> Result<()> {
+    const ACCEPTED: &str = "connection accepted";
+    let (before, begin) = (scene.log()?.matches(ACCEPTED).count(), now());
+    (0..500).try_for_each(|_| from_neighbor(scene).map(drop))?;
+    scene.bound_was_reached("accept")?;
+    // Fifty at once, and then ten in a second.
+    let allowed = 50 + 10 * usize::try_from(begin.elapsed().as_secs() + 1)?;
+    let accepted = scene.log()?.matches(ACCEPTED).count() - before;
+    ensure!(accepted <= allowed, "{accepted} of them are accepted, and may be {allowed}");
+    Ok(())
 }
 
 fn from_neighbor(scene: &Scene) -> Result<TcpStream> {

@@ -5,6 +5,7 @@ use super::{Subject, Variant, variant};
 pub(crate) const BGP: Subject = Subject {
     folder: "crates/bgp",
     package: "fairway-bgp",
+    is_story: false,
     rounds: &[&["session::", "rib::", "speaker::", "wire::header::"], &["sim::"]],
     seeds: "300",
     variants: VARIANTS,

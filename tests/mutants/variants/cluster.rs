@@ -5,6 +5,7 @@ use super::{Subject, Variant, variant};
 pub(crate) const CLUSTER: Subject = Subject {
     folder: "crates/cluster",
     package: "fairway-cluster",
+    is_story: false,
     rounds: &[&["reflector::", "belief::"]],
     seeds: "300",
     variants: VARIANTS,

@@ -5,6 +5,7 @@ use super::{Subject, Variant, variant};
 pub(crate) const LAYER2: Subject = Subject {
     folder: "crates/layer2",
     package: "fairway-layer2",
+    is_story: false,
     rounds: &[&[
         "responder::",
         "arp::",

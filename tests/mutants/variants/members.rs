@@ -5,6 +5,7 @@ use super::{Subject, Variant, variant};
 pub(crate) const MEMBERS: Subject = Subject {
     folder: "crates/members",
     package: "fairway-members",
+    is_story: false,
     rounds: &[&["membership::", "seal::", "heartbeat::"]],
     seeds: "60",
     variants: VARIANTS,

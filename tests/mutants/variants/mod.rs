@@ -1,9 +1,10 @@
-//! Which mistakes could the state machines hold? One text of their source that stands there exactly once, and
-//! what a tired engineer might have written instead. Used by main, and by `tests/tidy`, which looks at every
-//! run whether the texts are still there.
+//! Which mistakes could the state machines hold, and what bounds what comes from outside? One text of their source
+//! that stands there exactly once, and what a tired engineer might have written instead. Used by main, and by
+//! `tests/tidy`, which looks at every run whether the texts are still there.
 
 mod bgp;
 mod cluster;
+mod guards;
 mod layer2;
 mod members;
 
@@ -13,14 +14,18 @@ use anyhow::{Result, ensure};
 
 pub(crate) use bgp::BGP;
 use cluster::CLUSTER;
+use guards::GUARDS;
 use layer2::LAYER2;
 use members::MEMBERS;
 
-/// A crate whose own tests must notice mistakes in it.
+/// A crate with mistakes, and the tests that must notice them.
 pub(crate) struct Subject {
     /// From the folder of the checkout on.
     pub(crate) folder: &'static str,
     pub(crate) package: &'static str,
+    /// Whether these are stories of `tests/attack`, which start the daemon with the mistake, and not the crate's own
+    /// tests.
+    pub(crate) is_story: bool,
     /// What is run against each mistake, by words in the names of tests: first what is quick and notices nearly
     /// all, then the simulator.
     pub(crate) rounds: &'static [&'static [&'static str]],
@@ -30,7 +35,9 @@ pub(crate) struct Subject {
 }
 
 /// All that hold mistakes.
-pub(crate) const SUBJECTS: [&Subject; 4] = [&BGP, &CLUSTER, &MEMBERS, &LAYER2];
+pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
+    [&BGP, &CLUSTER, &MEMBERS, &LAYER2].into_iter().chain(GUARDS)
+}
 
 /// One mistake.
 pub(crate) struct Variant {

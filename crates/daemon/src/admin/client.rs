@@ -14,7 +14,7 @@ use super::{Answer, Request};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest answer, in bytes: a table of a million routes is shorter.
-const ANSWER_BYTES_MAX: usize = 512 << 20;
+const ANSWER_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -113,4 +113,29 @@ fn exchange(path: &Path, request: &Request) -> Result<Answer, ClientError> {
         return Err(exchange(io::Error::other(cause)));
     }
     serde_json::from_str(&reply).map_err(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::thread;
+
+    use super::*;
+
+    /// Whatever listens at the path: the client has the memory of a terminal, not of a server.
+    #[test]
+    fn an_answer_that_never_ends_is_not_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let answering = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let chunk = [b'x'; 1 << 16];
+            // Until the client leaves.
+            (0..16 * ANSWER_BYTES_MAX / chunk.len()).all(|_| stream.write_all(&chunk).is_ok())
+        });
+        let error = ask(&path, &Request::Reload { accepts_empty: false }).unwrap_err();
+        assert!(error.to_string().contains("an answer without an end"), "{error}");
+        assert!(!answering.join().unwrap(), "it has read all of it");
+    }
 }

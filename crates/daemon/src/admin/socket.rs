@@ -162,7 +162,8 @@ mod tests {
     async fn a_client_that_does_not_read_loses_its_slot() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let table = vec![b'x'; 16 * 1024 * 1024];
-        let outcome = send(&mut near, &table, Duration::from_millis(50)).await;
+        let sent = send(&mut near, &table, Duration::from_millis(50));
+        let outcome = timeout(REQUEST_TIMEOUT, sent).await.expect("it is not waited for");
         assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop(far);
     }

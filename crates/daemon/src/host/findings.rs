@@ -64,3 +64,30 @@ fn cause(finding: &Finding) -> (String, String) {
     let object = finding.object.as_ref().map(|it| format!("{}/{}", it.kind, it.name));
     (finding.file.clone(), object.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use fairway_resources::Severity;
+
+    use super::*;
+
+    fn fault(file: &str, message: String) -> Finding {
+        let file = file.to_owned();
+        Finding { severity: Severity::Fault, file, line: None, object: None, field: None, message }
+    }
+
+    #[test]
+    fn a_file_that_turns_faulty_again_and_again_does_not_fill_the_log() {
+        let mut log = FindingLog::new();
+        let written = |number: u32| fault("a.yaml", format!("fault {number}"));
+        for number in 0..100 {
+            log.follow(Instant::ZERO, vec![written(number)]);
+        }
+        assert_eq!(log.unlogged, [written(99)]);
+        let other = fault("b.yaml", "fault".to_owned());
+        log.follow(Instant::ZERO, vec![written(99), other]);
+        assert_eq!(log.unlogged, [written(99)], "each file has lines of its own");
+        log.follow(Instant::ZERO + ALLOWANCE.interval, vec![written(99)]);
+        assert_eq!(log.unlogged, []);
+    }
+}

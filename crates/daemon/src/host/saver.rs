@@ -326,6 +326,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_directory_is_for_one_daemon_at_a_time() {
+        let root = tempfile::tempdir().unwrap();
+        let first = lock(root.path()).unwrap();
+        assert!(first.is_some() && lock(root.path()).is_err());
+        drop(first);
+        assert!(lock(root.path()).unwrap().is_some());
+    }
+
     #[tokio::test]
     async fn a_file_that_cannot_be_written_keeps_no_other_from_the_disk() {
         let root = tempfile::tempdir().unwrap();

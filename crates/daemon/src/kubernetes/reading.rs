@@ -272,8 +272,67 @@ fn page(kind: Kind, list: Value) -> Option<Reply> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
+    use super::super::api::ConnectionOptions;
     use super::*;
+
+    /// An API server that deletes the one BGPPeer, and lists none then: what is told of it, if its definition is so.
+    async fn told(request: Request, definition: Value) -> Reply {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let kubeconfig = json!({
+            "clusters": [{"name": "it", "cluster": {"server": format!("http://{}", server.local_addr().unwrap())}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            "users": [{"name": "it", "user": {}}],
+            "current-context": "it",
+        });
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), kubeconfig.to_string()).unwrap();
+        let kubeconfig = Some(file.path().to_owned());
+        let options = ConnectionOptions { kubeconfig, namespace: None };
+        let (mut reading, mut news) = Reading::new(Api::connect(&options).await.unwrap(), []);
+        reading.ask(Kind::BgpPeer, request);
+        let answering = async {
+            loop {
+                let (mut stream, _) = server.accept().await.unwrap();
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let head = String::from_utf8(head).unwrap();
+                let body = match () {
+                    () if head.contains("customresourcedefinitions") => definition.clone(),
+                    () if head.contains("watch=true") => {
+                        json!({"type": "DELETED", "object": {"metadata": {"name": "a"}}})
+                    }
+                    () => json!({"metadata": {"resourceVersion": "2"}, "items": []}),
+                };
+                let body = format!("{body}\n");
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+                );
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        };
+        tokio::select! {
+            () = answering => panic!("the server has ended"),
+            news = news.recv() => reading.accept(news.unwrap()).unwrap().1,
+        }
+    }
+
+    #[tokio::test]
+    async fn objects_that_go_with_their_definition_are_not_told_as_deleted() {
+        let list = || Request::List { continue_token: None };
+        let watch = || Request::Watch { resource_version: "1".to_owned() };
+        let stays = || json!({"metadata": {"name": "bgppeers.metallb.io"}});
+        let goes = || json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert!(matches!(told(list(), stays()).await, Reply::Listed { .. }));
+        assert!(matches!(told(watch(), stays()).await, Reply::Deleted(_)));
+        assert!(matches!(told(list(), goes()).await, Reply::Undefined));
+        assert!(matches!(told(watch(), goes()).await, Reply::Undefined));
+    }
 
     #[test]
     fn objects_of_a_list_say_what_they_are() {

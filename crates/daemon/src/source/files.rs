@@ -382,3 +382,19 @@ impl Keeper {
         shared.send(at, changes) && shared.batches.blocking_send(all_read).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_has_not_come_back_for_long_hangs() {
+        let (requests, _inbox) = std_mpsc::channel();
+        let since = |ago: Duration| {
+            let begun = now().checked_sub(ago).unwrap();
+            FileSource { requests: requests.clone(), waited_at: Arc::default(), begun }
+        };
+        assert!(since(ROUND_MAX / 2).is_at_work());
+        assert!(!since(ROUND_MAX).is_at_work());
+    }
+}

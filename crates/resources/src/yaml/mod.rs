@@ -226,6 +226,11 @@ mod tests {
         }
         for (text, expected) in [
             (bomb, "more than 1000000 values"),
+            // Little more than that.
+            (
+                format!("a: &a [{}]\nb: [{}]", "x,".repeat(1_000), "*a,".repeat(1_000)),
+                "more than 1000000 values",
+            ),
             ("[".repeat(100_000), "levels deep"),
             ("- ".repeat(100_000), "levels deep"),
             (format!("a: &a {}\nb: [{}]", "x".repeat(1 << 20), "*a,".repeat(100)), "64 MiB"),

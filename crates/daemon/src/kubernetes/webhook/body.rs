@@ -181,6 +181,12 @@ impl<'de> Visitor<'de> for Bounded<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use hyper::body::Frame;
+
     use super::*;
 
     #[test]
@@ -205,5 +211,38 @@ mod tests {
         let full = |length: usize| http_body_util::Full::new(Bytes::from(vec![b' '; length]));
         assert_eq!(bodies.read(full(BYTES_MAX)).await.expect("a body").bytes.len(), BYTES_MAX);
         assert!(matches!(bodies.read(full(BYTES_MAX + 1)).await, Err(BodyError::TooLarge)));
+    }
+
+    /// A body whose rest never arrives.
+    struct Unfinished(Option<Bytes>);
+
+    impl Body for Unfinished {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0.take().map_or(Poll::Pending, |it| Poll::Ready(Some(Ok(Frame::data(it)))))
+        }
+    }
+
+    #[tokio::test]
+    async fn large_bodies_are_few_and_one_that_never_ends_makes_room() {
+        let bodies = Bodies::default();
+        let large = || Bytes::from(vec![b' '; SMALL_BYTES_MAX + 1]);
+        let endless = || bodies.read(Unfinished(Some(large())));
+        let begin = tokio::time::Instant::now();
+        // The last one to be polled.
+        let another = async {
+            let read = bodies.read(http_body_util::Full::new(large())).await;
+            (read, begin.elapsed())
+        };
+        let all = async { tokio::join!(endless(), endless(), endless(), endless(), another) };
+        let all = timeout(2 * LARGE_TIMEOUT, all).await.expect("an answer in time");
+        let (late, .., (read, waited)) = all;
+        assert!(matches!(late, Err(BodyError::Late)) && read.is_ok());
+        assert!(waited >= LARGE_TIMEOUT, "it was read after {waited:?}, beside the others");
     }
 }

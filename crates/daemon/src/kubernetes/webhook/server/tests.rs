@@ -175,6 +175,28 @@ async fn silent_connections_keep_no_review_waiting() {
     drop(silent);
 }
 
+/// It has waited longer than all of those, and its review is being judged.
+#[tokio::test]
+async fn silent_connections_make_room_and_not_one_that_is_answered() {
+    let mut lab = Lab::start().await;
+    let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
+    let answering = async {
+        let question = questions.recv().await.unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            silent.push(TcpStream::connect(lab.address).await.unwrap());
+        }
+        // The first of them, which has been silent for long enough.
+        let closed = timeout(CONNECTION_TIMEOUT / 2, silent[0].read(&mut [0])).await;
+        let judgement = Judgement { review: verdict(true), may_change: false };
+        question.answer(|_| judgement);
+        closed.is_ok()
+    };
+    let asking = lab.ask_trusting(&lab.authority, "POST /validate", "{}");
+    let (answer, has_made_room) = tokio::join!(asking, answering);
+    assert!(answer.is_ok_and(|it| it.starts_with("HTTP/1.1 200")) && has_made_room);
+}
+
 /// Each value of a byte becomes one of 32 bytes or more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_bodies_at_once_take_bounded_memory() {
