@@ -185,10 +185,13 @@ vm: build ## VRF and TCP-AO, and their sections of docs/peers.md, on an emulated
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) scripts/vm.sh --seconds 900 bash -c \
 		'status=0; "$$0" $(CASE) || status=1; $(if $(CASE),,"$$1" --vm || status=1;) exit $$status' $$suites
 
+# With all floods at once there is a webhook, which needs an API server.
+soak: NEEDS_API_SERVER = $(if $(CASE),$(findstring flood,$(CASE)),yes)
 soak: build ## Promises that need real time, routers and floods (root or sudo; make soak CASE=flood)
-	@scripts/setup.sh routers network
+	@scripts/setup.sh routers network $(if $(NEEDS_API_SERVER),kubernetes)
 	$(if $(CASE),,$(MAKE) sim-cluster)
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- $(CASE)
+	$(if $(NEEDS_API_SERVER),assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets) \
+		FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test soak -- $(CASE)
 
 image: static ## The container image for clusters (IMAGE=registry.example/fairway:0.1.0)
 	@scripts/docker.sh engine && scripts/docker.sh base
@@ -229,8 +232,10 @@ sim: ## A million random schedules, a hundred thousand worlds in transit, every 
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
 	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-members --lib whatever_fails
 
-mutants: ## Breaks the state machines on purpose: each mistake must be noticed
-	$(CARGO) test --locked --test mutants
+mutants: ## Breaks state machines and removes guards on purpose: each mistake must be noticed (root or sudo)
+	@scripts/setup.sh routers network
+	$(CARGO) test --locked --workspace --no-run --test mutants --test attack
+	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --workspace --test mutants
 
 lint: ## Format and clippy, warnings are errors
 	$(CARGO) fmt --all --check

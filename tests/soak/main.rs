@@ -4,14 +4,18 @@
 
 mod bench;
 mod bfd;
+mod birds;
 mod cases;
+mod floods;
 mod gate;
 mod healthy;
 mod message;
+mod metrics;
 mod redial;
 mod scripted;
 mod stage;
 mod tcp_table;
+mod webhook;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 //! A fairway on loopback with its peers: most cases begin with one. Each has an address of 127.0.0.0/8, so
 //! root is not needed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -48,6 +49,8 @@ pub(crate) struct Stage {
     services: u32,
     /// How many addresses were given to them.
     addresses: u32,
+    /// The address of each Service now.
+    assigned: BTreeMap<u32, Ipv4Addr>,
     pub(crate) directory: PathBuf,
 }
 
@@ -73,7 +76,17 @@ impl Stage {
         fairway.apply("pool", &pool("main", &["198.18.0.0/15"]))?;
         let advertisement = Advertisement { name: "main", pools: &["main"], ..<_>::default() };
         fairway.apply("advertisement", &advertisement.yaml())?;
-        Ok(Self { fairway, healthy, listening, peer_port, services: 0, addresses: 0, directory })
+        let (services, addresses, assigned) = (0, 0, BTreeMap::new());
+        Ok(Self {
+            fairway,
+            healthy,
+            listening,
+            peer_port,
+            services,
+            addresses,
+            assigned,
+            directory,
+        })
     }
 
     /// Starts the daemon and waits for the healthy sessions.
@@ -133,6 +146,11 @@ impl Stage {
         })
     }
 
+    /// The routes to all Services.
+    pub(crate) fn routes(&self) -> BTreeSet<String> {
+        self.assigned.values().map(|address| format!("{address}/32")).collect()
+    }
+
     fn time_of_change(&mut self, number: u32) -> Result<Duration> {
         let (name, text, address) = self.next_version(number);
         let renamed = self.fairway.apply_timed(&name, &text)?;
@@ -144,6 +162,7 @@ impl Stage {
     fn next_version(&mut self, number: u32) -> (String, String, Ipv4Addr) {
         self.addresses += 1;
         let address = Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 0)) + self.addresses);
+        self.assigned.insert(number, address);
         let name = format!("service-{number}");
         let text = service(&name, Some(&address.to_string()));
         (name, text, address)
@@ -158,6 +177,17 @@ impl Stage {
         })
     }
 
+    /// Fails unless fairway had one session with this peer and still has it.
+    pub(crate) fn expect_one_session(&self, address: Ipv4Addr) -> Result<()> {
+        let neighbour = self.neighbour(address)?;
+        let count = |key| neighbour.get(key).and_then(Value::as_u64);
+        ensure!(
+            (count("connectionsEstablished"), count("connectionsDropped")) == (Some(1), Some(0)),
+            "expected one undisturbed session with {address}: {neighbour}"
+        );
+        Ok(())
+    }
+
     /// Fails when a healthy session was disturbed; else prints how they fared.
     pub(crate) fn healthy_report(&mut self, bench: &Bench) -> Result<String> {
         let late = bench.own_lateness();
@@ -166,14 +196,7 @@ impl Stage {
         for peer in &self.healthy {
             peer.expect_undisturbed(late)?;
             silence = silence.max(peer.longest_silence());
-            let neighbour = self.neighbour(peer.address)?;
-            let count = |key| neighbour.get(key).and_then(Value::as_u64);
-            ensure!(
-                (count("connectionsEstablished"), count("connectionsDropped"))
-                    == (Some(1), Some(0)),
-                "expected one undisturbed session with {}: {neighbour}",
-                peer.address
-            );
+            self.expect_one_session(peer.address)?;
         }
         let count = self.healthy.len();
         Ok(format!(

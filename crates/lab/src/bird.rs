@@ -1,4 +1,5 @@
-//! BIRD for this benchmark: one that installs received routes in the kernel, one that announces.
+//! BIRD as a program: for benchmarks one that installs received routes in the kernel and one that announces, and any
+//! other by its configuration.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::namespace::Namespace;
+use crate::namespace::Place;
 use crate::process::Process;
 use crate::wait::{PATIENCE, wait_until};
 
@@ -49,9 +50,9 @@ pub struct Bird {
 }
 
 impl Bird {
-    /// Starts one in `namespace`, with its files in `folder` under `name`.
+    /// Starts one in `place`, with its files in `folder` under `name`.
     pub fn start(
-        namespace: &Namespace,
+        place: &impl Place,
         folder: &Path,
         name: &str,
         configuration: &str,
@@ -63,7 +64,7 @@ impl Bird {
         let arguments =
             ["-f".to_owned(), "-c".to_owned(), text(&file), "-s".to_owned(), text(&socket)];
         let log = folder.join(format!("{name}.log"));
-        let process = Process::spawn(namespace, Path::new("/usr/sbin/bird"), &arguments, &log)?;
+        let process = Process::spawn(place, Path::new("/usr/sbin/bird"), &arguments, &log)?;
         let control = wait_until("BIRD's control socket", PATIENCE, || {
             let mut control = BufReader::new(UnixStream::connect(&socket)?);
             read_reply(&mut control)?;
@@ -74,8 +75,18 @@ impl Bird {
 
     /// Reads the configuration again, and waits for the answer.
     pub fn configure(&mut self) -> Result<()> {
-        self.control.get_mut().write_all(b"configure\n")?;
-        read_reply(&mut self.control)
+        self.ask("configure").map(drop)
+    }
+
+    /// Sends one command; the texts of all lines of the reply.
+    pub fn ask(&mut self, command: &str) -> Result<Vec<String>> {
+        self.control.get_mut().write_all(format!("{command}\n").as_bytes())?;
+        read_reply(&mut self.control).with_context(|| format!("asking BIRD to {command}"))
+    }
+
+    /// Fails when it has ended.
+    pub fn check_running(&mut self) -> Result<()> {
+        self.process.check_running()
     }
 }
 
@@ -85,25 +96,29 @@ impl Drop for Bird {
     }
 }
 
-/// Lines of a reply have a code and, except for the last, a dash after it.
-fn read_reply(control: &mut impl BufRead) -> Result<()> {
+/// The texts of the lines of a reply. A line has a code and, except for the last, a dash after it; one that belongs to
+/// the code before has a blank in place of both.
+fn read_reply(control: &mut impl BufRead) -> Result<Vec<String>> {
+    let mut texts = Vec::new();
     loop {
         let mut line = String::new();
         if control.read_line(&mut line)? == 0 {
             bail!("BIRD closed its control connection");
         }
-        // `0001 text` ends a reply, `0001-text` does not; codes from 8000 on are errors.
-        let Some((code, b' ')) = line
-            .as_bytes()
-            .split_first_chunk::<4>()
-            .and_then(|(code, rest)| Some((code, *rest.first()?)))
-        else {
+        let line = line.trim_end_matches('\n');
+        let is_coded = |(code, _): &(&str, &str)| code.bytes().all(|it| it.is_ascii_digit());
+        let Some((code, rest)) = line.split_at_checked(4).filter(is_coded) else {
+            texts.push(line.strip_prefix(' ').unwrap_or(line).to_owned());
             continue;
         };
-        match code {
-            [b'8' | b'9', ..] => bail!("BIRD reports an error: {line}"),
-            [b'0'..=b'7', ..] => return Ok(()),
-            _ => {}
+        // `0001 text` ends a reply, `0001-text` does not; codes from 8000 on are errors.
+        let is_last = rest.starts_with(' ');
+        if is_last && code.starts_with(['8', '9']) {
+            bail!("BIRD reports an error: {line}");
+        }
+        texts.push(rest.get(1..).unwrap_or_default().to_owned());
+        if is_last {
+            return Ok(texts);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How does a test get a Kubernetes API server? A real one with its etcd, in a folder of its own and
 //! a network of the test's choice; it ends with the test. There is nothing else: no node, no
-//! controller, no kubelet. Used by the suites `crds` and `kubernetes`.
+//! controller, no kubelet. Used by the suites `crds`, `kubernetes` and `soak`.
 
 pub mod http;
 
@@ -21,7 +21,7 @@ use crate::wait::wait_until;
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// The token of the test itself, with all permissions.
-const TOKEN: &str = "of-the-test";
+pub const TOKEN: &str = "of-the-test";
 
 /// A running API server.
 pub struct Cluster {
