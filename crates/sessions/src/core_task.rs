@@ -188,6 +188,9 @@ impl CoreTask {
                 self.bfd_event(event);
             }
             for _ in 0..BURST_MAX {
+                if self.speaker.has_much_to_pass_on() {
+                    break;
+                }
                 let Ok(event) = network.try_recv() else { break };
                 self.network_event(event);
             }

@@ -26,7 +26,11 @@ const STARTUP: &str = "session/startup.rs";
 const CONTROL: &str = "session/control.rs";
 const EXPORT: &str = "rib/export.rs";
 const ADJ_RIB_IN: &str = "rib/adj_rib_in.rs";
-const ADJ_RIB_OUT: &str = "rib/adj_rib_out.rs";
+const LOC_RIB: &str = "rib/loc_rib.rs";
+const ROUTES: &str = "rib/routes.rs";
+/// What waits to be sent, and what was told before.
+const WAITING: &str = "rib/waiting.rs";
+const OUTBOUND: &str = "session/outbound.rs";
 /// What passes between peers, and what the start, the desired state and a panic do to them.
 const SPEAKER: &str = "speaker/speaker.rs";
 const SPEAKER_NEIGHBOUR: &str = "speaker/neighbour.rs";
@@ -356,20 +360,20 @@ const VARIANTS: &[Variant] = &[
     variant(
         "the routes of a peer are not passed on",
         SPEAKER,
-        "            self.pass_on(now, &touched);\n",
-        "            let _ = touched;\n",
+        "            if !self.rib.has_changes() {\n                break;\n            }\n            self.pass_on(now);\n",
+        "            break;\n",
     ),
     variant(
         "routes touched while a peer is handled are forgotten",
         SPEAKER_NEIGHBOUR,
-        "        self.rib.learn_into(source, changes, &mut self.touched);\n",
-        "        self.rib.learn_into(source, changes, &mut Touched::default());\n",
+        "                    rib.learn(&source, changes);\n",
+        "                    rib.learn(&source, changes);\n                    rib.take_changes();\n",
     ),
     variant(
         "the routes of a peer that panicked are not withdrawn",
         SPEAKER,
-        "        self.routing.touched.absorb(touched);\n",
-        "        let _ = touched;\n",
+        "        self.rib.forget(key);\n",
+        "        self.rib.forget(key);\n        self.rib.take_changes();\n",
     ),
     variant(
         "the peer that was configured last keeps its incarnation when it panics",
@@ -398,7 +402,7 @@ const VARIANTS: &[Variant] = &[
     variant(
         "a session that came up is told nothing",
         SPEAKER_NEIGHBOUR,
-        "                    self.peer.announce_all(&routing.rib);\n",
+        "                    self.peer.announce_all(rib);\n",
         "",
     ),
     variant(
@@ -458,13 +462,13 @@ const VARIANTS: &[Variant] = &[
     variant(
         "a policy that changed is not applied to what was told",
         SPEAKER_DESIRED,
-        "                neighbour.peer.announce_all(&routing.rib);\n",
-        "                let _ = routing;\n",
+        "                neighbour.peer.announce_all(rib);\n",
+        "                let _ = rib;\n",
     ),
     variant(
         "a peer of a range that joins a drained node is told routes",
         SPEAKER_DESIRED,
-        "        peer.set_drain(&self.routing.rib, self.desired.drain);\n",
+        "        peer.set_drain(&self.rib, self.desired.drain);\n",
         "",
     ),
     variant(
@@ -476,8 +480,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "changed routes of our own are not advertised",
         SPEAKER_STARTUP,
-        "                neighbour.peer.announce(&routing.rib, &touched);\n",
-        "                let _ = &touched;\n",
+        "        self.pass_on(now);\n",
+        "        self.rib.take_changes();\n",
     ),
     variant(
         "End-of-RIB never goes once it was held",
@@ -528,51 +532,159 @@ const VARIANTS: &[Variant] = &[
         "held.filter(|(bytes, _)| *bytes > 0).min()?",
     ),
     variant(
-        "waiting routes: one that left a group is announced with it",
-        ADJ_RIB_OUT,
-        "        if !self.group.has_left {\n",
-        "        if self.group.count > 0 {\n",
+        "RIB: a route goes back to its source",
+        EXPORT,
+        "        path.source.key != self.key\n            && ",
+        "        ",
     ),
     variant(
-        "waiting routes: one that joined twice is sent twice",
-        ADJ_RIB_OUT,
-        "            known.pending = None;\n        }\n    }\n",
-        "            let _ = known;\n        }\n    }\n",
+        "RIB: what was told follows from the new routes, not from those before",
+        OUTBOUND,
+        "Before::ByPresent(before) => told(self.exporter.route(prefix, before)),",
+        "Before::ByPresent(_) => told(self.exporter.route(prefix, routes)),",
+    ),
+    variant(
+        "RIB: the same with several paths",
+        OUTBOUND,
+        "Before::ByPresent(before) => self.exporter.paths(prefix, before),",
+        "Before::ByPresent(_) => self.exporter.paths(prefix, routes),",
+    ),
+    variant(
+        "RIB: another policy forgets what was told",
+        OUTBOUND,
+        "ToldBy::Earlier(exporter) => Before::ByEarlier(exporter, routes),",
+        "ToldBy::Earlier(_) => Before::Nothing,",
+    ),
+    variant(
+        "RIB: of two policies in succession the second counts as told",
+        OUTBOUND,
+        "        if let ToldBy::Present = self.told_by {\n",
+        "        if !matches!(self.told_by, ToldBy::Nobody) {\n",
+    ),
+    variant(
+        "RIB: changes reach a neighbour before its first table",
+        OUTBOUND,
+        "            ToldBy::Nobody => return,\n",
+        "            ToldBy::Nobody => {}\n",
+    ),
+    variant(
+        "RIB: a path that is no longer among the best stays with the peer",
+        OUTBOUND,
+        "        for (path_id, told) in told {\n",
+        "        for (path_id, told) in told.into_iter().take(0) {\n",
+    ),
+    variant(
+        "RIB: a session that comes up between two changes knows the later one",
+        LOC_RIB,
+        "before.unwrap_or(&slot.entry.routes)",
+        "before.filter(|_| false).unwrap_or(&slot.entry.routes)",
+    ),
+    variant(
+        "RIB: a prefix changes once and never again",
+        LOC_RIB,
+        "            net.change = 0;\n",
+        "",
+    ),
+    variant(
+        "RIB: changes of our own routes concern only those that learned routes are passed on to",
+        LOC_RIB,
+        "                changes.of_originated |=\n",
+        "                let _ =\n",
+    ),
+    variant(
+        "RIB: the number of a prefix is given away while a peer awaits it",
+        LOC_RIB,
+        "net.change != 0 || is_awaited(*id)",
+        "net.change != 0",
+    ),
+    variant(
+        "RIB: a prefix that came back is forgotten with the vacant ones",
+        LOC_RIB,
+        "            net.is_vacant = net.routes.is_none();\n",
+        "",
+    ),
+    variant(
+        "RIB: another best path is no change",
+        ROUTES,
+        "(!ours.is_empty() || self.best() == other.best())",
+        "(!ours.is_empty() || self.best().is_some() == other.best().is_some())",
+    ),
+    variant(
+        "RIB: paths of one neighbour replace each other",
+        ROUTES,
+        "known.source.key == peer && known.path_id == path_id",
+        "known.source.key == peer",
+    ),
+    variant(
+        "RIB: two paths have one identifier",
+        ROUTES,
+        "            if path_id.get() == free {\n",
+        "            if path_id.get() == free && free < 2 {\n",
+    ),
+    variant(
+        "RIB: the last path to a prefix gets another identifier",
+        ROUTES,
+        "|path_id: Option<&PathId>| !keeps_path_ids || path_id == Some(&FIRST_PATH_ID)",
+        "|_: Option<&PathId>| keeps_path_ids || !keeps_path_ids",
+    ),
+    variant(
+        "waiting routes: one that left a group is announced with it",
+        WAITING,
+        "        if !self.has_left {\n",
+        "        if self.count > 0 {\n",
     ),
     variant(
         "waiting routes: a group does not know that some have left",
-        ADJ_RIB_OUT,
-        "            group.has_left = true;\n",
+        WAITING,
+        "        self.has_left = true;\n",
         "",
     ),
     variant(
         "waiting routes: those that have left stay in the list for ever",
-        ADJ_RIB_OUT,
-        "                self.compact(id, routes);\n",
-        "                let _ = routes;\n",
+        WAITING,
+        "        if self.joined.len() / 2 <= self.count.max(LEFT_MAX) {\n",
+        "        if self.joined.len() / 2 <= self.count.max(LEFT_MAX) || group != WITHDRAWAL {\n",
     ),
     variant(
         "waiting routes: those that are still there are forgotten with the others",
-        ADJ_RIB_OUT,
-        "routes.get(nlri).is_some_and(|known| known.pending == Some(id))",
-        "routes.get(nlri).is_some_and(|known| known.pending != Some(id))",
+        WAITING,
+        "joined.retain(|place| entries.is_in(*place, group));",
+        "joined.retain(|place| !entries.is_in(*place, group));",
     ),
     variant(
         "waiting routes: one that is set again as it waits goes to the end",
-        ADJ_RIB_OUT,
-        "if known.pending.is_some() && known.pending == found {",
-        "if known.pending.is_some() && found.is_none() {",
+        WAITING,
+        "        if found == Some(group) {\n",
+        "        if found == Some(group) && group == WITHDRAWAL {\n",
     ),
     variant(
-        "waiting routes: a withdrawal is sent although the route came back",
-        ADJ_RIB_OUT,
-        "        self.withdrawals.of_mut(family).remove(&nlri);\n        let found",
-        "        let found",
+        "waiting routes: one that the peer has is sent all the same",
+        WAITING,
+        "        if entry.is_owed || !is_same(entry.told.as_ref(), wanted) {\n",
+        "        if entry.is_owed || entry.told.is_some() || wanted.is_some() {\n",
+    ),
+    variant(
+        "waiting routes: what a refresh asked for is left out if it changes back",
+        WAITING,
+        "        if entry.is_owed || !is_same(entry.told.as_ref(), wanted) {\n",
+        "        if !is_same(entry.told.as_ref(), wanted) {\n",
+    ),
+    variant(
+        "waiting routes: a refresh is never over",
+        WAITING,
+        "            *owed = owed.saturating_sub(1);\n",
+        "            let _ = owed;\n",
+    ),
+    variant(
+        "waiting routes: a group that is gone is found again",
+        WAITING,
+        "        self.found.take_if(|(_, _, found)| *found == id);\n",
+        "",
     ),
     variant(
         "waiting routes: a refresh sends the other family",
-        ADJ_RIB_OUT,
-        ".filter(|_| nlri.prefix.family() == family)",
-        ".filter(|_| nlri.prefix.family() != family)",
+        OUTBOUND,
+        "family.is_some_and(|family| family != prefix.family())",
+        "family.is_some_and(|family| family == prefix.family())",
     ),
 ];

@@ -4,11 +4,12 @@
 //! routes costs no memory. A wider policy therefore requires the neighbour to announce everything again, by
 //! ROUTE-REFRESH.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::prefix_table::PrefixTable;
 use super::shared::Shared;
+use super::unordered::Unordered;
 use fairway_ground::{AddressFamily, Community, Nlri, PathId, PerFamily};
 use fairway_seam::{PathAttributes, RouteChange};
 
@@ -22,7 +23,7 @@ const PATHS_MAX: usize = 64;
 /// next session takes it over, as in a refresh.
 #[derive(Debug, Default)]
 pub struct AdjRibIn {
-    routes: BTreeMap<Nlri, Arc<PathAttributes>>,
+    routes: PrefixTable<Paths>,
     counts: PerFamily<u32>,
     attributes: AttributeMemory,
     /// For a family that is being refreshed (RFC 7313), the routes announced since the refresh started. The
@@ -30,25 +31,88 @@ pub struct AdjRibIn {
     said_again: PerFamily<Option<BTreeSet<Nlri>>>,
 }
 
+/// The paths of the peer to one prefix. Most sessions have one, which takes no memory of its own.
+#[derive(Debug, Default)]
+enum Paths {
+    #[default]
+    None,
+    One(Announced),
+    /// In no order. In a box: a list would make the others larger.
+    #[expect(clippy::box_collection, reason = "see above")]
+    Several(Box<Vec<Announced>>),
+}
+
+type Announced = (PathId, Arc<PathAttributes>);
+
+impl Paths {
+    fn as_slice(&self) -> &[Announced] {
+        match self {
+            Self::None => &[],
+            Self::One(path) => std::slice::from_ref(path),
+            Self::Several(paths) => paths,
+        }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [Announced] {
+        match self {
+            Self::None => &mut [],
+            Self::One(path) => std::slice::from_mut(path),
+            Self::Several(paths) => paths,
+        }
+    }
+
+    fn position(&self, path_id: PathId) -> Option<usize> {
+        self.as_slice().iter().position(|(known, _)| *known == path_id)
+    }
+
+    fn push(&mut self, path: Announced) {
+        *self = match std::mem::take(self) {
+            Self::None => Self::One(path),
+            Self::One(known) => Self::Several(Box::new(vec![known, path])),
+            Self::Several(mut paths) => {
+                paths.push(path);
+                Self::Several(paths)
+            }
+        };
+    }
+
+    fn remove(&mut self, path_id: PathId) -> Option<Arc<PathAttributes>> {
+        let place = self.position(path_id)?;
+        let Self::Several(paths) = self else {
+            let Self::One((_, attributes)) = std::mem::take(self) else { return None };
+            return Some(attributes);
+        };
+        let (_, attributes) = paths.swap_remove(place);
+        if paths.len() == 1 {
+            *self = paths.pop().map_or(Self::None, Self::One);
+        }
+        Some(attributes)
+    }
+}
+
 impl AdjRibIn {
     /// The peer announced `nlri`. Returns whether anything changed.
     pub fn announce(&mut self, nlri: Nlri, attributes: &Arc<PathAttributes>) -> bool {
-        if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
+        let Nlri { prefix, path_id } = nlri;
+        if let Some(said_again) = self.said_again.of_mut(prefix.family()) {
             said_again.insert(nlri);
         }
-        match self.routes.entry(nlri) {
+        let slot = self.routes.id_or_insert(prefix).and_then(|id| self.routes.get_mut(id));
+        let Some(slot) = slot else { return false };
+        let mut paths = slot.entry.as_mut_slice().iter_mut();
+        match paths.find(|(known, _)| *known == path_id) {
             // The value that is shared with other routes stays: a neighbour cannot make copies of it.
-            Entry::Occupied(known) if known.get() == attributes => false,
-            Entry::Occupied(mut known) => {
+            Some((_, known)) if known == attributes => false,
+            Some((_, known)) => {
                 self.attributes.take(attributes);
-                let before = known.insert(Arc::clone(attributes));
+                let before = std::mem::replace(known, Arc::clone(attributes));
                 self.attributes.release(&before);
                 true
             }
-            Entry::Vacant(place) => {
+            None => {
                 self.attributes.take(attributes);
-                place.insert(Arc::clone(attributes));
-                let count = self.counts.of_mut(nlri.prefix.family());
+                slot.entry.push((path_id, Arc::clone(attributes)));
+                let count = self.counts.of_mut(prefix.family());
                 *count = count.saturating_add(1);
                 true
             }
@@ -57,17 +121,20 @@ impl AdjRibIn {
 
     /// The peer withdrew `nlri`. Returns whether it was announced.
     pub fn withdraw(&mut self, nlri: Nlri) -> bool {
-        let gone = self.routes.remove(&nlri);
-        let announced = gone.is_some();
-        if let Some(attributes) = gone {
-            self.attributes.release(&attributes);
-            if let Some(said_again) = self.said_again.of_mut(nlri.prefix.family()) {
-                said_again.remove(&nlri);
-            }
-            let count = self.counts.of_mut(nlri.prefix.family());
-            *count = count.saturating_sub(1);
+        let Nlri { prefix, path_id } = nlri;
+        let Some(id) = self.routes.id(prefix) else { return false };
+        let Some(slot) = self.routes.get_mut(id) else { return false };
+        let Some(attributes) = slot.entry.remove(path_id) else { return false };
+        if let Paths::None = slot.entry {
+            self.routes.remove(id);
         }
-        announced
+        self.attributes.release(&attributes);
+        if let Some(said_again) = self.said_again.of_mut(prefix.family()) {
+            said_again.remove(&nlri);
+        }
+        let count = self.counts.of_mut(prefix.family());
+        *count = count.saturating_sub(1);
+        true
     }
 
     /// A refresh of all routes of `family` starts.
@@ -79,8 +146,8 @@ impl AdjRibIn {
     /// start, none.
     pub fn end_refresh(&mut self, family: AddressFamily) -> Vec<Nlri> {
         let Some(said_again) = self.said_again.of_mut(family).take() else { return Vec::new() };
-        let is_stale = |it: &&Nlri| it.prefix.family() == family && !said_again.contains(*it);
-        let stale: Vec<Nlri> = self.routes.keys().filter(is_stale).copied().collect();
+        let is_stale = |it: &Nlri| it.prefix.family() == family && !said_again.contains(it);
+        let stale: Vec<Nlri> = self.routes().map(|(nlri, _)| nlri).filter(is_stale).collect();
         for nlri in &stale {
             self.withdraw(*nlri);
         }
@@ -115,24 +182,24 @@ impl AdjRibIn {
         let mut changes = Vec::new();
         // Thousands of routes share one value, and must continue to.
         let mut marked: BTreeMap<Shared, Arc<PathAttributes>> = BTreeMap::new();
-        for (nlri, attributes) in &mut self.routes {
-            let communities = &attributes.communities;
-            if nlri.prefix.family() != family {
-                continue;
+        for slot in self.routes.iter_mut().filter(|slot| slot.prefix.family() == family) {
+            for (path_id, attributes) in slot.entry.as_mut_slice() {
+                let nlri = Nlri { prefix: slot.prefix, path_id: *path_id };
+                let communities = &attributes.communities;
+                if communities.contains(&Community::NO_LLGR) {
+                    changes.push(RouteChange { nlri, attributes: None });
+                    continue;
+                }
+                if communities.contains(&Community::LLGR_STALE) {
+                    continue;
+                }
+                let mark = || Arc::new(attributes.with_community(Community::LLGR_STALE));
+                let with_mark = marked.entry(Shared(Arc::clone(attributes))).or_insert_with(mark);
+                self.attributes.take(with_mark);
+                self.attributes.release(attributes);
+                *attributes = Arc::clone(with_mark);
+                changes.push(RouteChange { nlri, attributes: Some(Arc::clone(attributes)) });
             }
-            if communities.contains(&Community::NO_LLGR) {
-                changes.push(RouteChange { nlri: *nlri, attributes: None });
-                continue;
-            }
-            if communities.contains(&Community::LLGR_STALE) {
-                continue;
-            }
-            let mark = || Arc::new(attributes.with_community(Community::LLGR_STALE));
-            let with_mark = marked.entry(Shared(Arc::clone(attributes))).or_insert_with(mark);
-            self.attributes.take(with_mark);
-            self.attributes.release(attributes);
-            *attributes = Arc::clone(with_mark);
-            changes.push(RouteChange { nlri: *nlri, attributes: Some(Arc::clone(attributes)) });
         }
         for change in changes.iter().filter(|it| it.attributes.is_none()) {
             self.withdraw(change.nlri);
@@ -143,35 +210,39 @@ impl AdjRibIn {
     /// Whether `nlri` would exceed the maximum number of paths to its prefix.
     pub fn is_crowded(&self, nlri: Nlri) -> bool {
         // Most sessions have one path to each prefix.
-        if nlri.path_id == PathId::NONE || self.routes.contains_key(&nlri) {
+        if nlri.path_id == PathId::NONE {
             return false;
         }
-        let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
-        let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
+        let paths = self.paths(nlri);
+        if paths.len() < PATHS_MAX || paths.iter().any(|(known, _)| *known == nlri.path_id) {
+            return false;
+        }
         // Stale paths do not count: a peer that restarted may assign new path identifiers.
-        let is_said_again = |nlri: &Nlri| match self.said_again.of(nlri.prefix.family()) {
-            Some(said_again) => said_again.contains(nlri),
-            None => true,
+        let is_said_again = |(path_id, _): &&Announced| {
+            let said_again = self.said_again.of(nlri.prefix.family()).as_ref();
+            said_again.is_none_or(|it| it.contains(&Nlri { path_id: *path_id, ..nlri }))
         };
-        let paths = paths.map(|(nlri, _)| nlri).filter(|it| is_said_again(it));
-        paths.count() >= PATHS_MAX
+        paths.iter().filter(is_said_again).count() >= PATHS_MAX
     }
 
     /// If `nlri` would exceed the number of paths to its prefix, removes and returns a stale one: paths do
     /// not accumulate, however often a peer restarts and assigns new identifiers.
     pub fn make_room(&mut self, nlri: Nlri) -> Option<Nlri> {
         let said_again = self.said_again.of(nlri.prefix.family()).as_ref()?;
-        let of_prefix = |path_id| Nlri { prefix: nlri.prefix, path_id };
-        let paths = self.routes.range(of_prefix(PathId::NONE)..=of_prefix(PathId::MAX));
-        let (mut count, mut stale) = (0_usize, None);
-        for (path, _) in paths {
-            count = count.saturating_add(1);
-            stale = stale.or((!said_again.contains(path)).then_some(*path));
+        let paths = self.paths(nlri);
+        if paths.len() < PATHS_MAX || paths.iter().any(|(known, _)| *known == nlri.path_id) {
+            return None;
         }
-        let has_room = count < PATHS_MAX || self.routes.contains_key(&nlri);
-        let gone = stale.filter(|_| !has_room)?;
-        self.withdraw(gone);
-        Some(gone)
+        let all = paths.iter().map(|(path_id, _)| Nlri { path_id: *path_id, ..nlri });
+        let stale = all.filter(|path| !said_again.contains(path)).min()?;
+        self.withdraw(stale);
+        Some(stale)
+    }
+
+    /// All paths to the prefix of `nlri`.
+    fn paths(&self, nlri: Nlri) -> &[Announced] {
+        let slot = self.routes.id(nlri.prefix).and_then(|id| self.routes.get(id));
+        slot.map(|slot| slot.entry.as_slice()).unwrap_or_default()
     }
 
     /// The number of routes of each family. Several paths to one prefix are several routes, as in FRR and
@@ -185,9 +256,12 @@ impl AdjRibIn {
         self.attributes.bytes
     }
 
-    /// All routes, in the order of prefixes.
-    pub fn routes(&self) -> &BTreeMap<Nlri, Arc<PathAttributes>> {
-        &self.routes
+    /// All routes, in no order.
+    pub fn routes(&self) -> impl Iterator<Item = (Nlri, &Arc<PathAttributes>)> {
+        self.routes.iter().flat_map(|(_, slot)| {
+            let nlri = |path_id| Nlri { prefix: slot.prefix, path_id };
+            slot.entry.as_slice().iter().map(move |(path_id, it)| (nlri(*path_id), it))
+        })
     }
 }
 
@@ -195,14 +269,14 @@ impl AdjRibIn {
 #[derive(Debug, Default)]
 struct AttributeMemory {
     /// By the place of each set in memory, how many routes have it.
-    routes: BTreeMap<usize, u32>,
+    routes: Unordered<usize, u32>,
     bytes: u64,
 }
 
 impl AttributeMemory {
     /// One more route has these.
     fn take(&mut self, attributes: &Arc<PathAttributes>) {
-        let routes = self.routes.entry(place(attributes)).or_default();
+        let routes = self.routes.get_or_insert_with(place(attributes), || 0);
         if *routes == 0 {
             self.bytes = self.bytes.saturating_add(attributes.size_bytes());
         }
@@ -211,10 +285,11 @@ impl AttributeMemory {
 
     /// One route less has these.
     fn release(&mut self, attributes: &Arc<PathAttributes>) {
-        let Entry::Occupied(mut routes) = self.routes.entry(place(attributes)) else { return };
-        *routes.get_mut() = routes.get().saturating_sub(1);
-        if *routes.get() == 0 {
-            routes.remove();
+        let place = place(attributes);
+        let Some(routes) = self.routes.get_mut(&place) else { return };
+        *routes = routes.saturating_sub(1);
+        if *routes == 0 {
+            self.routes.remove(&place);
             self.bytes = self.bytes.saturating_sub(attributes.size_bytes());
         }
     }
@@ -283,7 +358,7 @@ mod tests {
         let attributes = |change: &RouteChange| Arc::clone(change.attributes.as_ref().unwrap());
         assert!(Arc::ptr_eq(&attributes(first), &attributes(second)));
         assert_eq!((third.nlri, &third.attributes), (three, &None));
-        assert_eq!(table.routes()[&other_family], plain);
+        assert!(table.routes().any(|(nlri, it)| nlri == other_family && *it == plain));
         assert_eq!(table.counts(), PerFamily { ipv4: 2, ipv6: 1 });
         assert_eq!(table.mark_long_lived(IPV4), [], "once is enough");
         assert_eq!(table.clear(IPV4), [one, two]);
@@ -331,7 +406,7 @@ mod tests {
         assert_eq!(table.attribute_bytes(), of_own + mark);
         table.clear(AddressFamily::Ipv4Unicast);
         assert_eq!(table.attribute_bytes(), 0);
-        assert!(table.attributes.routes.is_empty());
+        assert_eq!(table.attributes.routes.len(), 0);
     }
 
     fn path(number: u32) -> Nlri {
@@ -355,7 +430,7 @@ mod tests {
         table.announce(path(0), &attributes(0));
         assert_eq!(table.end_refresh(AddressFamily::Ipv4Unicast), [path(7)]);
         table.announce(path(7), &attributes(7));
-        let left: Vec<u32> = table.routes().keys().map(|nlri| nlri.path_id.get()).collect();
+        let left: Vec<u32> = table.routes().map(|(nlri, _)| nlri.path_id.get()).collect();
         assert_eq!((left, table.counts().ipv4), (vec![0, 7], 2));
     }
 
@@ -393,7 +468,8 @@ mod tests {
             table.announce(path(number), &attributes);
         }
         assert_eq!(table.counts().ipv4, 64);
-        assert!(table.was_said_again(path(1_000)) && table.routes().contains_key(&path(950)));
+        assert!(table.was_said_again(path(1_000)));
+        assert!(table.routes().any(|(nlri, _)| nlri == path(950)));
         assert_eq!(table.make_room(path(1_000)), None, "it is there already");
     }
 }

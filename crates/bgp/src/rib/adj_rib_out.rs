@@ -1,45 +1,33 @@
-//! The routes advertised to one peer, and the pending changes (RFC 4271 §3.2, Adj-RIB-Out).
+//! What one peer has still to be told (RFC 4271 §3.2, Adj-RIB-Out).
 //!
 //! Messages are built when the socket has room, from what is pending at that time: the last change of a
 //! prefix wins, withdrawals are sent first, announcements are grouped by attributes and packed into full
 //! messages. A prefix that flaps while the socket is busy costs one message.
+//!
+//! What the peer has been told is not kept for each route: where nothing is pending, it follows from the Loc-RIB and the
+//! export policy, and so callers say it when a route changes.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use super::path_ids::{PathIds, PathKey};
-use super::shared::Shared;
-use super::unordered::Unordered;
-use crate::wire::announce::{self, AttributeBlock, TooLong, Unsent};
-use crate::wire::{
-    EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX, MessageType, RouteRefresh,
-};
-use fairway_ground::{AddressFamily, FamilySet, Nlri, PerFamily, Prefix};
-use fairway_seam::PathAttributes;
+use super::LocRib;
+use super::export::Outgoing;
+use super::prefix_table::PrefixId;
+use super::waiting::{Place, Sending, Waiting};
+use crate::wire::announce::{self, Unsent};
+use crate::wire::{MessageType, RouteRefresh};
+use fairway_ground::{AddressFamily, FamilySet, Nlri, PathId, PerFamily};
 
 /// The Adj-RIB-Out of one session, with the same lifetime.
 #[derive(Debug)]
 pub struct AdjRibOut {
-    four_octet_as: bool,
-    /// The longest message that the peer accepts.
-    message_length_bytes_max: usize,
     /// Families in which the peer is sent several paths to a prefix.
     add_path: FamilySet,
-    path_ids: PathIds,
-    routes: Unordered<Nlri, Known>,
+    waiting: Waiting,
     counts: PerFamily<u32>,
-    withdrawals: PerFamily<BTreeSet<Nlri>>,
-    groups: Groups,
-    /// The last attributes that were too long: a thousand routes may share them.
-    too_long: Option<Arc<PathAttributes>>,
-    /// Routes that a refresh requested and that have not been sent or withdrawn since: they are sent even if
-    /// the peer has them.
-    owed: PerFamily<BTreeSet<Nlri>>,
-    /// Families with a requested refresh that is not yet expanded into `owed`. A neighbour may send a
-    /// thousand requests while the socket is busy: they cost a bit here, and one iteration over the table
-    /// later.
+    /// Families with a requested refresh that has not begun. A neighbour may send a thousand requests while the socket
+    /// is busy: they cost a bit here, and one iteration over the table later.
     refresh: FamilySet,
     /// The peer supports the markers of RFC 7313.
     marks_refreshes: bool,
@@ -55,135 +43,32 @@ pub struct AdjRibOut {
     end_of_rib_sent: PerFamily<bool>,
 }
 
-/// What the peer has been told of a route, and what it will be told. At least one of them, or there is no entry.
-#[derive(Debug, Default)]
-struct Known {
-    advertised: Option<Arc<PathAttributes>>,
-    /// The group of the pending announcement.
-    pending: Option<GroupId>,
+/// The routes of a group, as they are packed into a message.
+struct Packing<'a> {
+    sending: Sending<'a>,
+    announces: bool,
+    /// How many routes of the family the peer has.
+    count: &'a mut u32,
+    rib: &'a LocRib,
 }
 
-/// Routes that have left a group may stay in its list until there are twice as many entries as routes, or as this.
-const LEFT_MAX: usize = if cfg!(test) { 4 } else { 64 };
-
-/// In the order in which the groups were created, which is the order in which they are sent.
-type GroupId = u64;
-
-type GroupKey = (AddressFamily, Shared);
-
-/// Pending announcements, by their attributes.
-#[derive(Debug, Default)]
-struct Groups {
-    by_id: BTreeMap<GroupId, Group>,
-    by_value: BTreeMap<GroupKey, GroupId>,
-    /// By the place of the attributes, which the group keeps alive: values are compared where this knows nothing.
-    by_place: Unordered<(AddressFamily, usize), GroupId>,
-    next: GroupId,
-}
-
-#[derive(Debug)]
-struct Group {
-    key: GroupKey,
-    block: AttributeBlock,
-    /// Routes that joined the group. Those that have left it since are still here.
-    joined: VecDeque<Nlri>,
-    /// How many of them have not left.
-    count: usize,
-    /// Some have left, and may have joined again.
-    has_left: bool,
-}
-
-impl Groups {
-    fn find(&self, family: AddressFamily, attributes: &Arc<PathAttributes>) -> Option<GroupId> {
-        let place = (family, Arc::as_ptr(attributes).addr());
-        self.by_place.get(&place).copied().or_else(|| {
-            let key = (family, Shared(Arc::clone(attributes)));
-            self.by_value.get(&key).copied()
-        })
-    }
-
-    fn create(&mut self, key: GroupKey, block: AttributeBlock) -> GroupId {
-        let id = self.next;
-        self.next = self.next.wrapping_add(1);
-        self.by_place.insert((key.0, Arc::as_ptr(&key.1.0).addr()), id);
-        self.by_value.insert(key.clone(), id);
-        self.by_id
-            .insert(id, Group { key, block, joined: VecDeque::new(), count: 0, has_left: false });
-        id
-    }
-
-    fn join(&mut self, id: GroupId, nlri: Nlri) {
-        if let Some(group) = self.by_id.get_mut(&id) {
-            group.joined.push_back(nlri);
-            group.count = group.count.saturating_add(1);
-        }
-    }
-
-    /// Forgets those that have left, if they are most of what is here: a route that flaps while the socket is busy would
-    /// join again and again.
-    fn compact(&mut self, id: GroupId, routes: &Unordered<Nlri, Known>) {
-        let Some(group) = self.by_id.get_mut(&id) else { return };
-        if group.joined.len() / 2 <= group.count.max(LEFT_MAX) {
-            return;
-        }
-        let mut joined = Vec::from(std::mem::take(&mut group.joined));
-        joined.retain(|nlri| routes.get(nlri).is_some_and(|known| known.pending == Some(id)));
-        joined.sort_unstable();
-        joined.dedup();
-        group.joined = VecDeque::from(joined);
-        group.has_left = false;
-    }
-
-    /// A route has left, and is not pending in this group any more.
-    fn leave(&mut self, id: GroupId, routes: &Unordered<Nlri, Known>) {
-        if let Some(group) = self.by_id.get_mut(&id) {
-            group.count = group.count.saturating_sub(1);
-            group.has_left = true;
-            if group.count == 0 {
-                self.remove(id);
-            } else {
-                self.compact(id, routes);
-            }
-        }
-    }
-
-    fn remove(&mut self, id: GroupId) {
-        if let Some(Group { key, .. }) = self.by_id.remove(&id) {
-            self.by_place.remove(&(key.0, Arc::as_ptr(&key.1.0).addr()));
-            self.by_value.remove(&key);
-        }
-    }
-}
-
-/// The routes of a group that have not left it.
-struct Pending<'a> {
-    id: GroupId,
-    group: &'a mut Group,
-    routes: &'a mut Unordered<Nlri, Known>,
-}
-
-impl Unsent for Pending<'_> {
+impl Unsent for Packing<'_> {
     fn next(&mut self) -> Option<Nlri> {
-        if !self.group.has_left {
-            return self.group.joined.front().copied();
-        }
-        while let Some(nlri) = self.group.joined.front() {
-            if self.routes.get(nlri).is_some_and(|known| known.pending == Some(self.id)) {
-                return Some(*nlri);
+        loop {
+            let Place { prefix, path_id } = self.sending.first()?;
+            if let Some(prefix) = self.rib.prefix(prefix) {
+                return Some(Nlri { prefix, path_id });
             }
-            self.group.joined.pop_front();
+            // The number of a prefix is kept as long as it waits here; but a message without prefixes is a marker.
+            self.sending.pop();
         }
-        None
     }
 
     fn pop(&mut self) {
-        let Some(nlri) = self.group.joined.pop_front() else { return };
-        self.group.count = self.group.count.saturating_sub(1);
-        // A route that has joined twice is sent once.
-        if self.group.has_left
-            && let Some(known) = self.routes.get_mut(&nlri)
-        {
-            known.pending = None;
+        match (self.announces, self.sending.pop()) {
+            (false, Some(_)) => *self.count = self.count.saturating_sub(1),
+            (true, Some(None)) => *self.count = self.count.saturating_add(1),
+            _ => {}
         }
     }
 }
@@ -191,18 +76,11 @@ impl Unsent for Pending<'_> {
 impl AdjRibOut {
     /// An empty table. An End-of-RIB marker is pending for each of `families` from the start; in the families
     /// of `add_path` the peer is sent several paths to a prefix.
-    pub fn new(families: FamilySet, add_path: FamilySet, four_octet_as: bool) -> Self {
+    pub fn new(families: FamilySet, add_path: FamilySet) -> Self {
         Self {
-            four_octet_as,
-            message_length_bytes_max: MESSAGE_LENGTH_BYTES_MAX,
             add_path,
-            path_ids: PathIds::default(),
-            routes: Unordered::default(),
+            waiting: Waiting::default(),
             counts: PerFamily::default(),
-            withdrawals: PerFamily::default(),
-            groups: Groups::default(),
-            too_long: None,
-            owed: PerFamily::default(),
             refresh: FamilySet::EMPTY,
             marks_refreshes: false,
             begin: FamilySet::EMPTY,
@@ -211,11 +89,6 @@ impl AdjRibOut {
             end_of_rib_held: false,
             end_of_rib_sent: PerFamily::default(),
         }
-    }
-
-    /// The peer supports extended messages (RFC 8654).
-    pub fn allow_extended_messages(&mut self) {
-        self.message_length_bytes_max = EXTENDED_MESSAGE_LENGTH_BYTES_MAX;
     }
 
     /// Answers to refreshes start and end with markers (RFC 7313). Otherwise, they end with an End-of-RIB
@@ -239,91 +112,42 @@ impl AdjRibOut {
         self.add_path
     }
 
-    /// Advertises exactly `paths` for `prefix`, and only the first of them if the peer is sent no more. Paths
-    /// that do not fit into a message are not advertised.
-    pub fn tell(
+    /// Whether a change of this path to a prefix waits.
+    pub fn is_waiting(&self, prefix: PrefixId, path_id: PathId) -> bool {
+        self.waiting.entry(Place { prefix, path_id }).is_some()
+    }
+
+    /// What the peer has been told of this path to a prefix, if a change of it waits; else that follows from the
+    /// Loc-RIB.
+    pub fn told(&self, prefix: PrefixId, path_id: PathId) -> Option<Option<&Arc<Outgoing>>> {
+        self.waiting.entry(Place { prefix, path_id }).map(|entry| entry.told.as_ref())
+    }
+
+    /// The paths to a prefix of which a change waits.
+    pub fn waiting_paths(&self, prefix: PrefixId) -> impl Iterator<Item = PathId> + '_ {
+        self.waiting.paths(prefix)
+    }
+
+    /// How many changes wait.
+    pub fn waiting_count(&self) -> usize {
+        self.waiting.count()
+    }
+
+    /// Whether any change of a prefix waits, so that its number must be kept.
+    pub fn awaits(&self, prefix: PrefixId) -> bool {
+        self.waiting.paths(prefix).next().is_some()
+    }
+
+    /// The peer is to have this path to a prefix with attributes `wanted`, or is not to have it. `told` is what it has
+    /// been told, unless a change waits.
+    pub fn want(
         &mut self,
-        prefix: Prefix,
-        paths: Vec<(PathKey, Arc<PathAttributes>)>,
-    ) -> Result<(), TooLong> {
-        if !self.add_path.contains(prefix.family()) {
-            return match paths.into_iter().next() {
-                Some((_, attributes)) => self.set(prefix.into(), attributes),
-                None => {
-                    self.remove(prefix.into());
-                    Ok(())
-                }
-            };
-        }
-        let is_wanted = |path: &PathKey| paths.iter().any(|(wanted, _)| wanted == path);
-        let gone = self.path_ids.of(prefix).filter(|(_, path)| !is_wanted(path));
-        let gone: Vec<Nlri> = gone.map(|(nlri, _)| *nlri).collect();
-        gone.into_iter().for_each(|nlri| self.remove(nlri));
-        let mut outcome = Ok(());
-        for (path, attributes) in paths {
-            let nlri = self.path_ids.assign(prefix, path);
-            outcome = outcome.and(self.set(nlri, attributes));
-        }
-        outcome
-    }
-
-    /// Advertises `nlri` with `attributes`. Attributes that do not fit into a message withdraw the previous
-    /// ones: a stuck session would be worse.
-    fn set(&mut self, nlri: Nlri, attributes: Arc<PathAttributes>) -> Result<(), TooLong> {
-        let family = nlri.prefix.family();
-        self.withdrawals.of_mut(family).remove(&nlri);
-        let found = self.groups.find(family, &attributes);
-        let known = self.routes.get_or_default(nlri);
-        if known.pending.is_some() && known.pending == found {
-            // It keeps its place.
-            return Ok(());
-        }
-        let left = known.pending.take();
-        let is_known = known.advertised.as_ref() == Some(&attributes);
-        if let Some(id) = left {
-            self.groups.leave(id, &self.routes);
-        }
-        if is_known && !self.owed.of(family).contains(&nlri) {
-            return Ok(());
-        }
-        let length_max = self.message_length_bytes_max;
-        if self.too_long.as_ref().is_some_and(|it| Arc::ptr_eq(it, &attributes)) {
-            self.remove(nlri);
-            return Err(TooLong(length_max));
-        }
-        let id = match found {
-            Some(id) => id,
-            None => {
-                match AttributeBlock::encode_within(length_max, &attributes, self.four_octet_as) {
-                    Ok(block) => self.groups.create((family, Shared(attributes)), block),
-                    Err(error) => {
-                        self.too_long = Some(attributes);
-                        self.remove(nlri);
-                        return Err(error);
-                    }
-                }
-            }
-        };
-        self.routes.get_or_default(nlri).pending = Some(id);
-        self.groups.join(id, nlri);
-        self.groups.compact(id, &self.routes);
-        Ok(())
-    }
-
-    /// Withdraws `nlri`. Until that is sent, no other path gets the identifier.
-    fn remove(&mut self, nlri: Nlri) {
-        if let Some(known) = self.routes.get_mut(&nlri) {
-            let (left, is_advertised) = (known.pending.take(), known.advertised.is_some());
-            if let Some(id) = left {
-                self.groups.leave(id, &self.routes);
-            }
-            if is_advertised {
-                self.withdrawals.of_mut(nlri.prefix.family()).insert(nlri);
-                return;
-            }
-            self.routes.remove(&nlri);
-        }
-        self.path_ids.release(nlri);
+        family: AddressFamily,
+        (prefix, path_id): (PrefixId, PathId),
+        told: Option<Arc<Outgoing>>,
+        wanted: Option<&Arc<Outgoing>>,
+    ) {
+        self.waiting.want(family, Place { prefix, path_id }, told, wanted);
     }
 
     /// Sends all of `family` again (RFC 2918), followed by the marker. The initial routes and those of an
@@ -332,42 +156,21 @@ impl AdjRibOut {
         self.refresh.insert(family);
     }
 
-    /// Expands requested refreshes into the prefixes to send.
-    fn expand_refreshes(&mut self) {
-        for family in AddressFamily::ALL {
-            if self.refresh.contains(family) && self.can_refresh(family) {
-                self.refresh.remove(family);
-                self.owe_all(family);
-            }
-        }
+    /// The next family whose refresh can begin: [`AdjRibOut::begin_refresh`] is due.
+    pub fn due_refresh(&self) -> Option<AddressFamily> {
+        self.refresh.iter().find(|family| self.can_refresh(*family))
     }
 
-    /// Whether the answer to a refresh can start.
-    fn can_refresh(&self, family: AddressFamily) -> bool {
-        // RFC 7313 §4: no marker before End-of-RIB.
-        let is_busy =
-            self.end.contains(family) || self.marks_refreshes && self.end_of_rib.contains(family);
-        self.owed.of(family).is_empty() && !is_busy
-    }
-
-    /// The next family with an End-of-RIB marker to send.
-    fn due_end_of_rib(&self) -> Option<AddressFamily> {
-        self.end_of_rib.iter().next().filter(|_| !self.end_of_rib_held)
-    }
-
-    fn owe_all(&mut self, family: AddressFamily) {
-        let of_family = |nlri: &Nlri, known: &Known| {
-            known.advertised.clone().filter(|_| nlri.prefix.family() == family)
-        };
-        for (nlri, attributes) in self.routes.sorted(of_family) {
+    /// All of `family` that the peer has been told is sent again.
+    pub fn begin_refresh(
+        &mut self,
+        family: AddressFamily,
+        told: impl IntoIterator<Item = (PrefixId, PathId, Arc<Outgoing>)>,
+    ) {
+        self.refresh.remove(family);
+        for (prefix, path_id, outgoing) in told {
             // Pending changes and withdrawals are owed, too: the change may be reverted.
-            self.owed.of_mut(family).insert(nlri);
-            let waits = self.withdrawals.of(family).contains(&nlri);
-            let is_pending = self.routes.get(&nlri).is_some_and(|it| it.pending.is_some());
-            if !waits && !is_pending {
-                // It was encoded before, so it fits.
-                let _ = self.set(nlri, attributes);
-            }
+            self.waiting.owe(family, Place { prefix, path_id }, &outgoing);
         }
         if self.marks_refreshes {
             self.begin.insert(family);
@@ -377,68 +180,63 @@ impl AdjRibOut {
         }
     }
 
+    /// Whether the answer to a refresh can start.
+    fn can_refresh(&self, family: AddressFamily) -> bool {
+        // RFC 7313 §4: no marker before End-of-RIB.
+        let is_busy =
+            self.end.contains(family) || self.marks_refreshes && self.end_of_rib.contains(family);
+        self.waiting.owed(family) == 0 && !is_busy
+    }
+
+    /// The next family with an End-of-RIB marker to send.
+    fn due_end_of_rib(&self) -> Option<AddressFamily> {
+        self.end_of_rib.iter().next().filter(|_| !self.end_of_rib_held)
+    }
+
+    fn has_withdrawals(&self) -> bool {
+        AddressFamily::ALL.into_iter().any(|family| self.waiting.has_withdrawals(family))
+    }
+
     /// Whether the peer may have a route that it should not have: a withdrawal is pending, or the End-of-RIB
     /// marker, which removes routes of an earlier session.
     pub fn owes_withdrawals(&self) -> bool {
-        !self.end_of_rib.is_empty()
-            || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
+        !self.end_of_rib.is_empty() || self.has_withdrawals()
     }
 
     /// Whether there is anything to send.
     pub fn has_pending(&self) -> bool {
         self.due_end_of_rib().is_some()
             || !self.end.is_empty()
-            || self.refresh.iter().any(|family| self.can_refresh(family))
-            || !self.groups.by_id.is_empty()
-            || AddressFamily::ALL.iter().any(|family| !self.withdrawals.of(*family).is_empty())
+            || self.due_refresh().is_some()
+            || self.waiting.has_announcements()
+            || self.has_withdrawals()
     }
 
     /// Appends the next message to `to`: the start marker of a refresh, withdrawals, announcements,
     /// End-of-RIB, the end marker of a refresh. Returns its type, if there was one.
-    pub fn next_message(&mut self, to: &mut BytesMut) -> Option<MessageType> {
-        if !self.refresh.is_empty() {
-            self.expand_refreshes();
-        }
+    pub fn next_message(&mut self, rib: &LocRib, to: &mut BytesMut) -> Option<MessageType> {
         if let Some(family) = self.begin.iter().next() {
             self.begin.remove(family);
             to.extend_from_slice(&RouteRefresh::begin(family).encode());
             return Some(MessageType::RouteRefresh);
         }
         for family in AddressFamily::ALL {
-            let withdrawals = self.withdrawals.of_mut(family);
-            if !withdrawals.is_empty() {
-                let path_ids = self.add_path.contains(family);
-                for nlri in announce::withdrawal(family, path_ids, withdrawals, to) {
-                    let gone = self.routes.remove(&nlri).and_then(|it| it.advertised);
-                    if gone.is_some() {
-                        let count = self.counts.of_mut(family);
-                        *count = count.saturating_sub(1);
-                    }
-                    self.owed.of_mut(family).remove(&nlri);
-                    self.path_ids.release(nlri);
-                }
-                return Some(MessageType::Update);
+            if !self.waiting.has_withdrawals(family) {
+                continue;
             }
+            let sending = self.waiting.withdrawals(family)?;
+            let (group, count) = (sending.group, self.counts.of_mut(family));
+            let mut packing = Packing { sending, announces: false, count, rib };
+            announce::withdrawal(family, self.add_path.contains(family), &mut packing, to);
+            self.waiting.sent(group);
+            return Some(MessageType::Update);
         }
-        if let Some(mut entry) = self.groups.by_id.first_entry() {
-            let (id, group) = (*entry.key(), entry.get_mut());
-            let (family, Shared(attributes)) = group.key.clone();
-            let (path_ids, block) = (self.add_path.contains(family), group.block.clone());
-            let mut pending = Pending { id, group, routes: &mut self.routes };
-            let taken = announce::announcement(family, path_ids, &block, &mut pending, to);
-            if entry.get().count == 0 {
-                self.groups.remove(id);
-            }
-            for nlri in taken {
-                self.owed.of_mut(family).remove(&nlri);
-                let known = self.routes.get_or_default(nlri);
-                known.pending = None;
-                if known.advertised.replace(Arc::clone(&attributes)).is_none() {
-                    let count = self.counts.of_mut(family);
-                    *count = count.saturating_add(1);
-                }
-            }
-            self.groups.compact(id, &self.routes);
+        if let Some((family, outgoing, sending)) = self.waiting.announcements() {
+            let (group, count) = (sending.group, self.counts.of_mut(family));
+            let mut packing = Packing { sending, announces: true, count, rib };
+            let path_ids = self.add_path.contains(family);
+            announce::announcement(family, path_ids, &outgoing.block, &mut packing, to);
+            self.waiting.sent(group);
             return Some(MessageType::Update);
         }
         if let Some(family) = self.due_end_of_rib() {
@@ -451,11 +249,6 @@ impl AdjRibOut {
         self.end.remove(family);
         to.extend_from_slice(&RouteRefresh::end(family).encode());
         Some(MessageType::RouteRefresh)
-    }
-
-    /// The advertised routes, in the order of prefixes.
-    pub fn advertised(&self) -> Vec<(Nlri, Arc<PathAttributes>)> {
-        self.routes.sorted(|_, known| known.advertised.clone())
     }
 
     /// The number of advertised routes of each family. Several paths to one prefix are several.

@@ -1,20 +1,20 @@
 //! Which attributes is a route sent to one peer with, or why is it not sent (RFC 4271 §9.1.3)?
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::only_to_customer::{self, Leak};
-use super::shared::Shared;
+use super::routes::{Route, Routes};
 use super::unordered::Unordered;
-use crate::wire::announce::TooLong;
+use crate::wire::announce::{AttributeBlock, TooLong};
 use crate::wire::attribute::{code, flag};
 use fairway_ground::{
     AddressFamily, AsPath, ChosenNextHops, Community, ExtendedCommunity, FamilySet, LocalNextHops,
-    NextHop, PeerKey, PeerKind, Prefix, PrefixFilter, Role,
+    NextHop, PathId, PeerKey, PeerKind, Prefix, PrefixFilter, Role,
 };
 use fairway_seam::{
-    DesiredRoute, DrainState, Path, PathAttributes, PeerConfig, RouteAttributes, UnknownAttribute,
+    DrainState, Path, PathAttributes, PeerConfig, RouteAttributes, UnknownAttribute,
 };
 
 pub use fairway_seam::Ineligible;
@@ -25,11 +25,43 @@ impl From<TooLong> for Ineligible {
     }
 }
 
+/// How UPDATEs are written to a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoding {
+    /// The peer supports four-octet AS numbers.
+    pub four_octet_as: bool,
+    /// The longest message that it accepts.
+    pub message_length_bytes_max: usize,
+}
+
+/// Attributes as they are sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Their values.
+    pub attributes: Arc<PathAttributes>,
+    /// The same, encoded.
+    pub(super) block: AttributeBlock,
+}
+
 /// The export policy of one session. Caches the result for each set of attributes, so that thousands of
 /// routes share one value.
 #[derive(Debug)]
 pub struct Exporter {
+    policy: Policy,
+    originated: Made<RouteAttributes>,
+    passed_on: Made<PathAttributes>,
+    /// The peers of a route of our own that were looked at last, and whether this one is among them: thousands of routes
+    /// have the same.
+    peers: Option<(Arc<BTreeSet<PeerKey>>, bool)>,
+}
+
+#[derive(Debug, Clone)]
+struct Policy {
     key: PeerKey,
+    /// What routes name that are originated for this peer.
+    route_key: PeerKey,
+    /// How many paths to a prefix it is sent, if it is sent several.
+    paths_max: usize,
     kind: PeerKind,
     local_asn: u32,
     role: Option<Role>,
@@ -38,19 +70,42 @@ pub struct Exporter {
     next_hops: LocalNextHops,
     chosen: ChosenNextHops,
     drain: DrainState,
-    /// The peer supports long-lived stale routes (RFC 9494). False at first.
-    pub takes_long_lived: bool,
-    made: BTreeMap<(AddressFamily, Arc<RouteAttributes>), Arc<PathAttributes>>,
-    passed_on: BTreeMap<(AddressFamily, Shared), Arc<PathAttributes>>,
-    /// The same, by the place of what was heard, which is kept alive here: values are compared once for each place.
-    by_place: Unordered<(AddressFamily, usize), PassedOn>,
+    encoding: Encoding,
+    takes_long_lived: bool,
 }
 
-/// What was heard, and what it is passed on as.
+/// What a peer is sent for attributes; `None` if they are not for it.
+type Export<T> = Result<Option<T>, Ineligible>;
+
+/// What was made of attributes, by their place, which is kept alive here.
 #[derive(Debug)]
-struct PassedOn {
-    _heard: Arc<PathAttributes>,
-    made: Arc<PathAttributes>,
+struct Made<From> {
+    by_place: Unordered<(AddressFamily, usize), (Arc<From>, Export<Arc<Outgoing>>)>,
+    /// What was asked for last: thousands of routes in succession share it.
+    last: Option<((AddressFamily, usize), Export<Arc<Outgoing>>)>,
+}
+
+impl<From> Default for Made<From> {
+    fn default() -> Self {
+        Self { by_place: Unordered::default(), last: None }
+    }
+}
+
+impl<From> Made<From> {
+    fn get_or_make(
+        &mut self,
+        family: AddressFamily,
+        from: &Arc<From>,
+        make: impl FnOnce() -> Export<Arc<Outgoing>>,
+    ) -> Export<&Arc<Outgoing>> {
+        let place = (family, Arc::as_ptr(from).addr());
+        if self.last.as_ref().is_none_or(|(known, _)| *known != place) {
+            let known = self.by_place.get_or_insert_with(place, || (Arc::clone(from), make()));
+            self.last = Some((place, known.1.clone()));
+        }
+        let Some((_, made)) = &self.last else { return Ok(None) };
+        made.as_ref().map(Option::as_ref).map_err(|reason| *reason)
+    }
 }
 
 impl Exporter {
@@ -61,9 +116,12 @@ impl Exporter {
         families: FamilySet,
         next_hops: LocalNextHops,
         drain: DrainState,
+        encoding: Encoding,
     ) -> Self {
-        Self {
+        let policy = Policy {
             key: config.key,
+            route_key: config.route_key(),
+            paths_max: config.add_path.send.map_or(1, |it| usize::from(it.get())),
             kind: config.kind(),
             local_asn: config.local_asn.get(),
             role: config.external_role(),
@@ -72,31 +130,133 @@ impl Exporter {
             next_hops,
             chosen: config.next_hops,
             drain,
+            encoding,
             takes_long_lived: false,
-            made: BTreeMap::new(),
-            passed_on: BTreeMap::new(),
-            by_place: Unordered::default(),
+        };
+        Self::of(policy)
+    }
+
+    /// The peer supports long-lived stale routes (RFC 9494), or not, which is assumed at first.
+    pub fn take_long_lived(mut self, takes: bool) -> Self {
+        self.policy.takes_long_lived = takes;
+        self
+    }
+
+    /// The policy for the same session after a change.
+    pub fn renewed(
+        &self,
+        config: &PeerConfig,
+        next_hops: LocalNextHops,
+        drain: DrainState,
+    ) -> Self {
+        let Policy { families, encoding, takes_long_lived, .. } = self.policy;
+        Self::new(config, families, next_hops, drain, encoding).take_long_lived(takes_long_lived)
+    }
+
+    /// The same policy, beside which nothing is cached.
+    pub fn with_own_cache(&self) -> Self {
+        Self::of(self.policy.clone())
+    }
+
+    fn of(policy: Policy) -> Self {
+        Self { policy, originated: Made::default(), passed_on: Made::default(), peers: None }
+    }
+
+    /// What the peer is sent for `prefix`, if it is sent one route.
+    pub fn route(&mut self, prefix: Prefix, routes: &Routes) -> Export<&Arc<Outgoing>> {
+        match routes.route_where(|peers| self.is_among(peers)) {
+            None => Ok(None),
+            Some(Route::Originated(chosen)) => self.originate(prefix, chosen),
+            Some(Route::Learned(path)) => self.pass_on(prefix, path),
         }
     }
 
-    /// The attributes to originate a route with.
-    pub fn originate(&mut self, route: &DesiredRoute) -> Result<Arc<PathAttributes>, Ineligible> {
-        let family = route.prefix.family();
-        if !self.families.contains(family) {
+    /// What the peer is sent for `prefix`, if it is sent several paths: by their identifiers, best first.
+    pub fn paths(
+        &mut self,
+        prefix: Prefix,
+        routes: &Routes,
+    ) -> Vec<(PathId, Export<Arc<Outgoing>>)> {
+        let Policy { route_key, paths_max, .. } = self.policy;
+        let may_be_told = |path: &Path| self.policy.passes_on(prefix, path);
+        let routes = routes.routes_for(route_key, paths_max, may_be_told);
+        let export = |(path_id, route)| {
+            let made = match route {
+                Route::Originated(chosen) => self.originate(prefix, chosen),
+                Route::Learned(path) => self.pass_on(prefix, path),
+            };
+            (path_id, made.map(Option::<&_>::cloned))
+        };
+        routes.into_iter().map(export).collect()
+    }
+
+    fn is_among(&mut self, peers: &Arc<BTreeSet<PeerKey>>) -> bool {
+        match &self.peers {
+            Some((known, is_among)) if Arc::ptr_eq(known, peers) => *is_among,
+            _ => {
+                let is_among = peers.contains(&self.policy.route_key);
+                self.peers = Some((Arc::clone(peers), is_among));
+                is_among
+            }
+        }
+    }
+
+    /// What a route is originated with.
+    fn originate(
+        &mut self,
+        prefix: Prefix,
+        chosen: &Arc<RouteAttributes>,
+    ) -> Export<&Arc<Outgoing>> {
+        let (policy, family) = (&self.policy, prefix.family());
+        if !policy.families.contains(family) {
             return Err(Ineligible::Family(family));
         }
-        if self.drain == DrainState::Drained {
+        if policy.drain == DrainState::Drained {
             return Err(Ineligible::Drained);
         }
-        let key = (family, Arc::clone(&route.attributes));
-        if let Some(made) = self.made.get(&key) {
-            return Ok(Arc::clone(made));
+        self.originated.get_or_make(family, chosen, || policy.originate(family, chosen).map(Some))
+    }
+
+    /// What a learned route is passed on with.
+    pub fn pass_on(&mut self, prefix: Prefix, path: &Path) -> Export<&Arc<Outgoing>> {
+        let policy = &self.policy;
+        // A million routes need not report one by one that the node is drained.
+        if policy.drain == DrainState::Drained || !policy.may_pass_on(prefix, path) {
+            return Ok(None);
         }
-        let next_hop = self.next_hop(family)?;
-        let attributes = self.attributes(&route.attributes, next_hop);
-        let attributes = Arc::new(self.before_leaving(attributes));
-        self.made.insert(key, Arc::clone(&attributes));
-        Ok(attributes)
+        let family = prefix.family();
+        let make = || policy.pass_on(family, &path.attributes);
+        self.passed_on.get_or_make(family, &path.attributes, make)
+    }
+
+    /// Whether a learned route is for this peer.
+    pub fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
+        self.policy.passes_on(prefix, path)
+    }
+
+    /// Clears the cache: attributes that no route has any more would accumulate.
+    pub fn forget(&mut self) {
+        self.originated = Made::default();
+        self.passed_on = Made::default();
+        self.peers = None;
+    }
+}
+
+impl Policy {
+    fn originate(
+        &self,
+        family: AddressFamily,
+        chosen: &RouteAttributes,
+    ) -> Result<Arc<Outgoing>, Ineligible> {
+        let attributes = self.attributes(chosen, self.next_hop(family)?);
+        self.encoded(self.before_leaving(attributes))
+    }
+
+    fn encoded(&self, attributes: PathAttributes) -> Result<Arc<Outgoing>, Ineligible> {
+        let Encoding { four_octet_as, message_length_bytes_max } = self.encoding;
+        let block =
+            AttributeBlock::encode_within(message_length_bytes_max, &attributes, four_octet_as)?;
+        Ok(Arc::new(Outgoing { attributes: Arc::new(attributes), block }))
     }
 
     fn attributes(&self, chosen: &RouteAttributes, next_hop: NextHop) -> PathAttributes {
@@ -129,58 +289,23 @@ impl Exporter {
         }
     }
 
-    /// The attributes to pass a learned route on with; `None` if it is not for this peer.
-    pub fn pass_on(
-        &mut self,
-        prefix: Prefix,
-        path: &Path,
-    ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
-        let family = prefix.family();
-        // A million routes need not report one by one that the node is drained.
-        if self.drain == DrainState::Drained || !self.passes_on(prefix, path) {
-            return Ok(None);
-        }
-        let place = (family, Arc::as_ptr(&path.attributes).addr());
-        if let Some(known) = self.by_place.get(&place) {
-            return Ok(Some(Arc::clone(&known.made)));
-        }
-        let made = self.make(family, path)?;
-        if let Some(made) = &made {
-            let (_heard, made) = (Arc::clone(&path.attributes), Arc::clone(made));
-            self.by_place.insert(place, PassedOn { _heard, made });
-        }
-        Ok(made)
-    }
-
-    /// What is sent for these attributes, from whichever place.
-    fn make(
-        &mut self,
-        family: AddressFamily,
-        path: &Path,
-    ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
-        // The source is not part of the result, so that paths with equal attributes share one.
-        let key = (family, Shared(Arc::clone(&path.attributes)));
-        if let Some(made) = self.passed_on.get(&key) {
-            return Ok(Some(Arc::clone(made)));
-        }
-        let Ok(only_to_customer) = self.mark(path.attributes.only_to_customer) else {
-            return Ok(None);
+    fn pass_on(&self, family: AddressFamily, heard: &PathAttributes) -> Export<Arc<Outgoing>> {
+        let only_to_customer = match self.mark(heard.only_to_customer) {
+            Ok(mark) if self.may_be_told(heard) => mark,
+            _ => return Ok(None),
         };
         let made = match self.kind {
-            PeerKind::External => {
-                to_external(&path.attributes, self.local_asn, self.next_hop(family)?)
-            }
+            PeerKind::External => to_external(heard, self.local_asn, self.next_hop(family)?),
             PeerKind::Internal => {
-                let heard = path.attributes.next_hop;
-                let stays = self.chosen.of(family).is_none() && self.may_stay(heard, family);
-                let next_hop = if stays { heard.global_only() } else { self.next_hop(family)? };
-                to_internal(&path.attributes, next_hop)
+                let stays =
+                    self.chosen.of(family).is_none() && self.may_stay(heard.next_hop, family);
+                let next_hop =
+                    if stays { heard.next_hop.global_only() } else { self.next_hop(family)? };
+                to_internal(heard, next_hop)
             }
         };
         let made = self.warned(PathAttributes { only_to_customer, ..made });
-        let made = Arc::new(self.before_leaving(made));
-        self.passed_on.insert(key, Arc::clone(&made));
-        Ok(Some(made))
+        self.encoded(self.before_leaving(made)).map(Some)
     }
 
     /// The attributes before a withdrawal: other paths are preferred then (RFC 8326 §4). Inside the AS
@@ -227,35 +352,32 @@ impl Exporter {
         !heard.is_link_local() && (!crosses || self.next_hops.extended)
     }
 
-    /// Whether a learned route is for this peer.
-    pub fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
-        self.pass_on.allows(prefix)
-            && self.families.contains(prefix.family())
-            && self.may_be_told(path)
-            && self.mark(path.attributes.only_to_customer).is_ok()
+    fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
+        let heard = &path.attributes;
+        self.may_pass_on(prefix, path)
+            && self.may_be_told(heard)
+            && self.mark(heard.only_to_customer).is_ok()
     }
 
-    /// Not back to its source, not between internal peers (RFC 4271 §9.2.1), and not if its communities
-    /// forbid it (RFC 1997).
-    fn may_be_told(&self, path: &Path) -> bool {
-        let communities = &path.attributes.communities;
+    /// What does not follow from the attributes: not back to its source, not between internal peers (RFC 4271
+    /// §9.2.1), and only what the operator wants.
+    fn may_pass_on(&self, prefix: Prefix, path: &Path) -> bool {
         let is_internal = |kind| kind == PeerKind::Internal;
         path.source.key != self.key
             && !(is_internal(path.source.kind) && is_internal(self.kind))
-            && !communities.contains(&Community::NO_ADVERTISE)
-            && (is_internal(self.kind)
-                || self.takes_long_lived
-                || !communities.contains(&Community::LLGR_STALE))
-            && (is_internal(self.kind)
-                || !communities.contains(&Community::NO_EXPORT)
-                    && !communities.contains(&Community::NO_EXPORT_SUBCONFED))
+            && self.families.contains(prefix.family())
+            && self.pass_on.allows(prefix)
     }
 
-    /// Clears the cache: attributes that no route has any more would accumulate.
-    pub fn forget(&mut self) {
-        self.made.clear();
-        self.passed_on.clear();
-        self.by_place.clear();
+    /// Not if its communities forbid it (RFC 1997).
+    fn may_be_told(&self, heard: &PathAttributes) -> bool {
+        let has = |community| heard.communities.contains(&community);
+        let is_internal = self.kind == PeerKind::Internal;
+        !has(Community::NO_ADVERTISE)
+            && (is_internal
+                || (self.takes_long_lived || !has(Community::LLGR_STALE))
+                    && !has(Community::NO_EXPORT)
+                    && !has(Community::NO_EXPORT_SUBCONFED))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::decision::LOCAL_PREF_LAST;
 use super::only_to_customer;
@@ -119,12 +120,16 @@ impl Importer {
 
     /// The attributes as used here: with ONLY_TO_CUSTOMER as RFC 9234 requires, and as the last choice if
     /// their announcer is about to go down (RFC 8326 §4). Inside the AS the border router has done that.
-    pub fn marked(&self, attributes: PathAttributes) -> PathAttributes {
+    pub fn marked(&self, attributes: Arc<PathAttributes>) -> Arc<PathAttributes> {
         let only_to_customer = self.mark(&attributes).unwrap_or(attributes.only_to_customer);
         let leaves = self.kind == PeerKind::External
             && attributes.communities.contains(&Community::GRACEFUL_SHUTDOWN);
         let local_pref = if leaves { Some(LOCAL_PREF_LAST) } else { attributes.local_pref };
-        PathAttributes { only_to_customer, local_pref, ..attributes }
+        if (only_to_customer, local_pref) == (attributes.only_to_customer, attributes.local_pref) {
+            return attributes;
+        }
+        let attributes = Arc::unwrap_or_clone(attributes);
+        Arc::new(PathAttributes { only_to_customer, local_pref, ..attributes })
     }
 
     fn mark(&self, attributes: &PathAttributes) -> Result<Option<u32>, Refusal> {
@@ -321,12 +326,15 @@ mod tests {
         let to = |role| importer(&PeerConfig { role: Some(role), ..PeerConfig::example(1) });
         let mut heard = heard(vec![65_002, 7], "192.0.2.2");
         assert_eq!(to(Role::Provider).judge(&heard), Ok(()));
-        assert_eq!(to(Role::Provider).marked(heard.clone()), heard);
-        assert_eq!(to(Role::Customer).marked(heard.clone()).only_to_customer, Some(65_002));
+        assert_eq!(*to(Role::Provider).marked(Arc::new(heard.clone())), heard);
+        assert_eq!(
+            to(Role::Customer).marked(Arc::new(heard.clone())).only_to_customer,
+            Some(65_002)
+        );
         heard.only_to_customer = Some(7);
         assert_eq!(to(Role::Provider).judge(&heard), Err(Refusal::Leak));
         assert_eq!(to(Role::Customer).judge(&heard), Ok(()));
-        assert_eq!(to(Role::Customer).marked(heard.clone()), heard, "it is unchanged");
+        assert_eq!(*to(Role::Customer).marked(Arc::new(heard.clone())), heard, "it is unchanged");
     }
 
     //+ RFC 8326 §4: the LOCAL_PREF of paths that are about to go is below that of all others: 0.
@@ -342,8 +350,8 @@ mod tests {
             (&internal, leaving, None),
         ] {
             let heard = PathAttributes { communities, ..heard(vec![65_002], "192.0.2.2") };
-            let marked = importer(config).marked(heard.clone());
-            assert_eq!(marked, PathAttributes { local_pref, ..heard });
+            let marked = importer(config).marked(Arc::new(heard.clone()));
+            assert_eq!(*marked, PathAttributes { local_pref, ..heard });
         }
     }
 
@@ -355,7 +363,7 @@ mod tests {
         let mut heard = heard(vec![7], "192.0.2.2");
         heard.only_to_customer = Some(7);
         assert_eq!(internal.judge(&heard), Ok(()));
-        assert_eq!(internal.marked(heard.clone()), heard);
+        assert_eq!(*internal.marked(Arc::new(heard.clone())), heard);
     }
 
     //= RFC 2545 §3 MUST: a link-local next hop is for the link that is shared with who names it.

@@ -1,196 +1,240 @@
 //! The routes that this node uses: those it originates, and the best of those it received (RFC 4271 §3.2,
 //! Loc-RIB).
+//!
+//! A change is kept together with what was there before, until peers are told: what a peer has been told follows from
+//! that, and needs no table for each of them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::decision::{best, best_first, decide};
 use super::originated::Originated;
-use super::path_ids::PathKey;
-use fairway_ground::{Nlri, PathId, PeerKey, PerFamily, Prefix};
-use fairway_seam::{DecisionStep, DesiredRoute, LearnedRoute, Path, PathSource, RouteChange};
+use super::prefix_table::{PrefixId, PrefixTable};
+use super::routes::Routes;
+use fairway_ground::{Nlri, PeerKey, PerFamily, Prefix};
+use fairway_seam::{DesiredRoute, LearnedRoute, Path, PathSource, RouteChange};
 
 /// All routes. A prefix may have several originated ones, each for other peers; an originated route is
 /// preferred to received ones.
 #[derive(Debug, Default)]
 pub struct LocRib {
     originated: Originated,
-    learned: BTreeMap<Prefix, Candidates>,
-    /// The number of prefixes in `learned`, which are too many to count each time.
-    learned_counts: PerFamily<usize>,
+    nets: PrefixTable<Net>,
+    /// Prefixes with a route.
+    counts: PerFamily<usize>,
+    changed: Vec<Changed>,
+    /// Prefixes without a route, whose number a peer may still wait to be told of.
+    vacant: Vec<PrefixId>,
+    /// How many vacant ones are worth a look whether peers wait for them.
+    vacant_max: usize,
+    /// Peers are told identifiers of paths, which must not change.
+    keeps_path_ids: bool,
 }
 
-/// The paths to one prefix, at least one.
-#[derive(Debug)]
-struct Candidates {
-    paths: Vec<Path>,
-    best: usize,
+/// Fewer vacant prefixes than this are kept.
+const VACANT_MIN: usize = 1024;
+
+#[derive(Debug, Default)]
+struct Net {
+    routes: Routes,
+    /// The place in `changed`, from 1; 0 without a change.
+    change: u32,
+    /// It is among the vacant ones.
+    is_vacant: bool,
 }
 
-impl Candidates {
-    fn best(&self) -> Option<&Path> {
-        self.paths.get(self.best)
-    }
-
-    /// Replaces the path of `peer`, or removes it.
-    fn replace(&mut self, peer: PeerKey, path_id: PathId, change: Option<Path>) {
-        let is_it = |path: &Path| path.source.key == peer && path.path_id == path_id;
-        let position = self.paths.iter().position(is_it);
-        match (position, change) {
-            (Some(position), Some(path)) => {
-                if let Some(present) = self.paths.get_mut(position) {
-                    *present = path;
-                }
-            }
-            (Some(position), None) => drop(self.paths.remove(position)),
-            (None, Some(path)) => self.paths.push(path),
-            (None, None) => {}
-        }
-        self.best = best(&self.paths).unwrap_or(0);
-    }
+/// A prefix with a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Changed {
+    id: PrefixId,
+    before: Routes,
 }
 
-/// A route that a peer may be sent for a prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route<'a> {
-    /// Originated here, for this peer.
-    Originated(&'a DesiredRoute),
-    /// The best received path.
-    Learned(&'a Path),
+/// A prefix whose routes have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The number of the prefix.
+    pub id: PrefixId,
+    /// Its routes at the last call of [`LocRib::take_changes`].
+    pub before: Routes,
+    /// Peers that are sent one route are sent another one.
+    pub concerns_all: bool,
 }
 
-impl Route<'_> {
-    /// Identifies the path.
-    pub fn key(self) -> PathKey {
-        match self {
-            Self::Originated(_) => PathKey::Originated,
-            Self::Learned(path) => PathKey::Learned(Arc::clone(&path.source), path.path_id),
-        }
-    }
-}
-
-/// The prefixes with a change.
+/// What has changed since peers were told.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Touched {
-    /// Prefixes with another best path.
-    pub best: BTreeSet<Prefix>,
-    /// Prefixes with a change of another path, which concerns only peers that are sent several.
-    pub others: BTreeSet<Prefix>,
-}
-
-impl Touched {
-    /// Whether nothing changed.
-    pub fn is_empty(&self) -> bool {
-        self.best.is_empty() && self.others.is_empty()
-    }
-
-    /// What changed besides.
-    pub fn absorb(&mut self, mut other: Self) {
-        self.best.append(&mut other.best);
-        self.others.append(&mut other.others);
-    }
+pub struct Changes {
+    /// Each prefix once.
+    pub list: Vec<Change>,
+    /// Some of them concern routes that are originated here.
+    pub of_originated: bool,
 }
 
 impl LocRib {
-    /// Replaces all originated routes. Returns the prefixes that changed.
-    pub fn set(&mut self, routes: impl Into<Arc<[DesiredRoute]>>) -> BTreeSet<Prefix> {
-        self.originated.replace(routes.into())
+    /// Keeps the identifiers of paths, or not: needed if a peer is sent several paths to a prefix.
+    pub fn keep_path_ids(&mut self, keeps: bool) {
+        self.keeps_path_ids = keeps;
+    }
+
+    /// Replaces all originated routes.
+    pub fn set(&mut self, routes: impl Into<Arc<[DesiredRoute]>>) {
+        let mut originated = std::mem::take(&mut self.originated);
+        originated.replace(routes.into(), |prefix, own| {
+            let keeps = self.keeps_path_ids;
+            if let Some(id) = self.nets.id_or_insert(prefix) {
+                self.change(id, |routes| routes.originate(own, keeps));
+            }
+        });
+        self.originated = originated;
     }
 
     /// Applies the announcements and withdrawals of the peer `source`.
-    pub fn learn(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) -> Touched {
-        let mut touched = Touched::default();
-        self.learn_into(source, changes, &mut touched);
-        touched
-    }
-
-    /// The same, beside what changed before.
-    pub fn learn_into(
-        &mut self,
-        source: &Arc<PathSource>,
-        changes: Vec<RouteChange>,
-        touched: &mut Touched,
-    ) {
-        for RouteChange { nlri, attributes } in changes {
-            let Nlri { prefix, path_id } = nlri;
+    pub fn learn(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) {
+        let keeps = self.keeps_path_ids;
+        for RouteChange { nlri: Nlri { prefix, path_id }, attributes } in changes {
+            let id = match attributes {
+                Some(_) => self.nets.id_or_insert(prefix),
+                None => self.nets.id(prefix),
+            };
+            let Some(id) = id else { continue };
             let source_of = || Arc::clone(source);
             let path =
                 attributes.map(|attributes| Path { source: source_of(), path_id, attributes });
-            let is_best = self.replace(nlri, source.key, path);
-            if is_best && !self.originated.contains(prefix) {
-                touched.best.insert(prefix);
-            } else {
-                touched.others.insert(prefix);
-            }
+            self.change(id, |routes| routes.learn(source.key, path_id, path, keeps));
         }
     }
 
-    /// Returns whether the best path to the prefix changed.
-    fn replace(&mut self, nlri: Nlri, peer: PeerKey, path: Option<Path>) -> bool {
-        let Nlri { prefix, path_id } = nlri;
-        let Some(candidates) = self.learned.get_mut(&prefix) else {
-            let Some(path) = path else { return false };
-            self.learned.insert(prefix, Candidates { paths: vec![path], best: 0 });
-            let count = self.learned_counts.of_mut(prefix.family());
-            *count = count.saturating_add(1);
-            return true;
-        };
-        let before = candidates.best().cloned();
-        candidates.replace(peer, path_id, path);
-        let differs = candidates.best() != before.as_ref();
-        if candidates.paths.is_empty() {
-            self.learned.remove(&prefix);
-            let count = self.learned_counts.of_mut(prefix.family());
-            *count = count.saturating_sub(1);
+    fn change(&mut self, id: PrefixId, change: impl FnOnce(&mut Routes)) {
+        let Some(slot) = self.nets.get_mut(id) else { return };
+        let net = &mut slot.entry;
+        if net.change == 0 {
+            self.changed.push(Changed { id, before: net.routes.clone() });
+            net.change = u32::try_from(self.changed.len()).unwrap_or(0);
         }
-        differs
+        let was_none = net.routes.is_none();
+        change(&mut net.routes);
+        let count = self.counts.of_mut(slot.prefix.family());
+        match (was_none, net.routes.is_none()) {
+            (true, false) => *count = count.saturating_add(1),
+            (false, true) => *count = count.saturating_sub(1),
+            _ => {}
+        }
     }
 
     /// Removes all paths of `peer` when its announcements are not known any more.
-    pub fn forget(&mut self, peer: PeerKey) -> Touched {
+    pub fn forget(&mut self, peer: PeerKey) {
         let mut source = None;
         let mut gone = Vec::new();
-        for (prefix, candidates) in &self.learned {
-            for path in candidates.paths.iter().filter(|path| path.source.key == peer) {
+        for (_, slot) in self.nets.iter() {
+            for path in slot.entry.routes.paths().iter().filter(|path| path.source.key == peer) {
                 source = Some(Arc::clone(&path.source));
-                let nlri = Nlri { prefix: *prefix, path_id: path.path_id };
+                let nlri = Nlri { prefix: slot.prefix, path_id: path.path_id };
                 gone.push(RouteChange { nlri, attributes: None });
             }
         }
-        source.map_or_else(Touched::default, |source| self.learn(&source, gone))
-    }
-
-    /// The route that `peer` may be sent for `prefix`, if it is sent one.
-    pub fn route_for(&self, prefix: Prefix, peer: PeerKey) -> Option<Route<'_>> {
-        if let Some(routes) = self.originated.get(prefix) {
-            let route = routes.iter().find(|route| route.peers.contains(&peer));
-            return route.map(Route::Originated);
+        if let Some(source) = source {
+            self.learn(&source, gone);
         }
-        self.learned.get(&prefix)?.best().map(Route::Learned)
     }
 
-    /// The routes that `peer` may be sent for `prefix`, if it is sent several: at most `limit`, best first. A
-    /// route originated for it precedes the received ones that `may_be_told` permits; one that is originated
-    /// only for others hides them, as with a single route.
-    pub fn routes_for(
-        &self,
-        prefix: Prefix,
-        peer: PeerKey,
-        limit: usize,
-        may_be_told: impl Fn(&Path) -> bool,
-    ) -> Vec<Route<'_>> {
-        let mut routes = Vec::new();
-        if let Some(originated) = self.originated.get(prefix) {
-            match originated.iter().find(|route| route.peers.contains(&peer)) {
-                Some(route) => routes.push(Route::Originated(route)),
-                None => return routes,
+    /// Whether something has changed since peers were told.
+    pub fn has_changes(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// How many prefixes have changed since then.
+    pub fn change_count(&self) -> usize {
+        self.changed.len()
+    }
+
+    /// What has changed since the last call. All peers are told: for each of them [`LocRib::known`] is what it was
+    /// told last.
+    pub fn take_changes(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        let changed = std::mem::take(&mut self.changed);
+        changes.list.reserve(changed.len());
+        for Changed { id, before } in changed {
+            let Some(slot) = self.nets.get_mut(id) else { continue };
+            let net = &mut slot.entry;
+            net.change = 0;
+            if net.routes.is_none() && !net.is_vacant {
+                net.is_vacant = true;
+                self.vacant.push(id);
+            }
+            let concerns_all = !net.routes.is_used_like(&before);
+            if concerns_all || net.routes != before {
+                changes.of_originated |=
+                    concerns_all && !(net.routes.offers().is_empty() && before.offers().is_empty());
+                changes.list.push(Change { id, before, concerns_all });
             }
         }
-        let paths = self.learned.get(&prefix).map(|it| it.paths.as_slice()).unwrap_or_default();
-        let paths = paths.iter().filter(|path| may_be_told(path)).collect();
-        let heard = best_first(paths, limit.saturating_sub(routes.len()));
-        routes.extend(heard.into_iter().map(Route::Learned));
-        routes
+        changes
+    }
+
+    /// Whether there are many prefixes without a route: see [`LocRib::reclaim`].
+    pub fn has_vacant(&self) -> bool {
+        self.vacant.len() > self.vacant_max.max(VACANT_MIN)
+    }
+
+    /// Forgets the prefixes without a route that no peer awaits. As long as peers wait for many of them, that is done
+    /// only when there are twice as many.
+    pub fn reclaim(&mut self, is_awaited: impl Fn(PrefixId) -> bool) {
+        let mut vacant = std::mem::take(&mut self.vacant);
+        vacant.retain(|id| {
+            let Some(slot) = self.nets.get_mut(*id) else { return false };
+            let net = &mut slot.entry;
+            net.is_vacant = net.routes.is_none();
+            if !net.is_vacant || net.change != 0 || is_awaited(*id) {
+                return net.is_vacant;
+            }
+            self.nets.remove(*id);
+            false
+        });
+        self.vacant_max = vacant.len().saturating_mul(2);
+        vacant.shrink_to(self.vacant_max);
+        self.vacant = vacant;
+    }
+
+    /// The number of a prefix, which has one from now on.
+    #[cfg(test)]
+    pub(super) fn number(&mut self, prefix: Prefix) -> PrefixId {
+        self.nets.id_or_insert(prefix).unwrap()
+    }
+
+    /// The prefix with this number.
+    pub fn prefix(&self, id: PrefixId) -> Option<Prefix> {
+        self.nets.get(id).map(|slot| slot.prefix)
+    }
+
+    /// A prefix and its routes now.
+    pub fn routes(&self, id: PrefixId) -> Option<(Prefix, &Routes)> {
+        self.nets.get(id).map(|slot| (slot.prefix, &slot.entry.routes))
+    }
+
+    /// The routes to `prefix` now.
+    pub fn routes_to(&self, prefix: Prefix) -> Option<&Routes> {
+        self.nets.id(prefix).and_then(|id| self.routes(id)).map(|(_, routes)| routes)
+    }
+
+    /// Above the numbers of all prefixes.
+    pub fn end(&self) -> PrefixId {
+        self.nets.end()
+    }
+
+    /// All prefixes, with their routes at the last call of [`LocRib::take_changes`].
+    pub fn known(&self) -> impl Iterator<Item = (PrefixId, Prefix, &Routes)> {
+        self.known_between(PrefixId::FIRST, self.end())
+    }
+
+    /// The same, of the prefixes whose number is not below `first`, and is below `end`.
+    pub fn known_between(
+        &self,
+        first: PrefixId,
+        end: PrefixId,
+    ) -> impl Iterator<Item = (PrefixId, Prefix, &Routes)> {
+        self.nets.iter_from(first).take_while(move |(id, _)| *id < end).map(|(id, slot)| {
+            let change = usize::try_from(slot.entry.change).unwrap_or(0).checked_sub(1);
+            let before = change.and_then(|place| self.changed.get(place)).map(|it| &it.before);
+            (id, slot.prefix, before.unwrap_or(&slot.entry.routes))
+        })
     }
 
     /// All originated routes in the order of their prefixes.
@@ -200,14 +244,11 @@ impl LocRib {
 
     /// All learned paths in the order of their prefixes, each with the result of route selection.
     pub fn learned(&self) -> impl Iterator<Item = LearnedRoute> + '_ {
-        self.learned.iter().flat_map(|(prefix, candidates)| {
-            let mut steps = decide(&candidates.paths);
-            if self.originated.contains(*prefix) {
-                steps.fill(Some(DecisionStep::Originated));
-            }
-            let paths = candidates.paths.iter().zip(steps);
+        self.nets.sorted().into_iter().flat_map(|slot| {
+            let routes = &slot.entry.routes;
+            let paths = routes.paths().iter().zip(routes.steps());
             paths.map(|(path, lost_at)| LearnedRoute {
-                prefix: *prefix,
+                prefix: slot.prefix,
                 path: path.clone(),
                 lost_at,
                 stale: false,
@@ -217,25 +258,16 @@ impl LocRib {
 
     /// The number of prefixes of each family.
     pub fn counts(&self) -> PerFamily<usize> {
-        let mut counts = self.learned_counts;
-        for prefix in self.originated.prefixes().filter(|it| !self.learned.contains_key(it)) {
-            let count = counts.of_mut(prefix.family());
-            *count = count.saturating_add(1);
-        }
-        counts
-    }
-
-    /// All prefixes that peers may be sent.
-    pub fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
-        self.originated.prefixes().chain(self.learned.keys().copied())
+        self.counts
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rib::Route;
     use fairway_ground::{AsPath, Asn, NextHop, PeerKind, RouterId};
-    use fairway_seam::{PathAttributes, RouteAttributes};
+    use fairway_seam::{DecisionStep, PathAttributes, RouteAttributes};
 
     fn route(prefix: &str, peers: &[&str], local_pref: u32) -> DesiredRoute {
         DesiredRoute {
@@ -276,23 +308,30 @@ mod tests {
 
     /// The number of the peer with the best path.
     fn best_from(rib: &LocRib, prefix: &str) -> Option<u32> {
-        match rib.route_for(
-            prefix.parse().unwrap(),
-            PeerKey::from(std::net::IpAddr::from([192, 0, 2, 99])),
-        )? {
+        let routes = rib.routes_to(prefix.parse().unwrap())?;
+        match routes.route_for(PeerKey::from(std::net::IpAddr::from([192, 0, 2, 99])))? {
             Route::Learned(path) => Some(path.source.router_id.get()),
             Route::Originated(_) => Some(0),
         }
     }
 
+    /// How many prefixes have another route for peers that are sent one, and how many have only others.
+    fn changed(rib: &mut LocRib) -> (usize, usize) {
+        let changes = rib.take_changes().list;
+        let all = changes.iter().filter(|it| it.concerns_all).count();
+        (all, changes.len() - all)
+    }
+
     #[test]
-    fn only_prefixes_that_changed_are_touched() {
+    fn only_prefixes_that_changed_are_named() {
         let mut rib = LocRib::default();
         let first = vec![route("10.0.0.1/32", &["192.0.2.1"], 1), route("10.0.0.2/32", &[], 1)];
-        assert_eq!(rib.set(first.clone()).len(), 2);
-        assert_eq!(rib.set(first).len(), 0);
-        let second = vec![route("10.0.0.1/32", &["192.0.2.1"], 2), route("10.0.0.3/32", &[], 1)];
-        assert_eq!(rib.set(second).len(), 3);
+        rib.set(first.clone());
+        assert_eq!(changed(&mut rib), (2, 0));
+        rib.set(first);
+        assert_eq!(changed(&mut rib), (0, 0));
+        rib.set(vec![route("10.0.0.1/32", &["192.0.2.1"], 2), route("10.0.0.3/32", &[], 1)]);
+        assert_eq!(changed(&mut rib), (3, 0));
     }
 
     //= RFC 8212 §3 MUST NOT: routes are told to a peer for which no export policy asks for them.
@@ -303,15 +342,12 @@ mod tests {
             route("10.0.0.1/32", &["192.0.2.1"], 1),
             route("10.0.0.1/32", &["192.0.2.2"], 2),
         ]);
-        let local_pref = |peer: &str| {
-            let route = rib.route_for(
-                "10.0.0.1/32".parse().unwrap(),
-                PeerKey::from(peer.parse::<std::net::IpAddr>().unwrap()),
-            );
-            match route {
-                Some(Route::Originated(route)) => route.attributes.local_pref,
-                _ => None,
-            }
+        let routes = rib.routes_to("10.0.0.1/32".parse().unwrap()).unwrap();
+        let local_pref = |peer: &str| match routes
+            .route_for(PeerKey::from(peer.parse::<std::net::IpAddr>().unwrap()))
+        {
+            Some(Route::Originated(chosen)) => chosen.local_pref,
+            _ => None,
         };
         assert_eq!(local_pref("192.0.2.1"), Some(1));
         assert_eq!(local_pref("192.0.2.2"), Some(2));
@@ -324,77 +360,67 @@ mod tests {
     fn the_best_path_wins_and_the_next_best_takes_over() {
         let mut rib = LocRib::default();
         let (one, two) = (source(1), source(2));
-        assert_eq!(rib.learn(&one, vec![announced("10.0.0.0/8", 3)]).best.len(), 1);
-        assert_eq!(rib.learn(&two, vec![announced("10.0.0.0/8", 2)]).best.len(), 1);
-        assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2));
+        let mut learn = |source: &Arc<PathSource>, change: RouteChange| {
+            rib.learn(source, vec![change]);
+            (changed(&mut rib), best_from(&rib, "10.0.0.0/8"))
+        };
+        assert_eq!(learn(&one, announced("10.0.0.0/8", 3)), ((1, 0), Some(1)));
+        assert_eq!(learn(&two, announced("10.0.0.0/8", 2)), ((1, 0), Some(2)));
         // A worse path does not change the best one.
-        assert!(rib.learn(&one, vec![announced("10.0.0.0/8", 4)]).best.is_empty());
-        assert_eq!(rib.learn(&two, vec![withdrawn("10.0.0.0/8")]).best.len(), 1);
-        assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(1));
-        assert_eq!(rib.learn(&one, vec![withdrawn("10.0.0.0/8")]).best.len(), 1);
-        assert_eq!(best_from(&rib, "10.0.0.0/8"), None);
-        assert!(rib.learn(&one, vec![withdrawn("10.0.0.0/8")]).best.is_empty());
+        assert_eq!(learn(&one, announced("10.0.0.0/8", 4)), ((0, 1), Some(2)));
+        assert_eq!(learn(&two, withdrawn("10.0.0.0/8")), ((1, 0), Some(1)));
+        assert_eq!(learn(&one, withdrawn("10.0.0.0/8")), ((1, 0), None));
+        assert_eq!(learn(&one, withdrawn("10.0.0.0/8")), ((0, 0), None));
     }
 
     #[test]
     fn what_is_originated_hides_what_was_heard_until_it_goes() {
         let mut rib = LocRib::default();
         rib.learn(&source(1), vec![announced("10.0.0.1/32", 1)]);
-        assert_eq!(rib.set(vec![route("10.0.0.1/32", &["192.0.2.99"], 1)]).len(), 1);
-        assert_eq!(best_from(&rib, "10.0.0.1/32"), Some(0));
-        assert!(rib.learn(&source(2), vec![announced("10.0.0.1/32", 1)]).best.is_empty());
+        changed(&mut rib);
+        rib.set(vec![route("10.0.0.1/32", &["192.0.2.99"], 1)]);
+        assert_eq!((changed(&mut rib), best_from(&rib, "10.0.0.1/32")), ((1, 0), Some(0)));
+        rib.learn(&source(2), vec![announced("10.0.0.1/32", 1)]);
+        assert_eq!(changed(&mut rib), (0, 1));
         assert_eq!(rib.counts(), PerFamily { ipv4: 1, ipv6: 0 });
         assert!(rib.learned().all(|it| it.lost_at == Some(DecisionStep::Originated)));
-        assert_eq!(rib.set(Vec::new()).len(), 1);
-        assert_eq!(best_from(&rib, "10.0.0.1/32"), Some(1));
-    }
-
-    /// Path `path_id` to 10.0.0.0/8, `hops` long.
-    fn path(path_id: u32, hops: usize) -> RouteChange {
-        let RouteChange { nlri, attributes } = announced("10.0.0.0/8", hops);
-        RouteChange { nlri: Nlri { path_id: PathId::new(path_id), ..nlri }, attributes }
-    }
-
-    /// Neighbour and path identifier of the routes for peer 99 to 10.0.0.0/8, best first.
-    fn told(rib: &LocRib, limit: usize) -> Vec<(u32, u32)> {
-        let peer = source(99).key;
-        let not_from_one = |path: &Path| path.source.key != source(1).key;
-        let routes = rib.routes_for("10.0.0.0/8".parse().unwrap(), peer, limit, not_from_one);
-        let name = |route| match route {
-            Route::Originated(_) => (0, 0),
-            Route::Learned(path) => (path.source.router_id.get(), path.path_id.get()),
-        };
-        routes.into_iter().map(name).collect()
+        rib.set(Vec::new());
+        assert_eq!((changed(&mut rib), best_from(&rib, "10.0.0.1/32")), ((1, 0), Some(1)));
     }
 
     #[test]
-    fn several_paths_of_one_neighbour_stand_beside_each_other() {
+    fn a_change_that_is_taken_back_before_peers_are_told_is_none() {
         let mut rib = LocRib::default();
-        assert_eq!(rib.learn(&source(2), vec![path(4, 2), path(5, 3)]).best.len(), 1);
-        let touched = rib.learn(&source(2), vec![path(6, 4)]);
-        assert!(touched.best.is_empty() && touched.others.len() == 1, "the best one stays");
-        assert_eq!((rib.learned().count(), rib.counts().ipv4), (3, 1));
-        let gone = RouteChange { attributes: None, ..path(4, 2) };
-        assert_eq!(rib.learn(&source(2), vec![gone]).best.len(), 1);
-        assert_eq!(told(&rib, 9), [(2, 5), (2, 6)]);
-        rib.forget(source(2).key);
-        assert_eq!((rib.learned().count(), rib.counts().ipv4), (0, 0));
+        rib.learn(&source(1), vec![announced("10.0.0.0/8", 1)]);
+        changed(&mut rib);
+        rib.learn(&source(1), vec![withdrawn("10.0.0.0/8")]);
+        let known: Vec<bool> = rib.known().map(|(_, _, routes)| routes.is_none()).collect();
+        assert_eq!(known, [false], "peers know the route still");
+        rib.learn(&source(1), vec![announced("10.0.0.0/8", 1)]);
+        assert_eq!(changed(&mut rib), (0, 0));
     }
 
-    //= RFC 7911 §5 SHOULD: the best route is among the paths that are sent, unless it came from that neighbour.
     #[test]
-    fn several_paths_are_told_best_first_and_only_what_may_be_told() {
+    fn the_number_of_a_prefix_is_kept_as_long_as_a_peer_awaits_it() {
         let mut rib = LocRib::default();
-        rib.learn(&source(1), vec![path(0, 1)]);
-        rib.learn(&source(2), vec![path(9, 3), path(8, 3)]);
-        rib.learn(&source(3), vec![path(0, 2)]);
-        assert_eq!(told(&rib, 9), [(3, 0), (2, 8), (2, 9)]);
-        assert_eq!(told(&rib, 2), [(3, 0), (2, 8)]);
-        rib.set(vec![route("10.0.0.0/8", &["192.0.2.99"], 1)]);
-        assert_eq!(told(&rib, 2), [(0, 0), (3, 0)]);
-        // A route originated for others only hides the received ones: its peers were chosen explicitly.
-        rib.set(vec![route("10.0.0.0/8", &["192.0.2.98"], 1)]);
-        assert_eq!(told(&rib, 2), []);
+        let texts: Vec<String> =
+            (0..3000).map(|it| format!("10.{}.{}.0/24", it / 250, it % 250)).collect();
+        rib.learn(&source(1), texts.iter().map(|text| announced(text, 1)).collect());
+        rib.take_changes();
+        let kept = rib.number("10.0.7.0/24".parse().unwrap());
+        rib.learn(&source(1), texts.iter().map(|text| withdrawn(text)).collect());
+        assert!(!rib.has_vacant());
+        rib.take_changes();
+        // One comes back meanwhile.
+        rib.learn(&source(1), vec![announced("10.0.9.0/24", 1)]);
+        rib.take_changes();
+        assert!(rib.has_vacant());
+        rib.reclaim(|id| id == kept);
+        let left: Vec<Prefix> = rib.known().map(|(_, prefix, _)| prefix).collect();
+        assert_eq!(left, ["10.0.7.0/24", "10.0.9.0/24"].map(|it| it.parse().unwrap()));
+        rib.reclaim(|_| false);
+        assert_eq!(rib.known().count(), 1);
+        assert_eq!(rib.counts().ipv4, 1);
     }
 
     #[test]
@@ -402,7 +428,9 @@ mod tests {
         let mut rib = LocRib::default();
         rib.learn(&source(1), vec![announced("10.0.0.0/8", 1), announced("11.0.0.0/8", 1)]);
         rib.learn(&source(2), vec![announced("10.0.0.0/8", 1)]);
-        assert_eq!(rib.forget(source(1).key).best.len(), 2);
+        changed(&mut rib);
+        rib.forget(source(1).key);
+        assert_eq!(changed(&mut rib), (2, 0));
         assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2));
         assert_eq!(best_from(&rib, "11.0.0.0/8"), None);
         assert_eq!(rib.learned().count(), 1);

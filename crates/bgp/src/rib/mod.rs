@@ -6,8 +6,8 @@
 //! ```
 //!
 //! [`AdjRibIn`] holds the accepted routes of one peer; [`LocRib`] our own routes and all accepted paths, of
-//! which [`decide`] selects the best; [`AdjRibOut`] the routes advertised to one peer and the pending
-//! changes. [`Importer`] and [`Exporter`] are the import and export policies. Knows no bytes on a socket and
+//! which [`decide`] selects the best; [`AdjRibOut`] what one peer has still to be told.
+//! [`Importer`] and [`Exporter`] are the import and export policies. Knows no bytes on a socket and
 //! no timer.
 
 mod adj_rib_in;
@@ -18,14 +18,18 @@ mod import;
 mod loc_rib;
 mod only_to_customer;
 mod originated;
-mod path_ids;
+mod pages;
+mod prefix_table;
+mod routes;
 mod shared;
 mod unordered;
+mod waiting;
 
 pub use adj_rib_in::AdjRibIn;
 pub use adj_rib_out::AdjRibOut;
 pub use decision::decide;
-pub use export::{Exporter, Ineligible};
+pub use export::{Encoding, Exporter, Ineligible, Outgoing};
 pub use import::Importer;
-pub use loc_rib::{LocRib, Route, Touched};
-pub use path_ids::PathKey;
+pub use loc_rib::{Change, Changes, LocRib};
+pub use prefix_table::PrefixId;
+pub use routes::{Offer, Route, Routes};

@@ -5,7 +5,6 @@
 //! There may be ten thousand and more, of which a change concerns one: so the list is shared with its
 //! creator, and the difference to the previous one is found in one pass over both.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fairway_ground::Prefix;
@@ -16,31 +15,34 @@ use fairway_seam::DesiredRoute;
 pub(super) struct Originated(Arc<[DesiredRoute]>);
 
 impl Originated {
-    /// Replaces all routes. Returns the prefixes that changed. Sorts the routes by prefix if they are not
-    /// sorted.
-    pub(super) fn replace(&mut self, mut routes: Arc<[DesiredRoute]>) -> BTreeSet<Prefix> {
+    /// Replaces all routes, and names each prefix that changed, with its routes from now on. Sorts the routes by prefix
+    /// if they are not sorted.
+    pub(super) fn replace(
+        &mut self,
+        mut routes: Arc<[DesiredRoute]>,
+        mut changed: impl FnMut(Prefix, &[DesiredRoute]),
+    ) {
         if !routes.is_sorted_by_key(|route| route.prefix) {
             let mut sorted = routes.to_vec();
             sorted.sort_by_key(|route| route.prefix);
             routes = sorted.into();
         }
-        let mut touched = BTreeSet::new();
         let (mut old, mut new) = (groups(&self.0).peekable(), groups(&routes).peekable());
         loop {
             match (old.peek(), new.peek()) {
                 (Some((before, was)), Some((after, is))) if before == after => {
                     if was != is {
-                        touched.insert(*before);
+                        changed(*before, is);
                     }
                     old.next();
                     new.next();
                 }
                 (Some((before, _)), after) if after.is_none_or(|(after, _)| before < after) => {
-                    touched.insert(*before);
+                    changed(*before, &[]);
                     old.next();
                 }
-                (_, Some((after, _))) => {
-                    touched.insert(*after);
+                (_, Some((after, is))) => {
+                    changed(*after, is);
                     new.next();
                 }
                 (_, None) => break,
@@ -48,30 +50,11 @@ impl Originated {
         }
         drop((old, new));
         self.0 = routes;
-        touched
-    }
-
-    /// The routes for `prefix`, at least one, each for other peers.
-    pub(super) fn get(&self, prefix: Prefix) -> Option<&[DesiredRoute]> {
-        let from = self.0.partition_point(|route| route.prefix < prefix);
-        let rest = self.0.get(from..)?;
-        let count = rest.iter().take_while(|route| route.prefix == prefix).count();
-        rest.get(..count).filter(|routes| !routes.is_empty())
-    }
-
-    /// Whether there is a route for `prefix`.
-    pub(super) fn contains(&self, prefix: Prefix) -> bool {
-        self.0.binary_search_by_key(&prefix, |route| route.prefix).is_ok()
     }
 
     /// All routes in the order of their prefixes.
     pub(super) fn iter(&self) -> impl Iterator<Item = &DesiredRoute> {
         self.0.iter()
-    }
-
-    /// Each prefix once, in order.
-    pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
-        groups(&self.0).map(|(prefix, _)| prefix)
     }
 }
 
@@ -82,7 +65,7 @@ fn groups(routes: &[DesiredRoute]) -> impl Iterator<Item = (Prefix, &[DesiredRou
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
     use fairway_ground::Rng;
@@ -113,15 +96,13 @@ mod tests {
             }
             let all: BTreeSet<Prefix> = plain.keys().chain(fresh.keys()).copied().collect();
             let differs = |prefix: &Prefix| plain.get(prefix) != fresh.get(prefix);
-            let expected: BTreeSet<Prefix> = all.iter().copied().filter(differs).collect();
-            assert_eq!(originated.replace(routes.into()), expected);
-            for prefix in all {
-                let found = fresh.get(&prefix).map(Vec::as_slice);
-                assert_eq!(originated.get(prefix), found);
-                assert_eq!(originated.contains(prefix), found.is_some());
-            }
-            assert!(originated.prefixes().eq(fresh.keys().copied()));
-            assert_eq!(originated.iter().count(), fresh.values().map(Vec::len).sum::<usize>());
+            let expected = all.iter().copied().filter(differs);
+            let expected: Vec<_> =
+                expected.map(|it| (it, fresh.get(&it).cloned().unwrap_or_default())).collect();
+            let mut changed = Vec::new();
+            originated.replace(routes.into(), |prefix, is| changed.push((prefix, is.to_vec())));
+            assert_eq!(changed, expected);
+            assert!(originated.iter().eq(fresh.values().flatten()));
             plain = fresh;
         }
     }

@@ -1,4 +1,4 @@
-//! A table whose order nobody sees: values are found by their key in constant time, and entries come out sorted. So its
+//! A table whose order nobody sees: values are found by their key in constant time, and nobody walks over them. So its
 //! order, which the random seed of its hashes makes another one in each process, never becomes output. The seed keeps
 //! a neighbour from choosing keys that collide, unless it can time each of them. Used by the tables of a session; knows
 //! no route.
@@ -32,16 +32,22 @@ impl<Key: Hash + Ord + Copy, Value> Unordered<Key, Value> {
         self.0.get(key)
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Value> {
         self.0.get_mut(key)
     }
 
-    /// The value, which is there from now on.
-    pub(super) fn get_or_default(&mut self, key: Key) -> &mut Value
-    where
-        Value: Default,
-    {
-        self.0.entry(key).or_default()
+    /// The value, which `make` makes if it is not there.
+    pub(super) fn get_or_insert_with(
+        &mut self,
+        key: Key,
+        make: impl FnOnce() -> Value,
+    ) -> &mut Value {
+        self.0.entry(key).or_insert_with(make)
     }
 
     pub(super) fn insert(&mut self, key: Key, value: Value) {
@@ -56,22 +62,6 @@ impl<Key: Hash + Ord + Copy, Value> Unordered<Key, Value> {
             self.0.shrink_to(used.saturating_mul(2));
         }
         removed
-    }
-
-    /// Forgets all entries, and gives back what they took.
-    pub(super) fn clear(&mut self) {
-        self.0 = HashMap::default();
-    }
-
-    /// What `pick` makes of each entry, in the order of keys.
-    pub(super) fn sorted<Picked>(
-        &self,
-        pick: impl Fn(&Key, &Value) -> Option<Picked>,
-    ) -> Vec<(Key, Picked)> {
-        let picked = self.0.iter().filter_map(|(key, value)| Some((*key, pick(key, value)?)));
-        let mut picked: Vec<(Key, Picked)> = picked.collect();
-        picked.sort_unstable_by_key(|(key, _)| *key);
-        picked
     }
 }
 
@@ -88,21 +78,6 @@ mod tests {
             table.remove(&number);
         }
         assert!(table.0.capacity() < full / 20, "{} of {full}", table.0.capacity());
-        assert_eq!(table.sorted(|_, it| Some(*it)).len(), 10);
-    }
-
-    #[test]
-    fn entries_come_out_in_the_order_of_their_keys() {
-        let mut table = Unordered::default();
-        for number in (0..100_u32).rev() {
-            *table.get_or_default(number) = number % 2;
-        }
-        table.remove(&4);
-        let even: Vec<u32> = table
-            .sorted(|_, it| (*it == 0).then_some(()))
-            .into_iter()
-            .map(|(key, ())| key)
-            .collect();
-        assert_eq!(even, (0..100).step_by(2).filter(|it| *it != 4).collect::<Vec<_>>());
+        assert_eq!((table.get(&9), table.get(&10)), (Some(&9), None));
     }
 }

@@ -12,8 +12,8 @@ use super::graceful_restart::{OwnRestart, Restarts};
 use super::negotiate::{Negotiated, negotiate, our_open};
 use crate::wire::header::{RawMessage, keepalive};
 use crate::wire::{
-    Capability, Framing, MessageType, Notification, Open, RouteRefresh, Update, UpdateContext,
-    WireError,
+    Capability, Framing, KnownAttributes, MessageType, Notification, Open, RouteRefresh, Update,
+    UpdateContext, WireError,
 };
 use fairway_ground::{FamilySet, Instant, LocalNextHops, Prefix, Rng};
 use fairway_seam::{PeerConfig, SessionState};
@@ -81,6 +81,8 @@ pub(super) struct Connection {
     pub(super) negotiated: Option<Negotiated>,
     pub(super) keepalive_interval: Option<Duration>,
     framing: Framing,
+    /// What the neighbour has said before.
+    known: KnownAttributes,
     /// The capabilities of our OPEN.
     offered: Vec<Capability>,
     /// Waiting to be written.
@@ -110,6 +112,7 @@ impl Connection {
             negotiated: None,
             keepalive_interval: None,
             framing: Framing::default(),
+            known: KnownAttributes::default(),
             offered: Vec::new(),
             open: None,
             delay_open_deadline: None,
@@ -243,7 +246,7 @@ impl Connection {
                     extended_next_hop: agreed.is_some_and(|it| it.extended_next_hop),
                     add_path: agreed.map_or(FamilySet::EMPTY, |it| it.add_path_received),
                 };
-                Update::parse(&message.body, context).map(Step::Update)
+                Update::parse_knowing(&message.body, context, &mut self.known).map(Step::Update)
             }
             (S::Established, M::RouteRefresh) => {
                 RouteRefresh::parse(&message.body).map(Step::Refresh)

@@ -15,6 +15,7 @@ mod control;
 mod graceful_restart;
 mod key_rollover;
 mod negotiate;
+mod outbound;
 mod peer;
 mod reason;
 mod receive;

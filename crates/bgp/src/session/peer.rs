@@ -1,6 +1,6 @@
 //! A neighbour as the operator sees it: dialled and dialling, up or down, and its advertised routes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,16 @@ use bytes::Bytes;
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, Step};
 use super::graceful_restart::takes_long_lived;
+use super::outbound::Outbound;
 use super::reason::DownReason;
 use super::receive::{Inbound, Malformed};
 use super::restart::Comeback;
-use crate::rib::{AdjRibOut, Exporter, Ineligible};
+use crate::rib::{AdjRibOut, Encoding, Exporter};
 use crate::wire::notification::cease;
-use crate::wire::{MessageType, Notification, RawMessage, WireError};
+use crate::wire::{
+    EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification,
+    RawMessage, WireError,
+};
 use fairway_ground::{AddressFamily, FamilySet, Instant, LocalNextHops, Prefix, Rng};
 use fairway_seam::{
     DrainState, Liveness, MalformedCounters, MessageCounters, PathSource, PeerConfig, RouteChange,
@@ -133,10 +137,8 @@ pub(super) struct Established {
     pub(super) connection: ConnectionId,
     pub(super) since: Instant,
     pub(super) families: FamilySet,
-    pub(super) adj_rib_out: AdjRibOut,
-    pub(super) unannounced: BTreeMap<Prefix, Ineligible>,
+    pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
-    pub(super) exporter: Exporter,
 }
 
 impl Peer {
@@ -350,11 +352,15 @@ impl Peer {
         let Some(negotiated) = &connection.negotiated else { return };
         let (families, restarts) = (negotiated.families, negotiated.restarts);
         let takes_long_lived = takes_long_lived(&negotiated.capabilities_received);
-        let mut adj_rib_out =
-            AdjRibOut::new(families, negotiated.add_path_sent, negotiated.four_octet_as);
-        if negotiated.extended_message {
-            adj_rib_out.allow_extended_messages();
-        }
+        let mut adj_rib_out = AdjRibOut::new(families, negotiated.add_path_sent);
+        let encoding = Encoding {
+            four_octet_as: negotiated.four_octet_as,
+            message_length_bytes_max: if negotiated.extended_message {
+                EXTENDED_MESSAGE_LENGTH_BYTES_MAX
+            } else {
+                MESSAGE_LENGTH_BYTES_MAX
+            },
+        };
         if negotiated.enhanced_route_refresh {
             adj_rib_out.mark_refreshes();
         }
@@ -364,17 +370,15 @@ impl Peer {
         connection.next_hops = connection.agreed(connection.next_hops);
         let next_hops = connection.next_hops;
         let Some(mut inbound) = Inbound::begin(&self.config, self.connection(id)) else { return };
-        let mut exporter = Exporter::new(&self.config, families, next_hops, self.drain);
-        exporter.takes_long_lived = takes_long_lived;
+        let exporter = Exporter::new(&self.config, families, next_hops, self.drain, encoding)
+            .take_long_lived(takes_long_lived);
         let back = self.retained.take().map(|it| inbound.take_over(now, it, &restarts));
         self.established = Some(Established {
             connection: id,
             since: now,
             families,
-            adj_rib_out,
-            unannounced: BTreeMap::new(),
+            outbound: Outbound::new(adj_rib_out, exporter),
             inbound,
-            exporter,
         });
         self.connections_established += 1;
         self.changed_at = Some(now);

@@ -25,8 +25,8 @@ use fairway_seam::{PathSource, PeerConfig, Refusal, RouteChange};
 /// when that is fixed the session should come back without any command.
 const MAXIMUM_PREFIXES_WAIT: Duration = Duration::from_secs(30);
 
-/// What a route takes beside its attributes: its places in Adj-RIB-In, Loc-RIB and Adj-RIBs-Out.
-const ROUTE_BYTES: u64 = 256;
+/// What a route takes beside its attributes: its places in Adj-RIB-In and Loc-RIB, and an entry while it waits for a peer.
+const ROUTE_BYTES: u64 = 128;
 /// How often a count near the maximum is worth a warning.
 const NEAR_MAXIMUM_GAP: Duration = Duration::from_secs(10);
 
@@ -132,8 +132,8 @@ impl Inbound {
 
     /// The withdrawals that remain when the session is over; `None` when nothing was accepted.
     pub(super) fn all_withdrawn(&self) -> Option<Action> {
-        let gone = |nlri: &Nlri| RouteChange { nlri: *nlri, attributes: None };
-        let changes: Vec<_> = self.adj_rib_in.routes().keys().map(gone).collect();
+        let gone = |(nlri, _)| RouteChange { nlri, attributes: None };
+        let changes: Vec<_> = self.adj_rib_in.routes().map(gone).collect();
         (!changes.is_empty()).then(|| Action::Routes(Arc::clone(&self.source), changes))
     }
 
@@ -149,7 +149,7 @@ impl Inbound {
         }
         for group in update.announced {
             let judged = self.importer.judge(&group.attributes);
-            let attributes = Arc::new(self.importer.marked(group.attributes));
+            let attributes = self.importer.marked(group.attributes);
             for nlri in group.prefixes {
                 let family = nlri.prefix.family();
                 if let Err(refusal) = judged.and_then(|()| self.allows(nlri)) {
@@ -234,12 +234,12 @@ impl Inbound {
 
     /// What a change of the policy, or of this end's addresses, removes.
     pub(super) fn reconsider(&mut self) -> Vec<RouteChange> {
-        let routes = self.adj_rib_in.routes().iter();
+        let routes = self.adj_rib_in.routes();
         let refused = routes.filter(|(nlri, attributes)| {
             let allowed = self.importer.allows(nlri.prefix);
             allowed.and_then(|()| self.importer.judge(attributes)).is_err()
         });
-        let refused: Vec<Nlri> = refused.map(|(nlri, _)| *nlri).collect();
+        let refused: Vec<Nlri> = refused.map(|(nlri, _)| nlri).collect();
         let mut changes = Vec::new();
         for nlri in refused {
             self.withdraw(nlri, &mut changes);
@@ -322,7 +322,8 @@ impl Peer {
     pub fn held_bytes(&self) -> u64 {
         let inbound = self.established.as_ref().map(|up| &up.inbound).or(self.retained.as_ref());
         inbound.map_or(0, |inbound| {
-            let routes = u64::try_from(inbound.adj_rib_in.routes().len()).unwrap_or(u64::MAX);
+            let PerFamily { ipv4, ipv6 } = inbound.adj_rib_in.counts();
+            let routes = u64::from(ipv4).saturating_add(ipv6.into());
             let of_routes = routes.saturating_mul(ROUTE_BYTES);
             inbound.adj_rib_in.attribute_bytes().saturating_add(of_routes)
         })

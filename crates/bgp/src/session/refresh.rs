@@ -41,7 +41,7 @@ impl Peer {
 
     fn say_again(&mut self, family: AddressFamily) {
         if let Some(up) = &mut self.established {
-            up.adj_rib_out.refresh(family);
+            up.outbound.adj_rib_out.refresh(family);
         }
     }
 
@@ -100,7 +100,7 @@ impl Peer {
     /// Sends all our routes again.
     pub fn refresh_out(&mut self) -> Result<(), ClearError> {
         let up = self.established.as_mut().ok_or(ClearError::NotEstablished)?;
-        up.families.iter().for_each(|family| up.adj_rib_out.refresh(family));
+        up.families.iter().for_each(|family| up.outbound.adj_rib_out.refresh(family));
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ impl Peer {
     pub fn sources_have_spoken(&mut self) {
         self.comeback.hold_end_of_rib_until = None;
         if let Some(up) = &mut self.established {
-            up.adj_rib_out.release_end_of_rib();
+            up.outbound.adj_rib_out.release_end_of_rib();
         }
     }
 

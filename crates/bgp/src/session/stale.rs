@@ -142,11 +142,11 @@ impl Inbound {
         }
         changes.extend(self.review());
         if *self.source != *earlier.source {
-            let said = |(nlri, attributes): (&Nlri, &Arc<_>)| RouteChange {
-                nlri: *nlri,
+            let said = |(nlri, attributes): (Nlri, &Arc<_>)| RouteChange {
+                nlri,
                 attributes: Some(Arc::clone(attributes)),
             };
-            changes.extend(self.adj_rib_in.routes().iter().map(said));
+            changes.extend(self.adj_rib_in.routes().map(said));
         }
         changes
     }

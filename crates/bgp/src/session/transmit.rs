@@ -2,17 +2,16 @@
 //!
 //! Another part of [`Peer`]: pulled by the edge when a socket has room, pushed by changed routes.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use bytes::BytesMut;
 
 use super::connection::{Connection, ConnectionId};
 use super::peer::Peer;
-use crate::rib::{Exporter, LocRib, Route, Touched};
+use crate::rib::{Changes, LocRib};
 use crate::wire::{MESSAGE_LENGTH_BYTES_MAX, MessageType};
-use fairway_ground::{Instant, LocalNextHops, Prefix};
-use fairway_seam::{DrainState, Path};
+use fairway_ground::{Instant, LocalNextHops};
+use fairway_seam::DrainState;
 
 impl Peer {
     /// Whether [`Peer::poll_transmit`] has something for this connection.
@@ -21,7 +20,7 @@ impl Peer {
             || self
                 .established
                 .as_ref()
-                .is_some_and(|up| up.connection == id && up.adj_rib_out.has_pending())
+                .is_some_and(|up| up.connection == id && up.outbound.has_pending())
     }
 
     /// The connections for which it has something.
@@ -38,6 +37,7 @@ impl Peer {
         &mut self,
         now: Instant,
         id: ConnectionId,
+        rib: &LocRib,
         room: usize,
         buffer: &mut BytesMut,
     ) {
@@ -53,7 +53,7 @@ impl Peer {
         let updates = self.messages.sent.updates;
         if let Some(up) = self.established.as_mut().filter(|up| up.connection == id) {
             while buffer.len().saturating_add(MESSAGE_LENGTH_BYTES_MAX) <= room {
-                match up.adj_rib_out.next_message(buffer) {
+                match up.outbound.next_message(rib, buffer) {
                     None => break,
                     Some(MessageType::RouteRefresh) => self.messages.sent.route_refreshes += 1,
                     Some(_) => self.messages.sent.updates += 1,
@@ -73,51 +73,19 @@ impl Peer {
         }
     }
 
-    /// Queues every route that the neighbour should have: what follows [`Action::Established`].
+    /// Queues every route that the neighbour should have, and does not: what follows [`Action::Established`], and each
+    /// change of what it should have.
     pub fn announce_all(&mut self, rib: &LocRib) {
-        let prefixes: BTreeSet<Prefix> = rib.prefixes().collect();
-        self.announce(rib, &prefixes);
-    }
-
-    /// Queues the changes of `prefixes` for the neighbour.
-    pub fn announce(&mut self, rib: &LocRib, prefixes: &BTreeSet<Prefix>) {
-        let Some(up) = self.established.as_mut() else { return };
-        let peer = self.config.route_key();
-        let limit = self.config.add_path.send.map_or(1, |it| usize::from(it.get()));
-        for prefix in prefixes {
-            up.unannounced.remove(prefix);
-            let routes = if up.adj_rib_out.add_path().contains(prefix.family()) {
-                let may_be_told = |path: &Path| up.exporter.passes_on(*prefix, path);
-                rib.routes_for(*prefix, peer, limit, may_be_told)
-            } else {
-                rib.route_for(*prefix, peer).into_iter().collect()
-            };
-            let mut paths = Vec::with_capacity(routes.len());
-            for route in routes {
-                let made = match route {
-                    Route::Originated(route) => up.exporter.originate(route).map(Some),
-                    Route::Learned(path) => up.exporter.pass_on(*prefix, path),
-                };
-                match made {
-                    Ok(attributes) => paths.extend(attributes.map(|it| (route.key(), it))),
-                    Err(reason) => drop(up.unannounced.insert(*prefix, reason)),
-                }
-            }
-            if let Err(reason) = up.adj_rib_out.tell(*prefix, paths) {
-                up.unannounced.insert(*prefix, reason.into());
-            }
+        if let Some(up) = &mut self.established {
+            up.outbound.announce_all(rib);
         }
-        up.exporter.forget();
     }
 
-    /// Queues the changes of learned routes, if such routes are advertised to the neighbour.
-    pub fn pass_on(&mut self, rib: &LocRib, touched: &Touched) {
-        let Some(up) = self.established.as_ref().filter(|_| self.passes_on()) else { return };
-        let several = up.adj_rib_out.add_path();
-        self.announce(rib, &touched.best);
-        if !several.is_empty() {
-            let others = touched.others.iter().filter(|it| several.contains(it.family()));
-            self.announce(rib, &others.copied().collect());
+    /// Queues changes of routes, if they concern the neighbour.
+    pub fn pass_on(&mut self, rib: &LocRib, changes: &Changes) {
+        let passes_on = self.passes_on();
+        if let Some(up) = self.established.as_mut().filter(|_| passes_on || changes.of_originated) {
+            up.outbound.announce(rib, changes);
         }
     }
 
@@ -136,14 +104,12 @@ impl Peer {
         true
     }
 
-    /// The attributes that routes are advertised with may have changed.
+    /// What routes are advertised with may have changed: [`Peer::announce_all`] is due.
     pub(super) fn renew_exporter(&mut self) {
         let connection = self.established.as_ref().map(|up| up.connection);
         let next_hops = connection.and_then(|id| Some(self.connection(id)?.next_hops));
         if let (Some(up), Some(next_hops)) = (&mut self.established, next_hops) {
-            let takes_long_lived = up.exporter.takes_long_lived;
-            up.exporter = Exporter::new(&self.config, up.families, next_hops, self.drain);
-            up.exporter.takes_long_lived = takes_long_lived;
+            up.outbound.renew(&self.config, next_hops, self.drain);
         }
     }
 

@@ -6,6 +6,7 @@ use super::connection::Connection;
 #[cfg(test)]
 use super::connection::ConnectionId;
 use super::peer::{Established, Peer};
+use crate::rib::{LocRib, PrefixId};
 use fairway_ground::{Instant, Nlri};
 use fairway_seam::{
     LastMalformed, LastReset, PathAttributes, PeerRoute, PeerView, SessionState, SessionView,
@@ -49,12 +50,23 @@ impl Peer {
         connections.map(|it| (it.id, it.state, it.is_connected())).collect()
     }
 
-    /// What `scope` asks about this neighbour at `now`.
+    /// The routes that it has been told, in the order of prefixes.
+    pub fn advertised(&self, rib: &LocRib) -> Vec<PeerRoute> {
+        let up = self.established.as_ref();
+        up.map(|up| routes(up.outbound.advertised(rib), |_| false)).unwrap_or_default()
+    }
+
+    /// Whether a change of this prefix waits to be sent to it.
+    pub fn awaits(&self, prefix: PrefixId) -> bool {
+        self.established.as_ref().is_some_and(|up| up.outbound.adj_rib_out.awaits(prefix))
+    }
+
+    /// What `scope` asks about this neighbour at `now`, but for the routes that it has been told.
     pub fn view(&self, now: Instant, scope: ViewScope) -> PeerView {
         let up = self.established.as_ref();
         // Of a session, or what it left behind.
         let inbound = self.inbound();
-        let unannounced = up.map(|up| &up.unannounced).into_iter().flatten();
+        let unannounced = up.map(|up| &up.outbound.unannounced).into_iter().flatten();
         PeerView {
             config: self.config.clone(),
             state: self.state(),
@@ -78,19 +90,18 @@ impl Peer {
             unannounced: unannounced
                 .map(|(prefix, reason)| (*prefix, reason.to_string()))
                 .collect(),
-            prefixes_advertised: up.map(|up| up.adj_rib_out.counts()).unwrap_or_default(),
+            prefixes_advertised: up.map(|up| up.outbound.adj_rib_out.counts()).unwrap_or_default(),
             // Known to the writer.
             is_being_told: false,
-            advertised: up
-                .filter(|_| scope.advertised)
-                .map(|up| routes(up.adj_rib_out.advertised(), |_| false))
-                .unwrap_or_default(),
+            // [`Peer::advertised`] knows.
+            advertised: Vec::new(),
             received: inbound
                 .filter(|_| scope.received)
                 .map(|it| {
-                    let received = it.adj_rib_in.routes().iter();
-                    let received =
-                        received.map(|(nlri, attributes)| (*nlri, Arc::clone(attributes)));
+                    let received = it.adj_rib_in.routes();
+                    let received = received.map(|(nlri, it)| (nlri, Arc::clone(it)));
+                    let mut received: Vec<_> = received.collect();
+                    received.sort_unstable_by_key(|(nlri, _)| *nlri);
                     routes(received, |nlri| it.is_stale(nlri))
                 })
                 .unwrap_or_default(),
@@ -150,7 +161,7 @@ fn session(connection: &Connection, up: &Established) -> Option<SessionView> {
         families: negotiated.families,
         capabilities_received: negotiated.capabilities_received.clone(),
         capabilities_sent: negotiated.capabilities_sent.clone(),
-        end_of_rib_sent: up.adj_rib_out.end_of_rib_sent(),
+        end_of_rib_sent: up.outbound.adj_rib_out.end_of_rib_sent(),
         end_of_rib_received: up.inbound.end_of_rib_received,
     })
 }

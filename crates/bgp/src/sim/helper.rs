@@ -223,7 +223,7 @@ impl Helper {
                 }
             }
             for group in update.announced {
-                let communities = group.attributes.communities;
+                let communities = group.attributes.communities.clone();
                 for nlri in group.prefixes {
                     let had = Had { communities: communities.clone(), losses: 0 };
                     let before = self.table.insert(nlri.prefix, had);

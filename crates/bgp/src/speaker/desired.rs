@@ -29,6 +29,7 @@ impl<G: Guard> Speaker<G> {
         let routes = self.startup.routes(&desired);
         self.desired = Arc::clone(&desired);
         self.ranges.set(desired.peers.iter());
+        self.rib.keep_path_ids(desired.peers.iter().any(|config| config.add_path.send.is_some()));
         let wanted = self.wanted(&desired);
         for key in self.keys() {
             if !wanted.contains_key(&key) {
@@ -43,9 +44,9 @@ impl<G: Guard> Speaker<G> {
             if neighbour.peer.config() == config {
                 continue;
             }
-            self.with_neighbour(now, *key, |neighbour, routing, _| {
+            self.with_neighbour(now, *key, |neighbour, rib, _| {
                 neighbour.peer.reconfigure(now, config.clone());
-                neighbour.peer.announce_all(&routing.rib);
+                neighbour.peer.announce_all(rib);
             });
             self.outbox.push_for(*key, PeerAction::Configured(Box::new(config.clone())));
         }
@@ -88,7 +89,7 @@ impl<G: Guard> Speaker<G> {
         let configured = PeerAction::Configured(Box::new(config.clone()));
         let mut peer = Peer::new(now, config, self.seed, self.incarnations);
         peer.restarted(self.startup.own_restart(now, peer.config()), hold_until);
-        peer.set_drain(&self.routing.rib, self.desired.drain);
+        peer.set_drain(&self.rib, self.desired.drain);
         self.neighbours.insert(key, Box::new(Neighbour::new(peer)));
         self.outbox.push_for(key, configured);
         self.agenda.touch(key);

@@ -4,36 +4,20 @@
 //! Knows no other peer. Called by [`super::speaker`], which owns it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
 use super::action::{Outbox, PeerAction, Report};
-use crate::rib::{LocRib, Touched};
+use crate::rib::LocRib;
 use crate::session::{Action, ConnectionId, Peer, UntoldSince, WithdrawnUpTo};
 use crate::wire::Notification;
 use crate::wire::notification::cease;
 use fairway_ground::{Instant, LocalNextHops, Prefix};
-use fairway_seam::{PathSource, RouteChange, SessionState, StalePhase, ViewScope};
+use fairway_seam::{SessionState, StalePhase, ViewScope};
 
 /// How long a peer is not dialled after its work panicked: the same bytes may cause the panic again.
 const FAULT_WAIT: Duration = Duration::from_secs(30);
-
-/// The RIB, and which of its changes have not been passed to the peers.
-#[derive(Debug, Default)]
-pub(super) struct Routing {
-    pub(super) rib: LocRib,
-    /// Kept here, and not in the code that makes the changes: a panic in between loses nothing.
-    pub(super) touched: Touched,
-}
-
-impl Routing {
-    /// Adds and removes the routes that a peer announced and withdrew.
-    fn learn(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) {
-        self.rib.learn_into(source, changes, &mut self.touched);
-    }
-}
 
 /// The values that make a change when they differ.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,7 +56,7 @@ impl Neighbour {
     }
 
     /// Carries out the actions of the peer: its routes enter the RIB, the rest goes to the edge.
-    pub(super) fn act(&mut self, now: Instant, routing: &mut Routing, outbox: &mut Outbox) {
+    pub(super) fn act(&mut self, now: Instant, rib: &mut LocRib, outbox: &mut Outbox) {
         let key = self.peer.config().key;
         while let Some(action) = self.peer.poll_action() {
             let report = match action {
@@ -89,11 +73,11 @@ impl Neighbour {
                     if outbox.reports_routes {
                         outbox.report(key, Report::Routes(changes.clone()));
                     }
-                    routing.learn(&source, changes);
+                    rib.learn(&source, changes);
                     continue;
                 }
                 Action::Established => {
-                    self.peer.announce_all(&routing.rib);
+                    self.peer.announce_all(rib);
                     Report::Up(self.peer.view(now, ViewScope::SESSIONS).session.map(Box::new))
                 }
                 Action::Down(reason) => Report::Down(reason),
@@ -122,13 +106,14 @@ impl Neighbour {
     pub(super) fn transmit(
         &mut self,
         now: Instant,
+        rib: &LocRib,
         room: usize,
         buffer: &mut BytesMut,
     ) -> Option<ConnectionId> {
         let before = buffer.len();
         let wanting = self.peer.wanting_to_transmit().filter(|id| !self.writing.contains(id));
         for id in wanting.collect::<Vec<_>>() {
-            self.peer.poll_transmit(now, id, room, buffer);
+            self.peer.poll_transmit(now, id, rib, room, buffer);
             if buffer.len() > before {
                 self.writing.insert(id);
                 return Some(id);

@@ -12,18 +12,21 @@ use super::action::{Action, Outbox, PeerAction};
 use super::agenda::Agenda;
 use super::event::Event;
 use super::guard::{Guard, Unguarded};
-use super::neighbour::{Neighbour, Routing};
+use super::neighbour::Neighbour;
 use super::ranges::Ranges;
-use crate::rib::{LocRib, Touched};
+use crate::rib::LocRib;
 use crate::session::{self, Connected, ConnectionId, Peer, Startup};
 use fairway_ground::{Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
 use fairway_seam::{Clear, ClearError, Desired, EarlierRun, Latencies};
+
+/// Some 16 KiB of UPDATEs.
+const CHANGES_MAX: usize = 4_000;
 
 /// One BGP speaker. `G` decides what happens when the work on one peer panics.
 #[derive(Debug)]
 pub struct Speaker<G: Guard = Unguarded> {
     pub(super) guard: G,
-    pub(super) routing: Routing,
+    pub(super) rib: LocRib,
     /// Each in a box: a node of the map has room for eleven.
     pub(super) neighbours: BTreeMap<PeerKey, Box<Neighbour>>,
     pub(super) agenda: Agenda,
@@ -60,7 +63,7 @@ impl<G: Guard> Speaker<G> {
     pub fn guarded(guard: G, now: Instant, seed: u64, earlier: Option<EarlierRun>) -> Self {
         Self {
             guard,
-            routing: Routing::default(),
+            rib: LocRib::default(),
             neighbours: BTreeMap::new(),
             agenda: Agenda::default(),
             ranges: Ranges::default(),
@@ -172,10 +175,10 @@ impl<G: Guard> Speaker<G> {
         end_at: impl Fn(SocketAddr, Option<InterfaceName>) -> (LocalNextHops, Vec<Prefix>),
     ) {
         for key in self.keys() {
-            self.with_neighbour(now, key, |neighbour, routing, outbox| {
+            self.with_neighbour(now, key, |neighbour, rib, outbox| {
                 if let Some(local) = neighbour.peer.local_address() {
                     let end = end_at(local, key.vrf);
-                    neighbour.follow_addresses(now, &routing.rib, end, outbox);
+                    neighbour.follow_addresses(now, rib, end, outbox);
                 }
             });
         }
@@ -188,8 +191,7 @@ impl<G: Guard> Speaker<G> {
         let farewell = neighbour.start_over(now, self.seed, self.incarnations);
         self.outbox.push_for(key, PeerAction::StartedOver(farewell));
         self.agenda.touch(key);
-        let touched = self.routing.rib.forget(key);
-        self.routing.touched.absorb(touched);
+        self.rib.forget(key);
     }
 
     /// The next action.
@@ -211,7 +213,13 @@ impl<G: Guard> Speaker<G> {
 
     /// The routes.
     pub fn rib(&self) -> &LocRib {
-        &self.routing.rib
+        &self.rib
+    }
+
+    /// Whether so many changes wait to be passed on that a turn is due: the more there are in one, the more peers that
+    /// are slower than those changes have in memory.
+    pub fn has_much_to_pass_on(&self) -> bool {
+        self.rib.change_count() >= CHANGES_MAX
     }
 
     /// All peers in the order of their keys.
@@ -253,13 +261,13 @@ impl<G: Guard> Speaker<G> {
         &mut self,
         now: Instant,
         key: PeerKey,
-        work: impl FnOnce(&mut Neighbour, &mut Routing, &mut Outbox),
+        work: impl FnOnce(&mut Neighbour, &mut LocRib, &mut Outbox),
     ) {
         if self.neighbours.contains_key(&key) {
             self.agenda.touch(key);
-            self.run_guarded(now, key, |neighbour, routing, outbox| {
-                work(neighbour, routing, outbox);
-                neighbour.act(now, routing, outbox);
+            self.run_guarded(now, key, |neighbour, rib, outbox| {
+                work(neighbour, rib, outbox);
+                neighbour.act(now, rib, outbox);
             });
         }
     }
@@ -270,11 +278,11 @@ impl<G: Guard> Speaker<G> {
         &mut self,
         now: Instant,
         key: PeerKey,
-        work: impl FnOnce(&mut Neighbour, &mut Routing, &mut Outbox) -> T,
+        work: impl FnOnce(&mut Neighbour, &mut LocRib, &mut Outbox) -> T,
     ) -> Option<T> {
         let neighbour = self.neighbours.get_mut(&key)?;
-        let (routing, outbox) = (&mut self.routing, &mut self.outbox);
-        let worked = self.guard.run(|| work(neighbour, routing, outbox));
+        let (rib, outbox) = (&mut self.rib, &mut self.outbox);
+        let worked = self.guard.run(|| work(neighbour, rib, outbox));
         if worked.is_none() {
             self.start_over(now, key);
         }
@@ -292,31 +300,36 @@ impl<G: Guard> Speaker<G> {
                     self.unfilled.push_back(key);
                 }
             }
-            if self.routing.touched.is_empty() {
-                return;
+            if !self.rib.has_changes() {
+                break;
             }
-            let touched = std::mem::take(&mut self.routing.touched);
-            self.pass_on(now, &touched);
+            self.pass_on(now);
+        }
+        if self.rib.has_vacant() {
+            let peers = &self.neighbours;
+            self.rib.reclaim(|id| peers.values().any(|neighbour| neighbour.peer.awaits(id)));
         }
     }
 
     /// Lets one peer act on what is due.
     fn act(&mut self, now: Instant, key: PeerKey) {
-        self.run_guarded(now, key, |neighbour, routing, outbox| {
+        self.run_guarded(now, key, |neighbour, rib, outbox| {
             if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
                 neighbour.peer.handle(now, session::Event::Tick);
             }
-            neighbour.act(now, routing, outbox);
+            neighbour.act(now, rib, outbox);
         });
     }
 
-    /// Passes changes of learned routes to the peers that they are advertised to.
-    fn pass_on(&mut self, now: Instant, touched: &Touched) {
-        let told = self.neighbours.iter().filter(|(_, it)| it.peer.passes_on());
-        let told: Vec<PeerKey> = told.map(|(key, _)| *key).collect();
-        for key in told {
-            self.with_neighbour(now, key, |neighbour, routing, _| {
-                neighbour.peer.pass_on(&routing.rib, touched);
+    /// Passes changes of routes to the peers that they are advertised to.
+    pub(super) fn pass_on(&mut self, now: Instant) {
+        let changes = self.rib.take_changes();
+        let concerned =
+            self.neighbours.iter().filter(|(_, it)| changes.of_originated || it.peer.passes_on());
+        let concerned: Vec<PeerKey> = concerned.map(|(key, _)| *key).collect();
+        for key in concerned {
+            self.with_neighbour(now, key, |neighbour, rib, _| {
+                neighbour.peer.pass_on(rib, &changes)
             });
         }
     }

@@ -40,13 +40,11 @@ impl<G: Guard> Speaker<G> {
 
     /// Replaces all routes of our own, and advertises the changes.
     pub(super) fn originate(&mut self, now: Instant, routes: Arc<[DesiredRoute]>) {
-        let touched = self.routing.rib.set(routes);
         let drain = self.desired.drain;
         for key in self.keys() {
-            self.with_neighbour(now, key, |neighbour, routing, _| {
-                neighbour.peer.set_drain(&routing.rib, drain);
-                neighbour.peer.announce(&routing.rib, &touched);
-            });
+            self.with_neighbour(now, key, |neighbour, rib, _| neighbour.peer.set_drain(rib, drain));
         }
+        self.rib.set(routes);
+        self.pass_on(now);
     }
 }

@@ -26,8 +26,9 @@ impl<G: Guard> Speaker<G> {
     ) -> Option<(PeerKey, ConnectionId)> {
         let before = buffer.len();
         while let Some(key) = self.unfilled.front().copied() {
-            let filled =
-                self.run_guarded(now, key, |neighbour, _, _| neighbour.transmit(now, room, buffer));
+            let filled = self.run_guarded(now, key, |neighbour, rib, _| {
+                neighbour.transmit(now, rib, room, buffer)
+            });
             if let Some(id) = filled.flatten() {
                 return Some((key, id));
             }

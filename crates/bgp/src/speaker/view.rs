@@ -21,7 +21,14 @@ impl<G: Guard> Speaker<G> {
         let mut peers = Vec::with_capacity(self.neighbours.len());
         let mut unshown = Vec::new();
         for (key, neighbour) in &self.neighbours {
-            match self.guard.run(|| neighbour.peer.view(now, scope)) {
+            let shown = self.guard.run(|| {
+                let mut view = neighbour.peer.view(now, scope);
+                if scope.advertised {
+                    view.advertised = neighbour.peer.advertised(&self.rib);
+                }
+                view
+            });
+            match shown {
                 Some(mut view) => {
                     view.is_being_told = neighbour.is_being_told();
                     peers.push(view);
@@ -29,7 +36,7 @@ impl<G: Guard> Speaker<G> {
                 None => unshown.push(*key),
             }
         }
-        let rib = &self.routing.rib;
+        let rib = &self.rib;
         let originated = scope.originated.then(|| rib.originated().cloned().collect());
         let learned = scope.learned.then(|| {
             let mark = |route| self.marked_stale(route);

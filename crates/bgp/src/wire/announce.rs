@@ -275,36 +275,36 @@ impl Unsent for BTreeSet<Nlri> {
     }
 }
 
+/// What the prefixes of most messages take.
+const PREFIXES_LENGTH_BYTES: usize = 512;
+
 /// Encodes and removes prefixes from `from` as long as they fit into `room` bytes.
-fn take_prefixes(from: &mut impl Unsent, path_ids: bool, room: usize) -> (Vec<Nlri>, Vec<u8>) {
-    let mut taken = Vec::new();
-    let mut bytes = Vec::new();
+fn take_prefixes(from: &mut impl Unsent, path_ids: bool, room: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(PREFIXES_LENGTH_BYTES);
     while let Some(nlri) = from.next() {
         if bytes.len().saturating_add(nlri::encoded_length(nlri, path_ids)) > room {
             break;
         }
         nlri::encode(nlri, path_ids, &mut bytes);
         from.pop();
-        taken.push(nlri);
     }
-    (taken, bytes)
+    bytes
 }
 
 /// Appends one UPDATE that announces as many of `prefixes` (all of `family`) as fit, with path identifiers if
-/// `path_ids` is set. Removes them and returns them; at least one unless none waits.
+/// `path_ids` is set. Removes them; at least one unless none waits.
 pub fn announcement(
     family: AddressFamily,
     path_ids: bool,
     block: &AttributeBlock,
     prefixes: &mut impl Unsent,
     to: &mut BytesMut,
-) -> Vec<Nlri> {
+) {
     let fixed = ENVELOPE_LENGTH_BYTES.saturating_add(block.bytes.len());
     let room = block.message_length_bytes_max.saturating_sub(fixed);
     if let (AddressFamily::Ipv4Unicast, NextHop::Ipv4(_)) = (family, block.next_hop) {
-        let (taken, prefixes) = take_prefixes(prefixes, path_ids, room);
-        put_update(to, &[], &[&block.bytes], &prefixes);
-        return taken;
+        let prefixes = take_prefixes(prefixes, path_ids, room);
+        return put_update(to, &[], &[&block.bytes], &prefixes);
     }
     let next_hop = next_hop_octets(block.next_hop);
     let mut reach = multiprotocol_header(family);
@@ -312,35 +312,32 @@ pub fn announcement(
     reach.extend_from_slice(&next_hop);
     reach.put_u8(0); // reserved (RFC 4760 §3)
     let overhead = reach.len().saturating_add(ATTRIBUTE_HEADER_LENGTH_BYTES);
-    let (taken, prefixes) = take_prefixes(prefixes, path_ids, room.saturating_sub(overhead));
+    let prefixes = take_prefixes(prefixes, path_ids, room.saturating_sub(overhead));
     reach.extend_from_slice(&prefixes);
     let header = extended_header(code::MP_REACH_NLRI, reach.len());
     // First, so that a receiver that stops parsing early still has the prefixes (RFC 7606 §5.1).
     put_update(to, &[], &[&header, &reach, &block.bytes], &[]);
-    taken
 }
 
 /// Appends one UPDATE that withdraws as many of `prefixes` (all of `family`) as fit, with path identifiers if
-/// `path_ids` is set. Removes them from the set and returns them.
+/// `path_ids` is set. Removes them.
 pub fn withdrawal(
     family: AddressFamily,
     path_ids: bool,
-    prefixes: &mut BTreeSet<Nlri>,
+    prefixes: &mut impl Unsent,
     to: &mut BytesMut,
-) -> Vec<Nlri> {
+) {
     let room = MESSAGE_LENGTH_BYTES_MAX.saturating_sub(ENVELOPE_LENGTH_BYTES);
     if family == AddressFamily::Ipv4Unicast {
-        let (taken, prefixes) = take_prefixes(prefixes, path_ids, room);
-        put_update(to, &prefixes, &[], &[]);
-        return taken;
+        let prefixes = take_prefixes(prefixes, path_ids, room);
+        return put_update(to, &prefixes, &[], &[]);
     }
     let mut unreach = multiprotocol_header(family);
     let overhead = unreach.len().saturating_add(ATTRIBUTE_HEADER_LENGTH_BYTES);
-    let (taken, prefixes) = take_prefixes(prefixes, path_ids, room.saturating_sub(overhead));
+    let prefixes = take_prefixes(prefixes, path_ids, room.saturating_sub(overhead));
     unreach.extend_from_slice(&prefixes);
     let header = extended_header(code::MP_UNREACH_NLRI, unreach.len());
     put_update(to, &[], &[&header, &unreach], &[]);
-    taken
 }
 
 /// Appends the End-of-RIB marker of `family` (RFC 4724 §2).

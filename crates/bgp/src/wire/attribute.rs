@@ -205,7 +205,7 @@ fn is_aggregator(value: &[u8], asn_octets: usize) -> bool {
 }
 
 /// The values decoded so far. The next hop of MP_REACH_NLRI is decoded with the UPDATE.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Values {
     pub(super) origin: Option<Origin>,
     pub(super) as_path: Option<AsPath>,

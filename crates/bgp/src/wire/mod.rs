@@ -20,25 +20,29 @@ pub mod announce;
 pub mod as_path;
 pub mod attribute;
 pub mod capability;
+mod context;
 mod cursor;
 pub mod error;
 pub mod header;
+pub mod known;
 pub mod nlri;
 pub mod notification;
 pub mod open;
 pub mod route_refresh;
 pub mod update;
 
+pub use context::UpdateContext;
 pub use error::WireError;
 pub use fairway_seam::capability::{
     AddPathOffer, AddressFamilyPair, Capability, KeptFamily, LongLivedOffer, NextHopEncoding,
     RestartOffer,
 };
 pub use header::{Framing, MessageType, RawMessage};
+pub use known::KnownAttributes;
 pub use notification::Notification;
 pub use open::Open;
 pub use route_refresh::RouteRefresh;
-pub use update::{Update, UpdateContext};
+pub use update::Update;
 
 use cursor::Reader;
 

@@ -4,41 +4,16 @@
 //! Prefixes are parsed before any attribute is validated, so that treat-as-withdraw is always possible.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::attribute::{
     self, AttributeFault, Disposition, RawAttribute, Session, Values, code, flag,
 };
+use super::context::UpdateContext;
+use super::known::KnownAttributes;
 use super::{AddressFamilyPair, Reader, WireError, nlri};
-use fairway_ground::{AddressFamily, FamilySet, NextHop, Nlri, PeerKind};
+use fairway_ground::{AddressFamily, FamilySet, NextHop, Nlri};
 use fairway_seam::PathAttributes;
-
-/// The properties of the session that the meaning of an UPDATE depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UpdateContext {
-    /// iBGP or eBGP.
-    pub kind: PeerKind,
-    /// AS numbers have four octets.
-    pub four_octet_as: bool,
-    /// The families of the session; others are ignored (RFC 4760 §6).
-    pub families: FamilySet,
-    /// IPv4 routes may have IPv6 next hops (RFC 8950).
-    pub extended_next_hop: bool,
-    /// The families with path identifiers (RFC 7911).
-    pub add_path: FamilySet,
-}
-
-impl UpdateContext {
-    /// A session with four-octet AS numbers and both families, and no other capability.
-    pub const fn new(kind: PeerKind) -> Self {
-        Self {
-            kind,
-            four_octet_as: true,
-            families: FamilySet::BOTH,
-            extended_next_hop: false,
-            add_path: FamilySet::EMPTY,
-        }
-    }
-}
 
 /// An UPDATE that does not end the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +34,7 @@ pub struct Announced {
     /// The prefixes.
     pub prefixes: Vec<Nlri>,
     /// The attributes.
-    pub attributes: PathAttributes,
+    pub attributes: Arc<PathAttributes>,
 }
 
 /// The prefixes of MP_REACH_NLRI or MP_UNREACH_NLRI.
@@ -75,6 +50,15 @@ struct Multiprotocol {
 impl Update {
     /// Parses a body.
     pub fn parse(body: &[u8], context: UpdateContext) -> Result<Self, WireError> {
+        Self::parse_knowing(body, context, &mut KnownAttributes::default())
+    }
+
+    /// Parses a body of a session whose attributes are remembered in `known`.
+    pub fn parse_knowing(
+        body: &[u8],
+        context: UpdateContext,
+        known: &mut KnownAttributes,
+    ) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
         let overrun = WireError::MalformedAttributeList;
         let withdrawn =
@@ -89,10 +73,26 @@ impl Update {
         let withdrawn = ipv4(withdrawn)?;
         let announced = ipv4(reader.rest())?;
 
+        let is_plain = !announced.is_empty()
+            && context.families.contains(AddressFamily::Ipv4Unicast)
+            && !announced.iter().any(|nlri| nlri.prefix.is_multicast());
+        if is_plain && let Some(attributes) = known.get(attributes, context) {
+            let announced = vec![Announced { prefixes: announced, attributes }];
+            return Ok(Self { withdrawn, announced, faults: Vec::new(), end_of_rib: None });
+        }
         let session = Session { kind: context.kind, four_octet_as: context.four_octet_as };
         let mut walk = Walk::over(attributes, &session, context)?;
+        let has_own_prefixes = walk.reach.is_some() || walk.unreach.is_some();
         walk.values.merge_four_octet_as();
-        walk.conclude(withdrawn, announced, attributes.is_empty(), context.families)
+        let update =
+            walk.conclude(withdrawn, announced, attributes.is_empty(), context.families)?;
+        if let ([group], []) = (update.announced.as_slice(), update.faults.as_slice())
+            && is_plain
+            && !has_own_prefixes
+        {
+            known.insert(attributes, &group.attributes);
+        }
+        Ok(update)
     }
 }
 
@@ -244,9 +244,14 @@ impl Walk {
         let mut update =
             Update { withdrawn, announced: Vec::new(), faults: self.faults, end_of_rib };
         let withdraw = withdraws(&update.faults);
-        for (_, prefixes, next_hop) in groups {
-            match next_hop.and_then(|next_hop| attributes(&self.values, next_hop)) {
+        // Nearly always there is one group.
+        let copies = groups.len().saturating_sub(1);
+        let mut values = vec![self.values.clone(); copies];
+        values.push(self.values);
+        for ((_, prefixes, next_hop), values) in groups.into_iter().zip(values) {
+            match next_hop.and_then(|next_hop| attributes(values, next_hop)) {
                 Some(attributes) if !withdraw => {
+                    let attributes = Arc::new(attributes);
                     update.announced.push(Announced { prefixes, attributes });
                 }
                 _ => update.withdrawn = joined(update.withdrawn, prefixes),
@@ -290,22 +295,21 @@ fn is_unknown_well_known(raw: RawAttribute<'_>) -> bool {
     raw.flags & flag::OPTIONAL == 0 && !attribute::is_known(raw.code)
 }
 
-fn attributes(values: &Values, next_hop: NextHop) -> Option<PathAttributes> {
-    let mut unknown = values.unknown.clone();
+fn attributes(values: Values, next_hop: NextHop) -> Option<PathAttributes> {
+    let Values { mut unknown, mut partial, .. } = values;
     unknown.sort_by_key(|attribute| attribute.code);
-    let mut partial = values.partial.clone();
     partial.sort_unstable();
     Some(PathAttributes {
         origin: values.origin?,
-        as_path: values.as_path.clone()?,
+        as_path: values.as_path?,
         next_hop,
         med: values.med,
         local_pref: values.local_pref,
         atomic_aggregate: values.atomic_aggregate,
         aggregator: values.aggregator,
-        communities: values.communities.clone(),
-        extended_communities: values.extended_communities.clone(),
-        large_communities: values.large_communities.clone(),
+        communities: values.communities,
+        extended_communities: values.extended_communities,
+        large_communities: values.large_communities,
         only_to_customer: values.only_to_customer,
         unknown,
         partial,

@@ -210,7 +210,8 @@ impl Node {
 
     /// The view for `show` of the session at this end.
     pub fn view(&self, end: usize, scope: ViewScope) -> PeerView {
-        self.peer(end).view(self.now, scope)
+        let peer = self.peer(end);
+        PeerView { advertised: peer.advertised(self.rib()), ..peer.view(self.now, scope) }
     }
 
     /// Its routes.
@@ -224,6 +225,10 @@ impl Node {
             print_peer(self.peer(number), self.now, end.ended.as_ref(), whole);
         }
         let mut nowhere = Nowhere::default();
+        for number in 0..self.ends.len() {
+            let advertised = self.peer(number).advertised(self.rib());
+            nowhere.print_routes(advertised.iter().map(|it| (it.prefix, &it.attributes)));
+        }
         let learned: Vec<_> = self.rib().learned().collect();
         nowhere.print_routes(learned.iter().map(|it| (it.prefix, &it.path.attributes)));
         if whole {

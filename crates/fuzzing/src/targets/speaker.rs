@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use fairway_bgp::rib::LocRib;
 use fairway_bgp::session::{Action, Connected, ConnectionId, DownReason, Event, Peer};
 use fairway_bgp::wire::{Framing, MessageType, Notification, Open, header};
 use fairway_ground::Instant;
@@ -147,6 +148,8 @@ impl Nowhere {
 pub struct Speaker {
     /// The state machine.
     pub peer: Peer,
+    /// No routes.
+    rib: LocRib,
     /// Its connection.
     pub id: ConnectionId,
     /// The current time.
@@ -167,7 +170,7 @@ impl Speaker {
             panic!("the peer does not dial")
         };
         peer.handle(now, Event::Connected(id, local.ends(remote)));
-        Self { peer, id, now, ended: None, closed: None }
+        Self { peer, rib: LocRib::default(), id, now, ended: None, closed: None }
     }
 
     /// Bytes arrive, split in two, a little later.
@@ -208,7 +211,7 @@ impl Speaker {
         let mut bytes = BytesMut::new();
         loop {
             let before = bytes.len();
-            self.peer.poll_transmit(self.now, self.id, before + ROOM_BYTES, &mut bytes);
+            self.peer.poll_transmit(self.now, self.id, &self.rib, before + ROOM_BYTES, &mut bytes);
             if bytes.len() == before {
                 break;
             }
@@ -262,7 +265,6 @@ pub fn print_peer(peer: &Peer, now: Instant, ended: Option<&DownReason>, whole: 
             write!(nowhere, "{capability}").expect("as above");
         }
     }
-    nowhere.print_routes(view.advertised.iter().map(|it| (it.prefix, &it.attributes)));
     nowhere.print_routes(view.received.iter().map(|it| (it.prefix, &it.attributes)));
 }
 

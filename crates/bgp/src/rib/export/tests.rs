@@ -1,13 +1,71 @@
 use super::*;
 use crate::example::Example as _;
 use fairway_ground::{AsPathSegment, Asn, PathId, RemoteAs, RouterId};
-use fairway_seam::{Origin, PathSource};
+use fairway_seam::{DesiredRoute, Origin, PathSource};
 
 use crate::wire::attribute::code;
+use crate::wire::{EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX};
 
 mod draining;
 mod long_lived;
 mod originating;
+
+/// The policy, whose results are attributes alone.
+struct Plain(Exporter);
+
+const ENCODING: Encoding =
+    Encoding { four_octet_as: true, message_length_bytes_max: EXTENDED_MESSAGE_LENGTH_BYTES_MAX };
+
+impl Plain {
+    fn new(
+        config: &PeerConfig,
+        families: FamilySet,
+        next_hops: LocalNextHops,
+        drain: DrainState,
+    ) -> Self {
+        Self(Exporter::new(config, families, next_hops, drain, ENCODING))
+    }
+
+    fn pass_on(
+        &mut self,
+        prefix: Prefix,
+        path: &Path,
+    ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
+        Ok(self.0.pass_on(prefix, path)?.map(|it| Arc::clone(&it.attributes)))
+    }
+
+    fn originate(&mut self, route: &DesiredRoute) -> Result<Arc<PathAttributes>, Ineligible> {
+        let made = self.0.originate(route.prefix, &route.attributes)?;
+        Ok(Arc::clone(&made.expect("a route of our own is for all").attributes))
+    }
+}
+
+//= RFC 8654 §4 MUST NOT: a message of more than 4096 octets is sent to who did not offer to read it.
+#[test]
+fn attributes_too_long_for_some_are_told_to_who_reads_long_messages() {
+    let path = with(heard(PeerKind::External), |it| {
+        it.communities = (0..2000).map(Community).collect();
+    });
+    let config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
+    let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
+    for (message_length_bytes_max, fits) in
+        [(MESSAGE_LENGTH_BYTES_MAX, false), (EXTENDED_MESSAGE_LENGTH_BYTES_MAX, true)]
+    {
+        let encoding = Encoding { message_length_bytes_max, ..ENCODING };
+        let families = FamilySet::BOTH;
+        let mut exporter =
+            Exporter::new(&config, families, next_hops, DrainState::InService, encoding);
+        let made = exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path);
+        match made {
+            Ok(made) => assert!(fits && made.is_some()),
+            Err(why) => {
+                assert!(!fits);
+                let expected = "the attributes do not fit a message of 4096 bytes";
+                assert_eq!(why.to_string(), expected);
+            }
+        }
+    }
+}
 
 /// A path received from an external (or internal) peer 192.0.2.9 in AS 65009.
 fn heard(kind: PeerKind) -> Path {
@@ -40,7 +98,7 @@ fn told(to: PeerKind, path: &Path) -> Option<Arc<PathAttributes>> {
         config.remote_as = RemoteAs::Asn(config.local_asn);
     }
     let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
+    let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
     exporter.pass_on("203.0.113.0/24".parse().unwrap(), path).unwrap()
 }
 
@@ -134,8 +192,7 @@ fn a_route_that_is_only_for_customers_goes_to_no_one_else() {
     let tell = |role, path: &Path| {
         let pass_on = PrefixFilter::Everything;
         let config = PeerConfig { role, pass_on, ..PeerConfig::example(1) };
-        let mut exporter =
-            Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
+        let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
         let told = exporter.pass_on("203.0.113.0/24".parse().unwrap(), path).unwrap();
         told.map(|told| told.only_to_customer)
     };
@@ -158,7 +215,7 @@ fn a_next_hop_of_one_link_is_not_told_on_another() {
     config.remote_as = RemoteAs::Asn(config.local_asn);
     let prefix = "2001:db8::/32".parse().unwrap();
     let pass_on = |next_hops| {
-        Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService)
+        Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService)
             .pass_on(prefix, &path)
     };
     let own: std::net::Ipv6Addr = "2001:db8::1".parse().unwrap();
@@ -200,7 +257,7 @@ fn next_hop_told(
     config.next_hops = chosen;
     let next_hops =
         LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), extended, ..Default::default() };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
+    let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
     let told = exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path)?;
     Ok(told.unwrap().next_hop)
 }
@@ -237,7 +294,7 @@ fn a_path_that_begins_with_a_set_gets_a_sequence_in_front() {
 fn nothing_learned_is_told_to_who_is_not_meant_to_hear_it() {
     let config = PeerConfig::example(1);
     let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
+    let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
     let path = heard(PeerKind::External);
     assert_eq!(exporter.pass_on("203.0.113.0/24".parse().unwrap(), &path), Ok(None));
 }

@@ -131,8 +131,9 @@ impl Pair {
                 }
                 Action::Routes(source, changes) => {
                     let Side { peer, rib, .. } = &mut self.sides[side];
-                    let touched = rib.learn(&source, changes);
-                    peer.announce(rib, &touched.best);
+                    rib.learn(&source, changes);
+                    let changes = rib.take_changes();
+                    peer.pass_on(rib, &changes);
                 }
                 Action::Malformed(malformed) => self.sides[side].log.push(malformed.to_string()),
                 Action::NearMaximum(family, count) => {
@@ -195,7 +196,8 @@ impl Pair {
                 self.act(side);
                 for (id, wire) in self.sides[side].wires.clone() {
                     let mut bytes = BytesMut::new();
-                    self.sides[side].peer.poll_transmit(self.now, id, ROOM, &mut bytes);
+                    let Side { peer, rib, .. } = &mut self.sides[side];
+                    peer.poll_transmit(self.now, id, rib, ROOM, &mut bytes);
                     if !bytes.is_empty() {
                         idle = false;
                         self.carry(side, wire, &bytes);
@@ -227,6 +229,11 @@ impl Pair {
         self.now = end;
     }
 
+    fn advertised(&self, side: usize) -> Vec<fairway_seam::PeerRoute> {
+        let Side { peer, rib, .. } = &self.sides[side];
+        peer.advertised(rib)
+    }
+
     fn states(&self) -> [SessionState; 2] {
         [self.sides[0].peer.state(), self.sides[1].peer.state()]
     }
@@ -250,8 +257,9 @@ impl Pair {
             peers: Arc::clone(&peers),
             attributes: Arc::clone(&attributes),
         };
-        let touched = rib.set(prefixes.iter().map(route).collect::<Vec<_>>());
-        peer.announce(rib, &touched);
+        rib.set(prefixes.iter().map(route).collect::<Vec<_>>());
+        let changes = rib.take_changes();
+        peer.pass_on(rib, &changes);
     }
 }
 
@@ -347,17 +355,18 @@ fn routes_are_announced_and_withdrawn() {
     pair.originate(0, &["198.51.100.1/32", "2001:db8:1::1/128"]);
     pair.run_for(seconds(5));
     assert_eq!(pair.sides[1].rib.learned().count(), 2);
+    let advertised = pair.advertised(0);
+    assert_eq!(advertised.len(), 2);
+    assert_eq!(advertised[0].attributes.as_path.to_string(), "65001");
+    assert_eq!(advertised[1].attributes.next_hop.to_string(), "2001:db8::1");
     let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
-    assert_eq!(view.advertised.len(), 2);
-    assert_eq!(view.advertised[0].attributes.as_path.to_string(), "65001");
-    assert_eq!(view.advertised[1].attributes.next_hop.to_string(), "2001:db8::1");
     let session = view.session.unwrap();
     assert!(session.end_of_rib_sent.ipv4 && session.end_of_rib_sent.ipv6);
     assert!(session.end_of_rib_received.ipv4 && session.end_of_rib_received.ipv6);
 
     pair.originate(0, &["198.51.100.1/32"]);
     pair.run_for(seconds(1));
-    assert_eq!(pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING).advertised.len(), 1);
+    assert_eq!(pair.advertised(0).len(), 1);
     assert_eq!(pair.sides[1].rib.learned().count(), 1);
 }
 
@@ -370,7 +379,7 @@ fn a_route_without_a_next_hop_is_held_back_with_its_reason() {
     pair.originate(0, &["198.51.100.1/32", "2001:db8:1::1/128"]);
     pair.run_for(seconds(5));
     let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
-    assert_eq!(view.advertised.len(), 1);
+    assert_eq!(pair.advertised(0).len(), 1);
     assert_eq!(view.unannounced[0].1, "the session does not carry IPv6 Unicast");
 }
 
@@ -381,9 +390,9 @@ fn internal_peers_get_a_local_preference_and_an_empty_path() {
     let mut pair = Pair::new(config(65001, 65001, 1), config(65001, 65001, 2));
     pair.originate(0, &["198.51.100.1/32"]);
     pair.run_for(seconds(40));
-    let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
-    assert_eq!(view.advertised[0].attributes.local_pref, Some(100));
-    assert_eq!(view.advertised[0].attributes.as_path.to_string(), "");
+    let advertised = pair.advertised(0);
+    assert_eq!(advertised[0].attributes.local_pref, Some(100));
+    assert_eq!(advertised[0].attributes.as_path.to_string(), "");
 }
 
 //= RFC 4486 §4 SHOULD: a session that ends for another change of configuration ends with 6/6.
@@ -463,7 +472,7 @@ fn answers(messages: &[Bytes]) -> (Peer, Vec<u8>) {
         peer.handle(Instant::ZERO, Event::Received(id, message));
     }
     let mut bytes = BytesMut::new();
-    peer.poll_transmit(Instant::ZERO, id, ROOM, &mut bytes);
+    peer.poll_transmit(Instant::ZERO, id, &LocRib::default(), ROOM, &mut bytes);
     while let Some(action) = peer.poll_action() {
         if let Action::Close(_, Some(last_words)) = action {
             bytes.extend_from_slice(&last_words);
@@ -663,13 +672,13 @@ fn an_address_that_comes_later_brings_its_routes() {
     assert!(peer.set_next_hops(rib, without));
     pair.settle();
     let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
-    assert_eq!((view.advertised.len(), view.unannounced.len()), (1, 1));
+    assert_eq!((pair.advertised(0).len(), view.unannounced.len()), (1, 1));
     let Side { peer, rib, .. } = &mut pair.sides[0];
     assert!(peer.set_next_hops(rib, ends(1).next_hops));
     assert!(!peer.set_next_hops(rib, ends(1).next_hops));
     pair.settle();
     let view = pair.sides[0].peer.view(pair.now, ViewScope::EVERYTHING);
-    assert_eq!((view.advertised.len(), view.unannounced.len()), (2, 0));
+    assert_eq!((pair.advertised(0).len(), view.unannounced.len()), (2, 0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::*;
 use crate::wire::announce::AttributeBlock;
 use crate::wire::header::{MessageType, framed};
 use Outcome::{Accept, Discard, Reset, Withdraw};
+use fairway_ground::PeerKind;
 
 /// The outcome of an UPDATE.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::wire::header::{MessageType, framed};
-use fairway_ground::{AsPath, PathId};
+use fairway_ground::{AsPath, PathId, PeerKind};
 use fairway_seam::Origin;
 
 const EXTERNAL: UpdateContext = UpdateContext::new(PeerKind::External);

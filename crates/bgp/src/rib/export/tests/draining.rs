@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn exporter(kind: PeerKind, drain: DrainState) -> Exporter {
+fn exporter(kind: PeerKind, drain: DrainState) -> Plain {
     let mut config = PeerConfig { pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
     if kind == PeerKind::Internal {
         config.remote_as = RemoteAs::Asn(config.local_asn);
     }
     let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
-    Exporter::new(&config, FamilySet::BOTH, next_hops, drain)
+    Plain::new(&config, FamilySet::BOTH, next_hops, drain)
 }
 
 fn prefix() -> Prefix {

@@ -9,12 +9,12 @@ fn told_stale(to: PeerKind, from: PeerKind, takes_long_lived: bool) -> Option<Ar
         config.remote_as = RemoteAs::Asn(config.local_asn);
     }
     let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
-    exporter.takes_long_lived = takes_long_lived;
+    let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
+    exporter.0 = exporter.0.take_long_lived(takes_long_lived);
     let stale = with(heard(from), |it| it.communities = vec![Community(1), Community::LLGR_STALE]);
     let prefix = "203.0.113.0/24".parse().unwrap();
     let made = exporter.pass_on(prefix, &stale).unwrap();
-    assert_eq!(exporter.passes_on(prefix, &stale), made.is_some());
+    assert_eq!(exporter.0.passes_on(prefix, &stale), made.is_some());
     made
 }
 

@@ -24,7 +24,7 @@ fn next_hops() -> LocalNextHops {
 /// The next hops of an IPv4 and of an IPv6 route of ours.
 fn told(chosen: ChosenNextHops, next_hops: LocalNextHops) -> [Result<NextHop, Ineligible>; 2] {
     let config = PeerConfig { next_hops: chosen, ..PeerConfig::example(1) };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
+    let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
     ["198.51.100.1/32", "2001:db8:1::1/128"]
         .map(|prefix| Ok(exporter.originate(&route(prefix, RouteAttributes::default()))?.next_hop))
 }
@@ -61,12 +61,12 @@ fn no_neighbour_is_told_that_it_is_the_next_hop_itself() {
 }
 
 /// For an external peer, or for one in our own AS.
-fn exporter(kind: PeerKind) -> Exporter {
+fn exporter(kind: PeerKind) -> Plain {
     let mut config = PeerConfig::example(1);
     if kind == PeerKind::Internal {
         config.remote_as = RemoteAs::Asn(config.local_asn);
     }
-    Exporter::new(&config, FamilySet::BOTH, next_hops(), DrainState::InService)
+    Plain::new(&config, FamilySet::BOTH, next_hops(), DrainState::InService)
 }
 
 //= RFC 4271 §5.1.5 MUST NOT: LOCAL_PREF is sent to external peers.
@@ -106,7 +106,7 @@ fn a_neighbour_knows_us_by_one_number_only() {
     let router_asn = Asn::new(64_999).unwrap();
     let config =
         PeerConfig { router_asn, pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
-    let mut exporter = Exporter::new(&config, FamilySet::BOTH, next_hops(), DrainState::InService);
+    let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops(), DrainState::InService);
     let route = route("198.51.100.1/32", RouteAttributes::default());
     assert_eq!(exporter.originate(&route).unwrap().as_path.to_string(), "65001");
     let path = heard(PeerKind::External);
@@ -132,11 +132,11 @@ fn a_route_that_a_session_cannot_carry_is_held_back_with_its_reason() {
     let config = PeerConfig::example(1);
     let ipv4_only = FamilySet::only(AddressFamily::Ipv4Unicast);
     let refused =
-        Exporter::new(&config, ipv4_only, next_hops(), DrainState::InService).originate(&ipv6);
+        Plain::new(&config, ipv4_only, next_hops(), DrainState::InService).originate(&ipv6);
     assert_eq!(refused, Err(Ineligible::Family(AddressFamily::Ipv6Unicast)));
     let nowhere = LocalNextHops { ipv6: None, ..next_hops() };
     let refused =
-        Exporter::new(&config, FamilySet::BOTH, nowhere, DrainState::InService).originate(&ipv6);
+        Plain::new(&config, FamilySet::BOTH, nowhere, DrainState::InService).originate(&ipv6);
     assert_eq!(refused, Err(Ineligible::NextHop(AddressFamily::Ipv6Unicast)));
 }
 
@@ -187,8 +187,7 @@ fn what_we_sell_or_swap_is_marked_and_what_our_provider_gets_is_not() {
         (Role::RouteServerClient, None),
     ] {
         let config = PeerConfig { role: Some(role), ..PeerConfig::example(1) };
-        let mut exporter =
-            Exporter::new(&config, FamilySet::BOTH, next_hops(), DrainState::InService);
+        let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops(), DrainState::InService);
         assert_eq!(exporter.originate(&route).unwrap().only_to_customer, mark, "{role}");
     }
 }

@@ -4,8 +4,8 @@
 use super::scripted::Scripted;
 use super::*;
 use crate::wire::announce::{AttributeBlock, announcement};
-use crate::wire::{AddressFamilyPair, Capability, Framing, RouteRefresh};
-use fairway_ground::{AsPath, LargeCommunity, NextHop, Role};
+use crate::wire::{AddressFamilyPair, Capability, Framing, RouteRefresh, Update, UpdateContext};
+use fairway_ground::{AsPath, LargeCommunity, NextHop, PeerKind, Role};
 use fairway_seam::{PathAttributes, PeerView, Refusal};
 
 const FAR_ASN: u32 = 65_002;
@@ -38,7 +38,7 @@ fn view(peer: &Peer) -> PeerView {
 }
 
 /// A route with 24,000 octets of communities for the neighbour of `peer`, and a plain one.
-fn bulky(peer: &Peer) -> LocRib {
+fn bulky_routes(peer: &Peer) -> Vec<DesiredRoute> {
     let community = |local1| LargeCommunity { global: 1, local1, local2: 0 };
     let bulky = RouteAttributes {
         large_communities: (0..2000).map(community).collect(),
@@ -49,11 +49,13 @@ fn bulky(peer: &Peer) -> LocRib {
         peers: Arc::new(BTreeSet::from([peer.config().key])),
         attributes: Arc::new(attributes),
     };
+    vec![route("198.51.100.1/32", bulky), route("198.51.100.2/32", RouteAttributes::default())]
+}
+
+fn bulky(peer: &Peer) -> LocRib {
     let mut rib = LocRib::default();
-    rib.set(vec![
-        route("198.51.100.1/32", bulky),
-        route("198.51.100.2/32", RouteAttributes::default()),
-    ]);
+    rib.set(bulky_routes(peer));
+    rib.take_changes();
     rib
 }
 
@@ -73,9 +75,10 @@ fn two_that_read_long_messages_tell_each_other_what_needs_them() {
 #[test]
 fn a_long_message_is_not_held_up_by_a_small_buffer() {
     let (mut scripted, id) = session(&[Capability::ExtendedMessage]);
-    scripted.peer.announce_all(&bulky(&scripted.peer));
+    let rib = bulky(&scripted.peer);
+    scripted.peer.announce_all(&rib);
     let mut bytes = BytesMut::from(&keepalive()[..]);
-    scripted.peer.poll_transmit(Instant::ZERO, id, 5000, &mut bytes);
+    scripted.peer.poll_transmit(Instant::ZERO, id, &rib, 5000, &mut bytes);
     assert!((24_000..24_200).contains(&bytes.len()), "{} bytes", bytes.len());
 }
 
@@ -84,12 +87,13 @@ fn a_long_message_is_not_held_up_by_a_small_buffer() {
 #[test]
 fn who_reads_no_long_messages_is_not_told_and_the_operator_is() {
     let (mut scripted, id) = session(&[]);
-    scripted.peer.announce_all(&bulky(&scripted.peer));
+    let rib = bulky(&scripted.peer);
+    scripted.peer.announce_all(&rib);
     let mut bytes = BytesMut::new();
-    scripted.peer.poll_transmit(Instant::ZERO, id, ROOM, &mut bytes);
+    scripted.peer.poll_transmit(Instant::ZERO, id, &rib, ROOM, &mut bytes);
     assert!(bytes.len() < 200, "{} bytes", bytes.len());
     let view = view(&scripted.peer);
-    assert_eq!(view.advertised.len(), 1);
+    assert_eq!(scripted.peer.advertised(&rib).len(), 1);
     assert_eq!(view.unannounced[0].1, "the attributes do not fit a message of 4096 bytes");
 }
 
@@ -174,7 +178,7 @@ const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
 /// What the peer sends, by type; marks by their subtype.
 fn sent(scripted: &mut Scripted, id: ConnectionId) -> Vec<String> {
     let mut bytes = BytesMut::new();
-    scripted.peer.poll_transmit(scripted.now, id, ROOM, &mut bytes);
+    scripted.peer.poll_transmit(scripted.now, id, &scripted.rib, ROOM, &mut bytes);
     let mut framing = Framing::default();
     framing.push(&bytes);
     let name = |message: RawMessage| match message.kind {
@@ -194,15 +198,37 @@ fn hear(scripted: &mut Scripted, id: ConnectionId, bytes: &[u8]) {
 /// A session with a neighbour that offers `capabilities` and was sent a route.
 fn told(capabilities: &[Capability]) -> (Scripted, ConnectionId) {
     let (mut scripted, id) = session(capabilities);
-    let mut rib = LocRib::default();
+    let Scripted { peer, rib, .. } = &mut scripted;
     rib.set(vec![DesiredRoute {
         prefix: "198.51.100.1/32".parse().unwrap(),
-        peers: Arc::new(BTreeSet::from([scripted.peer.config().key])),
+        peers: Arc::new(BTreeSet::from([peer.config().key])),
         attributes: Arc::default(),
     }]);
-    scripted.peer.announce_all(&rib);
+    rib.take_changes();
+    peer.announce_all(rib);
     assert_eq!(sent(&mut scripted, id), ["UPDATE"]);
     (scripted, id)
+}
+
+//= RFC 4271 §9.2 MUST NOT: a route that does not fit into a message is sent.
+//= RFC 8654 §4 MUST: a route that does not fit into 4096 octets is withdrawn from who reads no more.
+#[test]
+fn a_route_that_fits_no_message_any_more_is_withdrawn() {
+    let (mut scripted, id) = told(&[]);
+    let Scripted { peer, rib, .. } = &mut scripted;
+    rib.set(bulky_routes(peer));
+    let changes = rib.take_changes();
+    peer.pass_on(rib, &changes);
+    let mut bytes = BytesMut::new();
+    peer.poll_transmit(Instant::ZERO, id, rib, ROOM, &mut bytes);
+    let mut framing = Framing::default();
+    framing.push(&bytes);
+    let withdrawal = framing.next_message().unwrap().unwrap();
+    let update = Update::parse(&withdrawal.body, UpdateContext::new(PeerKind::External)).unwrap();
+    assert_eq!(update.withdrawn, ["198.51.100.1/32".parse().unwrap()]);
+    let advertised = peer.advertised(rib);
+    let advertised: Vec<String> = advertised.iter().map(|it| it.prefix.to_string()).collect();
+    assert_eq!(advertised, ["198.51.100.2/32"]);
 }
 
 //= RFC 7313 §4 MUST: an answer to a refresh begins with BoRR and ends with EoRR.

@@ -98,7 +98,10 @@ fn observed(field: &str, internal: bool) -> ChangeEffect {
     pair.originate(0, &["203.0.113.1/32"]);
     pair.run_for(seconds(1));
     pair.assert_up();
-    learn_elsewhere(&mut pair.sides[0].rib);
+    let Side { peer, rib, .. } = &mut pair.sides[0];
+    learn_elsewhere(rib);
+    let changes = rib.take_changes();
+    peer.pass_on(rib, &changes);
     let before = pair.sides[0].peer.messages.sent;
     let now = pair.now;
     let Side { peer, rib, log, .. } = &mut pair.sides[0];

@@ -38,7 +38,7 @@ fn at(second: u64) -> Instant {
 fn said_of_restarts(scripted: &mut Scripted) -> Vec<u8> {
     let id = scripted.peer.accept(scripted.now, ends(1));
     let mut bytes = BytesMut::new();
-    scripted.peer.poll_transmit(scripted.now, id, ROOM, &mut bytes);
+    scripted.peer.poll_transmit(scripted.now, id, &LocRib::default(), ROOM, &mut bytes);
     let mut framing = Framing::default();
     framing.push(&bytes);
     let open = framing.next_message().unwrap().unwrap();
@@ -112,14 +112,16 @@ fn a_peer_that_begins_anew_after_a_fault_is_as_far_as_it_was() {
 
 fn originate(scripted: &mut Scripted, prefixes: &[&str]) {
     let peers = Arc::new(BTreeSet::from([scripted.peer.config().route_key()]));
-    let mut rib = LocRib::default();
     let route = |prefix: &&str| DesiredRoute {
         prefix: prefix.parse().unwrap(),
         peers: Arc::clone(&peers),
         attributes: Arc::default(),
     };
+    let Scripted { peer, rib, .. } = scripted;
     rib.set(prefixes.iter().map(route).collect::<Vec<_>>());
-    scripted.peer.announce_all(&rib);
+    let changes = rib.take_changes();
+    peer.announce_all(rib);
+    peer.pass_on(rib, &changes);
     scripted.listen();
 }
 

@@ -9,7 +9,7 @@ const PREFIX: &str = "203.0.113.1/32";
 /// What the right side has of the left one.
 fn heard(pair: &Pair) -> Option<Arc<PathAttributes>> {
     let right = pair.sides[1].peer.established.as_ref().unwrap();
-    right.inbound.adj_rib_in.routes().values().next().cloned()
+    right.inbound.adj_rib_in.routes().next().map(|(_, it)| Arc::clone(it))
 }
 
 fn set(pair: &mut Pair, drain: DrainState) {
@@ -79,8 +79,9 @@ fn what_others_said_is_kept_back_without_a_word_for_each() {
     });
     let attributes = Some(Arc::new(attributes));
     let change = RouteChange { nlri: PREFIX.parse().unwrap(), attributes };
-    let touched = rib.learn(&source, vec![change]);
-    peer.pass_on(rib, &touched);
+    rib.learn(&source, vec![change]);
+    let changes = rib.take_changes();
+    peer.pass_on(rib, &changes);
     pair.settle();
     assert!(heard(&pair).is_some());
     set(&mut pair, DrainState::Drained);

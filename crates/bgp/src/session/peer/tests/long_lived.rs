@@ -263,8 +263,9 @@ fn heard_by(left: PeerConfig) -> [usize; 2] {
         };
         let nlri = route.prefix.into();
         let change = RouteChange { nlri, attributes: Some(route.path.attributes) };
-        let touched = rib.learn(&Arc::new(source), vec![change]);
-        peer.pass_on(rib, &touched);
+        rib.learn(&Arc::new(source), vec![change]);
+        let changes = rib.take_changes();
+        peer.pass_on(rib, &changes);
     }
     pair.settle();
     let first = pair.sides[0].rib.learned().count();

@@ -123,7 +123,7 @@ impl Far {
                         for nlri in &group.prefixes {
                             self.stale.remove(nlri);
                         }
-                        let one = |nlri| (nlri, group.attributes.clone());
+                        let one = |nlri| (nlri, (*group.attributes).clone());
                         self.told.extend(group.prefixes.into_iter().map(one));
                     }
                 }
@@ -528,13 +528,15 @@ impl Hub {
         for ((_, peer), far) in self.speaker.peers().zip(&self.far) {
             let Some(up) = &peer.established else { continue };
             let accepted = up.inbound.adj_rib_in.routes();
+            let accepted: BTreeMap<Nlri, Arc<PathAttributes>> =
+                accepted.map(|(nlri, it)| (nlri, Arc::clone(it))).collect();
             let importer = self.importer(&peer.config);
             let wanted: BTreeMap<Nlri, Arc<PathAttributes>> = (far.said.iter())
                 .filter(|(nlri, _)| importer.allows(nlri.prefix).is_ok())
                 .filter(|(_, attributes)| importer.judge(attributes).is_ok())
-                .map(|(nlri, it)| (*nlri, Arc::new(importer.marked(it.clone()))))
+                .map(|(nlri, it)| (*nlri, importer.marked(Arc::new(it.clone()))))
                 .collect();
-            assert_eq!(*accepted, wanted, "{why}: Adj-RIB-In of {}", peer.config.key);
+            assert_eq!(accepted, wanted, "{why}: Adj-RIB-In of {}", peer.config.key);
             assert_eq!(up.inbound.adj_rib_in.counts(), count(accepted.keys()), "{why}");
             let source = Arc::new(fairway_seam::PathSource {
                 key: peer.config.key,
@@ -590,21 +592,26 @@ impl Hub {
         fresh.announce_all(rib);
         let mut far = Far { add_path: self.far[number].add_path, ..Far::default() };
         let mut bytes = BytesMut::new();
-        fresh.poll_transmit(self.now, id, 1 << 20, &mut bytes);
+        fresh.poll_transmit(self.now, id, rib, 1 << 20, &mut bytes);
         far.hear(&bytes, config.kind());
         let told = &self.far[number].told;
         assert_eq!(by_prefix(told), by_prefix(&far.told), "{why}: told to {}", config.key);
         let (up, fresh) = (self.peer(number).established.as_ref(), fresh.established.as_ref());
         let (up, fresh) = (up.unwrap(), fresh.unwrap());
-        let advertised = up.adj_rib_out.advertised();
+        let advertised = up.outbound.advertised(rib);
         let advertised = advertised.iter().map(|(nlri, it)| (nlri, &**it));
         assert!(advertised.eq(told), "{why}: {}", config.key);
-        assert_eq!(up.adj_rib_out.counts(), count(far.told.keys()), "{why}");
-        assert_eq!(up.unannounced, fresh.unannounced, "{why}: not announced to {}", config.key);
+        assert_eq!(up.outbound.adj_rib_out.counts(), count(far.told.keys()), "{why}");
+        assert_eq!(
+            up.outbound.unannounced, fresh.outbound.unannounced,
+            "{why}: not announced to {}",
+            config.key
+        );
         let several = config.add_path.send.map(|limit| usize::from(limit.get()));
         for (prefix, paths) in by_prefix(&far.told) {
             assert!((1..=several.unwrap_or(1)).contains(&paths.len()), "{why}: {paths:?}");
-            if let Some(Route::Learned(path)) = rib.route_for(prefix, config.key) {
+            let routes = rib.routes_to(prefix).unwrap();
+            if let Some(Route::Learned(path)) = routes.route_for(config.key) {
                 let goes_back = path.source.key == config.key;
                 assert!(several.is_some() || !goes_back, "{why}: {prefix} goes back");
                 let kept = |it: &PathAttributes| it.communities.contains(&Community::NO_ADVERTISE);

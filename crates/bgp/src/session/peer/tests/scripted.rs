@@ -7,6 +7,7 @@ use crate::wire::Framing;
 pub(super) struct Scripted {
     pub(super) peer: Peer,
     pub(super) now: Instant,
+    pub(super) rib: LocRib,
     said: Vec<String>,
     dialled: Option<ConnectionId>,
     closed: Vec<ConnectionId>,
@@ -15,7 +16,8 @@ pub(super) struct Scripted {
 impl Scripted {
     pub(super) fn new(config: PeerConfig) -> Self {
         let peer = Peer::new(Instant::ZERO, config, 7, 0);
-        Self { peer, now: Instant::ZERO, said: Vec::new(), dialled: None, closed: Vec::new() }
+        let (now, rib) = (Instant::ZERO, LocRib::default());
+        Self { peer, now, rib, said: Vec::new(), dialled: None, closed: Vec::new() }
     }
 
     pub(super) fn handle(&mut self, event: Event<'_>) {
@@ -90,7 +92,7 @@ impl Scripted {
         }
         for id in self.peer.connection_ids() {
             let mut bytes = BytesMut::new();
-            self.peer.poll_transmit(self.now, id, ROOM, &mut bytes);
+            self.peer.poll_transmit(self.now, id, &self.rib, ROOM, &mut bytes);
             self.note(&bytes);
         }
     }

@@ -1,0 +1,395 @@
+//! Which routes are there to one prefix, and which of them is used? Nearly all prefixes have one, which takes no
+//! memory of its own. Knows no other prefix. Kept by [`super::LocRib`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::decision::{best, best_first, decide};
+use fairway_ground::{PathId, PeerKey};
+use fairway_seam::{DecisionStep, DesiredRoute, Path, RouteAttributes};
+
+/// A route that is originated here, for some peers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Who is told it.
+    pub peers: Arc<BTreeSet<PeerKey>>,
+    /// Its attributes.
+    pub attributes: Arc<RouteAttributes>,
+}
+
+/// All routes to one prefix. A copy is cheap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Routes {
+    /// There is none.
+    #[default]
+    None,
+    /// Only this one.
+    Originated(Offer),
+    /// Only this one.
+    Learned(Path),
+    /// All others.
+    Several(Arc<Several>),
+}
+
+/// Routes to a prefix that has more than one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Several {
+    /// For different peers.
+    offers: Vec<Offer>,
+    /// The identifier of the originated route: a peer is told one of them at most.
+    offer_id: PathId,
+    paths: Vec<Path>,
+    /// For each path, the identifier that peers are told.
+    path_ids: Vec<PathId>,
+    best: usize,
+}
+
+/// A route that a peer may be sent for a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route<'a> {
+    /// Originated here, for this peer.
+    Originated(&'a Arc<RouteAttributes>),
+    /// A received path; the best one, if the peer is sent one route.
+    Learned(&'a Path),
+}
+
+/// The identifier of the first path to a prefix: some routers show 0 as none.
+const FIRST_PATH_ID: PathId = PathId::new(1);
+
+impl Routes {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// Those that are originated here, which are preferred to all received ones.
+    pub fn offers(&self) -> &[Offer] {
+        match self {
+            Self::None | Self::Learned(_) => &[],
+            Self::Originated(offer) => std::slice::from_ref(offer),
+            Self::Several(several) => &several.offers,
+        }
+    }
+
+    /// Those that were received.
+    pub fn paths(&self) -> &[Path] {
+        match self {
+            Self::None | Self::Originated(_) => &[],
+            Self::Learned(path) => std::slice::from_ref(path),
+            Self::Several(several) => &several.paths,
+        }
+    }
+
+    /// The best received one.
+    pub fn best(&self) -> Option<&Path> {
+        match self {
+            Self::None | Self::Originated(_) => None,
+            Self::Learned(path) => Some(path),
+            Self::Several(several) => several.paths.get(several.best),
+        }
+    }
+
+    /// Whether peers that are sent one route are sent the same as of `other`.
+    pub fn is_used_like(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.offers(), other.offers());
+        ours == theirs && (!ours.is_empty() || self.best() == other.best())
+    }
+
+    /// For each received path the step of route selection that eliminated it; `None` for the one that is used.
+    pub fn steps(&self) -> Vec<Option<DecisionStep>> {
+        let mut steps = decide(self.paths());
+        if !self.offers().is_empty() {
+            steps.fill(Some(DecisionStep::Originated));
+        }
+        steps
+    }
+
+    /// The route that `peer` may be sent, if it is sent one.
+    pub fn route_for(&self, peer: PeerKey) -> Option<Route<'_>> {
+        self.route_where(|peers| peers.contains(&peer))
+    }
+
+    /// The same for a peer that knows whether it is among those of a route.
+    pub fn route_where(
+        &self,
+        is_among: impl FnMut(&Arc<BTreeSet<PeerKey>>) -> bool,
+    ) -> Option<Route<'_>> {
+        match self.offers() {
+            [] => self.best().map(Route::Learned),
+            offers => offer_where(offers, is_among),
+        }
+    }
+
+    /// The routes that `peer` may be sent, if it is sent several: at most `limit`, best first, with their
+    /// identifiers. A route originated for it precedes the received ones that `may_be_told` permits; one that is
+    /// originated only for others hides them, as with a single route.
+    pub fn routes_for(
+        &self,
+        peer: PeerKey,
+        limit: usize,
+        may_be_told: impl Fn(&Path) -> bool,
+    ) -> Vec<(PathId, Route<'_>)> {
+        let mut routes = Vec::new();
+        let (offer_id, path_ids) = match self {
+            Self::Several(several) => (several.offer_id, several.path_ids.as_slice()),
+            _ => (FIRST_PATH_ID, [FIRST_PATH_ID].as_slice()),
+        };
+        let offers = self.offers();
+        if !offers.is_empty() {
+            let offer = offer_where(offers, |peers| peers.contains(&peer));
+            let Some(offer) = offer else { return routes };
+            routes.push((offer_id, offer));
+        }
+        let all = self.paths();
+        let paths = all.iter().filter(|path| may_be_told(path)).collect();
+        for path in best_first(paths, limit.saturating_sub(routes.len())) {
+            let place = all.iter().position(|it| std::ptr::eq(it, path));
+            let path_id = place.and_then(|place| path_ids.get(place));
+            routes.extend(path_id.map(|path_id| (*path_id, Route::Learned(path))));
+        }
+        routes
+    }
+
+    /// Replaces those that are originated here. With `keeps_path_ids` the identifiers of the others stay.
+    pub(super) fn originate(&mut self, routes: &[DesiredRoute], keeps_path_ids: bool) {
+        let offer = |route: &DesiredRoute| Offer {
+            peers: Arc::clone(&route.peers),
+            attributes: Arc::clone(&route.attributes),
+        };
+        // What nearly all changes are needs no list.
+        if let (Self::None | Self::Originated(_), [] | [_]) = (&*self, routes) {
+            *self = routes.first().map_or(Self::None, |route| Self::Originated(offer(route)));
+            return;
+        }
+        let offers = routes.iter().map(offer).collect();
+        let mut several = std::mem::take(self).into_several();
+        let of_several = Arc::make_mut(&mut several);
+        if of_several.offers.is_empty() {
+            of_several.offer_id = of_several.free_id();
+        }
+        of_several.offers = offers;
+        *self = Self::from_several(several, keeps_path_ids);
+    }
+
+    /// Replaces the path of `peer` with this identifier, or removes it.
+    pub(super) fn learn(
+        &mut self,
+        peer: PeerKey,
+        path_id: PathId,
+        path: Option<Path>,
+        keeps_path_ids: bool,
+    ) {
+        let is_it = |known: &Path| known.source.key == peer && known.path_id == path_id;
+        // What nearly all changes are needs no list.
+        match (&mut *self, path) {
+            (Self::None, Some(path)) => *self = Self::Learned(path),
+            (Self::Learned(known), Some(path)) if is_it(known) => *known = path,
+            (Self::Learned(known), None) if is_it(known) => *self = Self::None,
+            (_, path) => {
+                let mut several = std::mem::take(self).into_several();
+                Arc::make_mut(&mut several).replace(is_it, path);
+                *self = Self::from_several(several, keeps_path_ids);
+            }
+        }
+    }
+
+    fn into_several(self) -> Arc<Several> {
+        let several = match self {
+            Self::Several(several) => return several,
+            Self::None => Several::default(),
+            Self::Originated(offer) => {
+                Several { offers: vec![offer], offer_id: FIRST_PATH_ID, ..Several::default() }
+            }
+            Self::Learned(path) => {
+                Several { paths: vec![path], path_ids: vec![FIRST_PATH_ID], ..Several::default() }
+            }
+        };
+        Arc::new(several)
+    }
+
+    fn from_several(several: Arc<Several>, keeps_path_ids: bool) -> Self {
+        let may_be_one =
+            |path_id: Option<&PathId>| !keeps_path_ids || path_id == Some(&FIRST_PATH_ID);
+        match (several.offers.as_slice(), several.paths.as_slice()) {
+            ([], []) => Self::None,
+            ([offer], []) if may_be_one(Some(&several.offer_id)) => Self::Originated(offer.clone()),
+            ([], [path]) if may_be_one(several.path_ids.first()) => Self::Learned(path.clone()),
+            _ => Self::Several(several),
+        }
+    }
+}
+
+impl Several {
+    fn replace(&mut self, is_it: impl Fn(&Path) -> bool, path: Option<Path>) {
+        let place = self.paths.iter().position(is_it);
+        match (place, path) {
+            (Some(place), Some(path)) => {
+                if let Some(present) = self.paths.get_mut(place) {
+                    *present = path;
+                }
+            }
+            (Some(place), None) => {
+                self.paths.remove(place);
+                self.path_ids.remove(place);
+            }
+            (None, Some(path)) => {
+                let path_id = self.free_id();
+                self.paths.push(path);
+                self.path_ids.push(path_id);
+            }
+            (None, None) => {}
+        }
+        self.best = best(&self.paths).unwrap_or(0);
+    }
+
+    /// The smallest identifier that no route has.
+    fn free_id(&self) -> PathId {
+        let own = (!self.offers.is_empty()).then_some(self.offer_id);
+        let taken: BTreeSet<PathId> = self.path_ids.iter().copied().chain(own).collect();
+        let mut free = FIRST_PATH_ID.get();
+        for path_id in taken {
+            if path_id.get() == free {
+                free = free.saturating_add(1);
+            }
+        }
+        PathId::new(free)
+    }
+}
+
+fn offer_where(
+    offers: &[Offer],
+    mut is_among: impl FnMut(&Arc<BTreeSet<PeerKey>>) -> bool,
+) -> Option<Route<'_>> {
+    let offer = offers.iter().find(|offer| is_among(&offer.peers))?;
+    Some(Route::Originated(&offer.attributes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairway_ground::{AsPath, Asn, NextHop, PeerKind, Rng, RouterId};
+    use fairway_seam::{PathAttributes, PathSource};
+
+    fn key(number: u8) -> PeerKey {
+        PeerKey::from(std::net::IpAddr::from([192, 0, 2, number]))
+    }
+
+    /// The path of neighbour `number`, which is `hops` long.
+    fn path(number: u8, path_id: u32, hops: usize) -> Path {
+        let source = PathSource {
+            key: key(number),
+            address: [192, 0, 2, number].into(),
+            kind: PeerKind::External,
+            remote_asn: Asn::new(65_000 + u32::from(number)).unwrap(),
+            router_id: RouterId::new(u32::from(number)).unwrap(),
+        };
+        let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());
+        let as_path = AsPath::sequence(vec![7; hops]);
+        let attributes = Arc::new(PathAttributes::originated(as_path, next_hop));
+        Path { source: Arc::new(source), path_id: PathId::new(path_id), attributes }
+    }
+
+    fn originated(peer: u8) -> DesiredRoute {
+        DesiredRoute {
+            prefix: "10.0.0.0/8".parse().unwrap(),
+            peers: Arc::new(BTreeSet::from([key(peer)])),
+            attributes: Arc::default(),
+        }
+    }
+
+    fn learn(routes: &mut Routes, path: Path) {
+        routes.learn(path.source.key, path.path_id, Some(path), true);
+    }
+
+    fn withdraw(routes: &mut Routes, number: u8, path_id: u32) {
+        routes.learn(key(number), PathId::new(path_id), None, true);
+    }
+
+    /// Identifier and neighbour of what peer 99 is told, best first; 0 is a route of our own.
+    fn told(routes: &Routes, limit: usize) -> Vec<(u32, u32)> {
+        let not_from_one = |path: &Path| path.source.key != key(1);
+        let name = |(path_id, route): (PathId, Route<'_>)| match route {
+            Route::Originated(_) => (path_id.get(), 0),
+            Route::Learned(path) => (path_id.get(), path.source.router_id.get()),
+        };
+        routes.routes_for(key(99), limit, not_from_one).into_iter().map(name).collect()
+    }
+
+    //= RFC 7911 §5 SHOULD: the best route is among the paths that are sent, unless it came from that neighbour.
+    #[test]
+    fn several_paths_are_told_best_first_and_only_what_may_be_told() {
+        let mut routes = Routes::None;
+        for path in [path(1, 0, 1), path(2, 9, 3), path(2, 8, 3), path(3, 0, 2)] {
+            learn(&mut routes, path);
+        }
+        assert_eq!(told(&routes, 9), [(4, 3), (3, 2), (2, 2)]);
+        assert_eq!(told(&routes, 2), [(4, 3), (3, 2)]);
+        routes.originate(&[originated(99)], true);
+        assert_eq!(told(&routes, 2), [(5, 0), (4, 3)]);
+        // A route originated for others only hides the received ones: its peers were chosen explicitly.
+        routes.originate(&[originated(98)], true);
+        assert_eq!(told(&routes, 2), []);
+    }
+
+    //= RFC 7911 §3 MUST: a path that is passed on has an identifier of our own.
+    #[test]
+    fn a_path_keeps_its_identifier_and_the_smallest_free_one_is_next() {
+        let mut routes = Routes::None;
+        for number in [7, 8, 9] {
+            learn(&mut routes, path(number, 0, number.into()));
+        }
+        assert_eq!(told(&routes, 9), [(1, 7), (2, 8), (3, 9)]);
+        withdraw(&mut routes, 8, 0);
+        learn(&mut routes, path(7, 0, 20));
+        assert_eq!(told(&routes, 9), [(3, 9), (1, 7)]);
+        learn(&mut routes, path(6, 0, 1));
+        assert_eq!(told(&routes, 9), [(2, 6), (3, 9), (1, 7)]);
+        withdraw(&mut routes, 7, 0);
+        withdraw(&mut routes, 6, 0);
+        assert_eq!(told(&routes, 9), [(3, 9)], "the last one, too");
+        routes.originate(&[originated(99)], true);
+        assert_eq!(told(&routes, 9), [(1, 0), (3, 9)]);
+        routes.originate(&[], true);
+        withdraw(&mut routes, 9, 0);
+        assert_eq!(routes, Routes::None);
+    }
+
+    #[test]
+    fn a_route_that_is_alone_takes_no_list_where_identifiers_may_change() {
+        let mut routes = Routes::None;
+        learn(&mut routes, path(7, 0, 1));
+        learn(&mut routes, path(8, 0, 1));
+        withdraw(&mut routes, 7, 0);
+        assert!(matches!(routes, Routes::Several(_)));
+        routes.learn(key(8), PathId::NONE, Some(path(8, 0, 2)), false);
+        assert!(matches!(routes, Routes::Learned(_)));
+    }
+
+    /// Random changes: identifiers are small, and no two paths have the same; what is used is what [`decide`] says.
+    #[test]
+    fn identifiers_are_small_and_tell_paths_apart() {
+        let mut rng = Rng::seeded(8);
+        let mut draw = |bound: u64| u8::try_from(rng.next_u64() % bound).unwrap();
+        let mut routes = Routes::None;
+        for _ in 0..20_000 {
+            let (number, path_id) = (2 + draw(4), u32::from(draw(2)));
+            match draw(4) {
+                0 => withdraw(&mut routes, number, path_id),
+                1 => {
+                    let offers: Vec<_> = (0..draw(3)).map(|it| originated(99 - it)).collect();
+                    routes.originate(&offers, true);
+                }
+                _ => learn(&mut routes, path(number, path_id, draw(3).into())),
+            }
+            let all = told(&routes, 99);
+            let ids: BTreeSet<u32> = all.iter().map(|(path_id, _)| *path_id).collect();
+            assert_eq!(ids.len(), all.len());
+            assert!(ids.iter().all(|it| (1..=9).contains(it)), "{ids:?}");
+            let best = decide(routes.paths()).iter().position(Option::is_none);
+            assert_eq!(routes.best(), best.map(|place| &routes.paths()[place]));
+            if routes.paths().is_empty() && routes.offers().is_empty() {
+                assert_eq!(routes, Routes::None);
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What a neighbour is told: routes by its export policy, and each change of them.
+//!
+//! Knows no connection. Where nothing waits to be sent, what the neighbour has been told follows from the Loc-RIB as it
+//! was when neighbours were told last, and from the export policy; so a change of either says both what is wanted now and
+//! what was told before. Another part of [`super::Peer`]'s Established state.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+
+use crate::rib::{AdjRibOut, Changes, Exporter, Ineligible, LocRib, Outgoing, PrefixId, Routes};
+use crate::wire::MessageType;
+use fairway_ground::{AddressFamily, LocalNextHops, Nlri, PathId, Prefix};
+use fairway_seam::{DrainState, PathAttributes, PeerConfig};
+
+/// Of a neighbour with a whole table ahead, as many routes wait to be sent: enough for messages with the same attributes to
+/// be full, and few enough to stay in the cache.
+const WAITING_MAX: usize = if cfg!(test) { 4 } else { 8192 };
+
+/// The sending half of an Established session.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    pub(super) adj_rib_out: AdjRibOut,
+    exporter: Exporter,
+    told_by: ToldBy,
+    /// Prefixes from this number on were not looked at yet: the neighbour was told nothing of them. So a neighbour that is
+    /// slower than the others, or has come later, has no more in memory than what is sent next.
+    ahead: PrefixId,
+    /// Some of them may be for the neighbour.
+    is_behind: bool,
+    pub(super) unannounced: BTreeMap<Prefix, Ineligible>,
+}
+
+/// The policy by which the neighbour was told what does not wait.
+#[derive(Debug)]
+enum ToldBy {
+    /// It was told nothing yet.
+    Nobody,
+    /// The policy that was replaced since.
+    Earlier(Box<Exporter>),
+    /// The policy in force.
+    Present,
+}
+
+impl Outbound {
+    /// A neighbour that was told nothing yet.
+    pub(super) fn new(adj_rib_out: AdjRibOut, exporter: Exporter) -> Self {
+        Self {
+            adj_rib_out,
+            exporter,
+            told_by: ToldBy::Nobody,
+            ahead: PrefixId::FIRST,
+            is_behind: false,
+            unannounced: BTreeMap::new(),
+        }
+    }
+
+    /// The policy may have changed: [`Outbound::announce_all`] is due.
+    pub(super) fn renew(
+        &mut self,
+        config: &PeerConfig,
+        next_hops: LocalNextHops,
+        drain: DrainState,
+    ) {
+        let renewed = self.exporter.renewed(config, next_hops, drain);
+        let before = std::mem::replace(&mut self.exporter, renewed);
+        if let ToldBy::Present = self.told_by {
+            self.told_by = ToldBy::Earlier(Box::new(before));
+        }
+    }
+
+    /// Queues what the neighbour should have by the policy in force, where it has something else.
+    pub(super) fn announce_all(&mut self, rib: &LocRib) {
+        let mut earlier = match std::mem::replace(&mut self.told_by, ToldBy::Present) {
+            ToldBy::Nobody => None,
+            ToldBy::Earlier(exporter) => Some(exporter),
+            ToldBy::Present => return,
+        };
+        self.is_behind = true;
+        if let Some(earlier) = &mut earlier {
+            for (id, prefix, routes) in rib.known_between(PrefixId::FIRST, self.ahead) {
+                self.update(id, prefix, Before::ByEarlier(earlier, routes), routes);
+            }
+            self.exporter.forget();
+        }
+    }
+
+    /// Looks at prefixes that were not looked at yet, until enough waits to be sent.
+    fn look_ahead(&mut self, rib: &LocRib) {
+        for (id, prefix, routes) in rib.known_between(self.ahead, rib.end()) {
+            if self.adj_rib_out.waiting_count() >= WAITING_MAX {
+                self.ahead = id;
+                self.exporter.forget();
+                return;
+            }
+            self.update(id, prefix, Before::Nothing, routes);
+        }
+        self.ahead = self.ahead.max(rib.end());
+        self.is_behind = false;
+        self.exporter.forget();
+    }
+
+    /// Whether there may be anything to send.
+    pub(super) fn has_pending(&self) -> bool {
+        self.is_behind || self.adj_rib_out.has_pending()
+    }
+
+    /// Queues changes.
+    pub(super) fn announce(&mut self, rib: &LocRib, changes: &Changes) {
+        match self.told_by {
+            // All routes follow.
+            ToldBy::Nobody => return,
+            ToldBy::Earlier(_) => self.announce_all(rib),
+            ToldBy::Present => {}
+        }
+        let several = self.adj_rib_out.add_path();
+        for change in &changes.list {
+            if change.id >= self.ahead && self.is_behind {
+                continue;
+            }
+            let Some((prefix, routes)) = rib.routes(change.id) else { continue };
+            if change.id >= self.ahead {
+                self.is_behind = self.concerns(prefix, routes);
+            } else if change.concerns_all || several.contains(prefix.family()) {
+                self.update(change.id, prefix, Before::ByPresent(&change.before), routes);
+            }
+        }
+        self.exporter.forget();
+    }
+
+    /// Whether something is said of a prefix of which the neighbour was told nothing: to it, or of it to the operator.
+    fn concerns(&mut self, prefix: Prefix, routes: &Routes) -> bool {
+        if self.adj_rib_out.add_path().contains(prefix.family()) {
+            let paths = self.exporter.paths(prefix, routes);
+            return paths.iter().any(|(_, made)| !matches!(made, Ok(None)));
+        }
+        !matches!(self.exporter.route(prefix, routes), Ok(None))
+    }
+
+    fn update(&mut self, id: PrefixId, prefix: Prefix, before: Before<'_>, routes: &Routes) {
+        if !self.unannounced.is_empty() {
+            self.unannounced.remove(&prefix);
+        }
+        let family = prefix.family();
+        if self.adj_rib_out.add_path().contains(family) {
+            return self.update_paths(id, prefix, before, routes);
+        }
+        let path = (id, PathId::NONE);
+        let told = match before {
+            Before::Nothing | Before::ByPresent(Routes::None) => None,
+            _ if self.adj_rib_out.is_waiting(id, PathId::NONE) => None,
+            Before::ByEarlier(exporter, before) => told(exporter.route(prefix, before)),
+            Before::ByPresent(before) => told(self.exporter.route(prefix, before)),
+        };
+        let wanted = self.exporter.route(prefix, routes).unwrap_or_else(|reason| {
+            self.unannounced.insert(prefix, reason);
+            None
+        });
+        self.adj_rib_out.want(family, path, told, wanted);
+    }
+
+    fn update_paths(&mut self, id: PrefixId, prefix: Prefix, before: Before<'_>, routes: &Routes) {
+        let told = match before {
+            Before::Nothing => Vec::new(),
+            Before::ByEarlier(exporter, before) => exporter.paths(prefix, before),
+            Before::ByPresent(before) => self.exporter.paths(prefix, before),
+        };
+        let mut told: BTreeMap<PathId, Arc<Outgoing>> =
+            told.into_iter().filter_map(|(id, made)| Some((id, made.ok()??))).collect();
+        for (path_id, made) in self.exporter.paths(prefix, routes) {
+            let wanted = made.unwrap_or_else(|reason| {
+                self.unannounced.insert(prefix, reason);
+                None
+            });
+            let told = told.remove(&path_id);
+            self.adj_rib_out.want(prefix.family(), (id, path_id), told, wanted.as_ref());
+        }
+        for (path_id, told) in told {
+            self.adj_rib_out.want(prefix.family(), (id, path_id), Some(told), None);
+        }
+    }
+
+    /// Appends the next message to `buffer`. Returns its type, if there was one.
+    pub(super) fn next_message(
+        &mut self,
+        rib: &LocRib,
+        buffer: &mut BytesMut,
+    ) -> Option<MessageType> {
+        while let Some(family) = self.adj_rib_out.due_refresh() {
+            let told = self.told(rib, Some(family)).into_iter();
+            let told = told.map(|(id, nlri, outgoing)| (id, nlri.path_id, outgoing));
+            self.adj_rib_out.begin_refresh(family, told);
+        }
+        if self.is_behind && self.adj_rib_out.waiting_count() < WAITING_MAX / 2 {
+            self.look_ahead(rib);
+        }
+        self.adj_rib_out.next_message(rib, buffer)
+    }
+
+    /// What the neighbour has been told, in the order of prefixes.
+    pub(super) fn advertised(&self, rib: &LocRib) -> Vec<(Nlri, Arc<PathAttributes>)> {
+        let told = self.told(rib, None).into_iter();
+        let told = told.map(|(_, nlri, outgoing)| (nlri, Arc::clone(&outgoing.attributes)));
+        let mut told: Vec<_> = told.collect();
+        told.sort_unstable_by_key(|(nlri, _)| *nlri);
+        told
+    }
+
+    /// What it has been told, of one family or of all.
+    fn told(
+        &self,
+        rib: &LocRib,
+        family: Option<AddressFamily>,
+    ) -> Vec<(PrefixId, Nlri, Arc<Outgoing>)> {
+        let mut exporter = match &self.told_by {
+            ToldBy::Nobody => None,
+            ToldBy::Earlier(exporter) => Some(exporter.with_own_cache()),
+            ToldBy::Present => Some(self.exporter.with_own_cache()),
+        };
+        let mut all = Vec::new();
+        for (id, prefix, routes) in rib.known_between(PrefixId::FIRST, self.ahead) {
+            if family.is_some_and(|family| family != prefix.family()) {
+                continue;
+            }
+            let mut derived: BTreeMap<PathId, Arc<Outgoing>> = BTreeMap::new();
+            if let Some(exporter) = &mut exporter {
+                if self.adj_rib_out.add_path().contains(prefix.family()) {
+                    let paths = exporter.paths(prefix, routes).into_iter();
+                    derived.extend(paths.filter_map(|(id, made)| Some((id, made.ok()??))));
+                } else {
+                    let route = told(exporter.route(prefix, routes));
+                    derived.extend(route.map(|it| (PathId::NONE, it)));
+                }
+            }
+            for path_id in self.adj_rib_out.waiting_paths(id) {
+                derived.remove(&path_id);
+                let told = self.adj_rib_out.told(id, path_id).flatten();
+                derived.extend(told.map(|it| (path_id, Arc::clone(it))));
+            }
+            let nlri = |path_id| Nlri { prefix, path_id };
+            all.extend(derived.into_iter().map(|(path_id, it)| (id, nlri(path_id), it)));
+        }
+        all
+    }
+}
+
+/// What the neighbour was told of a prefix, unless that waits to be sent.
+enum Before<'a> {
+    /// Nothing.
+    Nothing,
+    /// These routes, by this policy.
+    ByEarlier(&'a mut Exporter, &'a Routes),
+    /// These routes, by the policy in force.
+    ByPresent(&'a Routes),
+}
+
+fn told(made: Result<Option<&Arc<Outgoing>>, Ineligible>) -> Option<Arc<Outgoing>> {
+    made.ok().flatten().cloned()
+}
