@@ -17,6 +17,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   deploy    jq, and what `make test-deploy` needs to fetch promtool
   vm        QEMU and the tools for the initrd of scripts/vm.sh: for tests that need another kernel
   lint      shellcheck, for `make lint`
+  counts    valgrind, with which scripts/hot-paths.sh counts instructions
   deb       dpkg-deb, and cargo-deb by `cargo install`, for `make deb`
 
 Installs only Debian packages that are missing, as root or through sudo, removes none and starts nothing.
@@ -48,6 +49,7 @@ packages_of() {
     deploy) echo jq dpkg ;;
     vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ;;
     lint) echo shellcheck ;;
+    counts) echo valgrind ;;
     deb) echo dpkg gcc libc6-dev xz-utils ;;
     *) return 1 ;;
     esac

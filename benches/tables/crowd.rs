@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Barrier;
@@ -26,7 +26,12 @@ pub(crate) struct Seen {
     pub(crate) time: Duration,
     pub(crate) updates: u64,
     pub(crate) bytes: u64,
+    /// Of changes one by one, the median and the 99th percentile.
+    pub(crate) changes: Option<[Duration; 2]>,
 }
+
+/// After each change.
+const CHANGE_PAUSE: Duration = Duration::from_millis(1);
 
 /// Connects all, and waits until each has what it must have. The clock starts when they connect if only the speaker has
 /// routes, else when all sessions are up.
@@ -66,14 +71,56 @@ async fn all(scenario: Scenario) -> Result<Seen> {
         last = last.max(done.at);
         seen.updates += done.updates;
         seen.bytes += done.bytes;
-        connected.push(done.stream);
+        connected.push((done.number, done.stream));
     }
     seen.time = last - start;
+    if scenario.changes > 0 {
+        connected.sort_unstable_by_key(|(number, _)| *number);
+        let mut streams = connected.iter_mut().map(|(_, stream)| stream);
+        let sender = streams.next().context("a sender")?;
+        let receiver = streams.nth(scenario.senders - 1).context("a receiver")?;
+        seen.changes = Some(changes(&scenario, sender, receiver).await?);
+    }
     Ok(seen)
+}
+
+/// How long each change takes from the sender to the receiver.
+async fn changes(
+    scenario: &Scenario,
+    sender: &mut TcpStream,
+    receiver: &mut TcpStream,
+) -> Result<[Duration; 2]> {
+    let routes = u32::try_from(scenario.routes_each)?;
+    let mut buffer: Vec<u8> = Vec::new();
+    let mut times = Vec::with_capacity(scenario.changes);
+    for round in 0..u32::try_from(scenario.changes)? {
+        // Anywhere in the table.
+        let number = round.wrapping_mul(7_919) % routes;
+        let bytes = message::change(speaker::asn(0), scenario.neighbour_address(0), number, round);
+        let start = Instant::now();
+        sender.write_all(&bytes).await?;
+        let mut is_there = false;
+        while !is_there {
+            ensure!(receiver.read_buf(&mut buffer).await? > 0, "the speaker closed the connection");
+            while let Some((length, kind)) = message::first(&buffer) {
+                let body = buffer.get(19..length).context("a message that is too short")?;
+                if kind == UPDATE {
+                    message::announced(body, |_, it| is_there |= it == number)?;
+                }
+                buffer.drain(..length);
+            }
+        }
+        times.push(start.elapsed());
+        sleep(CHANGE_PAUSE).await;
+    }
+    times.sort_unstable();
+    let of = |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or_default();
+    Ok([of(50), of(99)])
 }
 
 /// A neighbour that has everything.
 struct Done {
+    number: usize,
     at: Instant,
     updates: u64,
     bytes: u64,
@@ -81,8 +128,10 @@ struct Done {
 }
 
 struct Neighbour {
+    number: usize,
     asn: u32,
     address: Ipv4Addr,
+    speaker: Ipv4Addr,
     announcements: Vec<u8>,
     stream: Option<TcpStream>,
     /// A bit for each prefix: the speaker's own, then those of all neighbours.
@@ -96,7 +145,7 @@ struct Neighbour {
 
 impl Neighbour {
     fn new(scenario: Scenario, number: usize) -> Self {
-        let (asn, address) = (speaker::asn(number), speaker::address(number));
+        let (asn, address) = (speaker::asn(number), scenario.neighbour_address(number));
         let count = scenario.routes_each;
         let announcements = if number < scenario.senders {
             let first = u32::try_from(number * count).unwrap_or_default();
@@ -108,8 +157,10 @@ impl Neighbour {
         let total = scenario.own + scenario.senders * count;
         let missing = total - if number < scenario.senders { count } else { 0 };
         Self {
+            number,
             asn,
             address,
+            speaker: scenario.speaker_address(number),
             announcements,
             stream: None,
             has: vec![0; total / 64 + 1],
@@ -126,7 +177,7 @@ impl Neighbour {
         let mut stream = loop {
             let socket = TcpSocket::new_v4()?;
             socket.bind((self.address, 0).into())?;
-            match socket.connect(SocketAddr::from((speaker::ADDRESS, 179))).await {
+            match socket.connect(SocketAddr::from((self.speaker, 179))).await {
                 Ok(stream) => break stream,
                 Err(_) => sleep(Duration::from_millis(20)).await,
             }
@@ -171,7 +222,7 @@ impl Neighbour {
         let (writer, written) = writing.await.context("a writer")?;
         written.context("writing")?;
         let stream = reader.reunite(writer).context("one connection")?;
-        Ok(Done { at, updates: self.updates, bytes: self.bytes, stream })
+        Ok(Done { number: self.number, at, updates: self.updates, bytes: self.bytes, stream })
     }
 
     async fn read(&mut self, each: impl FnMut(u8)) -> Result<()> {

@@ -2,7 +2,8 @@
 //! in the middle, in the same run; the neighbours around them are the same. The time is from the start to the last
 //! prefix at the last neighbour, and a run counts only when each neighbour has every prefix.
 //!
-//! `cargo bench --bench tables -- [--scenario WORD] [--speaker NAME] [--runs N] [--json FILE]`, as root.
+//! `cargo bench --bench tables -- [--scenario WORD] [--speaker NAME] [--runs N] [--links] [--json FILE]`, as root.
+//! With `--links` each neighbour has a link of its own, a /31, in place of one network for all.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
@@ -19,7 +20,7 @@ use serde_json::json;
 
 use crowd::Seen;
 use lab::namespace::Namespace;
-use scenario::{SCENARIOS, Scenario};
+use scenario::{SCENARIOS, SPEAKER, Scenario};
 use speaker::{Speaker, SpeakerKind};
 
 /// Without `--runs`. The median counts.
@@ -42,6 +43,8 @@ struct Row {
     peak_mebibytes: f64,
     updates: u64,
     bytes: u64,
+    /// Of changes one by one, the median and the 99th percentile, in milliseconds.
+    changes: Option<[f64; 2]>,
 }
 
 fn main() -> Result<()> {
@@ -60,9 +63,13 @@ fn main() -> Result<()> {
         |kind: &SpeakerKind| only.as_ref().is_none_or(|it| kind.to_string().to_lowercase() == *it);
     let folder = std::env::temp_dir().join(format!("fairway-tables-{}", std::process::id()));
     let (mut rows, mut cell) = (Vec::new(), 0);
-    println!("| scenario | speaker | time, s | CPU, s | peak, MiB | UPDATEs | MB sent |");
-    println!("|---|---|---|---|---|---|---|");
+    println!(
+        "| scenario | speaker | time, s | CPU, s | peak, MiB | UPDATEs | MB sent | change, p50 and p99, ms |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    let links = arguments.iter().any(|it| it == "--links");
     for scenario in SCENARIOS.iter().filter(|it| it.name.contains(&word)) {
+        let scenario = &Scenario { links, ..*scenario };
         let kinds: Vec<SpeakerKind> = SpeakerKind::ALL.into_iter().filter(&chosen).collect();
         let mut outcomes: Vec<Vec<Outcome>> = kinds.iter().map(|_| Vec::new()).collect();
         for _ in 0..runs {
@@ -82,7 +89,10 @@ fn main() -> Result<()> {
         }
         for (kind, outcomes) in kinds.iter().zip(&outcomes) {
             if outcomes.is_empty() {
-                println!("| {} | {kind} | it did not pass everything on | | | | |", scenario.name);
+                println!(
+                    "| {} | {kind} | it did not pass everything on | | | | | |",
+                    scenario.name
+                );
                 continue;
             }
             let row = Row::median(scenario.name, *kind, outcomes);
@@ -100,11 +110,7 @@ fn main() -> Result<()> {
 fn measure(cell: usize, place: &Path, kind: SpeakerKind, scenario: &Scenario) -> Result<Outcome> {
     let middle = Namespace::create(cell, "speaker")?;
     let around = Namespace::create(cell, "neighbours")?;
-    middle.connect("eth0", &around, "eth0")?;
-    middle.add_address("eth0", &format!("{}/15", speaker::ADDRESS))?;
-    for number in 0..scenario.peers() {
-        around.add_address("eth0", &format!("{}/15", speaker::address(number)))?;
-    }
+    wire(&middle, &around, scenario)?;
     let speaker = Speaker::start(kind, place, &middle, scenario)?;
     let before = speaker.usage()?;
     let seen = around.enter(|| crowd::run(scenario))?;
@@ -113,13 +119,35 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, scenario: &Scenario) ->
     Ok(Outcome { seen, processor_time, peak_mebibytes: after.peak_mebibytes })
 }
 
+fn median(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> f64 {
+    let mut values: Vec<f64> = outcomes.iter().map(value).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Connects the speaker and its neighbours, by one network or by a link for each.
+fn wire(middle: &Namespace, around: &Namespace, scenario: &Scenario) -> Result<()> {
+    if !scenario.links {
+        middle.connect("eth0", around, "eth0")?;
+        middle.add_address("eth0", &format!("{SPEAKER}/15"))?;
+    }
+    for number in 0..scenario.peers() {
+        let (link, length) =
+            if scenario.links { (format!("link{number}"), 31) } else { ("eth0".to_owned(), 15) };
+        if scenario.links {
+            middle.connect(&link, around, &link)?;
+            let address = scenario.speaker_address(number);
+            middle.add_address(&link, &format!("{address}/{length}"))?;
+        }
+        let address = scenario.neighbour_address(number);
+        around.add_address(&link, &format!("{address}/{length}"))?;
+    }
+    Ok(())
+}
+
 impl Row {
     fn median(scenario: &'static str, kind: SpeakerKind, outcomes: &[Outcome]) -> Self {
-        let of = |value: fn(&Outcome) -> f64| {
-            let mut values: Vec<f64> = outcomes.iter().map(value).collect();
-            values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-        };
+        let of = |value: fn(&Outcome) -> f64| median(outcomes, value);
         let last = outcomes.last().map(|it| it.seen).unwrap_or_default();
         Self {
             scenario,
@@ -129,13 +157,24 @@ impl Row {
             peak_mebibytes: of(|it| it.peak_mebibytes),
             updates: last.updates,
             bytes: last.bytes,
+            changes: last.changes.map(|_| {
+                let milliseconds = |outcome: &Outcome, place: usize| {
+                    let changes = outcome.seen.changes.unwrap_or_default();
+                    changes.get(place).map_or(f64::NAN, |it| it.as_secs_f64() * 1e3)
+                };
+                [
+                    median(outcomes, |it| milliseconds(it, 0)),
+                    median(outcomes, |it| milliseconds(it, 1)),
+                ]
+            }),
         }
     }
 
     fn print(&self) {
         let megabytes = self.bytes / 100_000;
+        let changes = self.changes.map(|[half, most]| format!("{half:.3}, {most:.3}"));
         println!(
-            "| {} | {} | {:.3} | {:.2} | {:.0} | {} | {}.{} |",
+            "| {} | {} | {:.3} | {:.2} | {:.0} | {} | {}.{} | {} |",
             self.scenario,
             self.kind,
             self.seconds,
@@ -143,7 +182,8 @@ impl Row {
             self.peak_mebibytes,
             self.updates,
             megabytes / 10,
-            megabytes % 10
+            megabytes % 10,
+            changes.unwrap_or_default()
         );
     }
 
@@ -156,6 +196,7 @@ impl Row {
             "peakMebibytes": self.peak_mebibytes,
             "updates": self.updates,
             "bytes": self.bytes,
+            "changeMilliseconds": self.changes,
         })
     }
 }

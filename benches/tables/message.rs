@@ -74,6 +74,23 @@ pub(crate) fn announcements(
     bytes
 }
 
+/// Announces one /24 with a path that none had before.
+pub(crate) fn change(asn: u32, next_hop: Ipv4Addr, number: u32, round: u32) -> Vec<u8> {
+    let mut attributes = vec![0x40, 1, 1, 0, 0x40, 2, 14, 2, 3];
+    for hop in [asn, 3356, 200_000 + round] {
+        attributes.extend(hop.to_be_bytes());
+    }
+    attributes.extend([0x40, 3, 4]);
+    attributes.extend(next_hop.octets());
+    let length = u16::try_from(attributes.len()).unwrap_or_default();
+    let mut body = vec![0, 0];
+    body.extend(length.to_be_bytes());
+    body.extend(&attributes);
+    let [one, two, three, _] = (LEARNED + (number << 8)).to_be_bytes();
+    body.extend([24, one, two, three]);
+    message(UPDATE, &body)
+}
+
 /// The first whole message of the buffer: its length and type.
 pub(crate) fn first(buffer: &[u8]) -> Option<(usize, u8)> {
     let length = buffer.get(16..18)?;

@@ -1,5 +1,18 @@
 //! Which tables are moved?
 
+use std::net::Ipv4Addr;
+
+/// Of the speaker, on the network of all.
+pub(crate) const SPEAKER: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
+/// Of the first neighbour on it.
+const NEIGHBOURS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
+/// Of the speaker on the first link.
+const LINKS: Ipv4Addr = Ipv4Addr::new(10, 84, 0, 0);
+
+fn at(first: Ipv4Addr, number: usize) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(first) + u32::try_from(number).unwrap_or_default())
+}
+
 /// Which neighbours announce how much.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scenario {
@@ -13,10 +26,22 @@ pub(crate) struct Scenario {
     pub(crate) per_update: usize,
     /// Neighbours that announce nothing.
     pub(crate) receivers: usize,
+    /// How often the first sender then announces a prefix with other attributes, which the first receiver waits for.
+    pub(crate) changes: usize,
+    /// Each neighbour is on a link of its own, a /31, and not all on one.
+    pub(crate) links: bool,
 }
 
-const NONE: Scenario =
-    Scenario { name: "", own: 0, senders: 0, routes_each: 0, per_update: 100, receivers: 0 };
+const NONE: Scenario = Scenario {
+    name: "",
+    own: 0,
+    senders: 0,
+    routes_each: 0,
+    per_update: 100,
+    receivers: 0,
+    changes: 0,
+    links: false,
+};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "own-100k-to-1", own: 100_000, receivers: 1, ..NONE },
@@ -31,6 +56,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         receivers: 1,
         ..NONE
     },
+    Scenario {
+        name: "churn-100k",
+        senders: 1,
+        routes_each: 100_000,
+        receivers: 1,
+        changes: 2_000,
+        ..NONE
+    },
     Scenario { name: "10x50k", senders: 10, routes_each: 50_000, ..NONE },
     Scenario { name: "100x1k", senders: 100, routes_each: 1_000, ..NONE },
 ];
@@ -38,6 +71,15 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 impl Scenario {
     pub(crate) fn peers(&self) -> usize {
         self.senders + self.receivers
+    }
+
+    /// Of the speaker, towards this neighbour.
+    pub(crate) fn speaker_address(&self, neighbour: usize) -> Ipv4Addr {
+        if self.links { at(LINKS, 2 * neighbour) } else { SPEAKER }
+    }
+
+    pub(crate) fn neighbour_address(&self, neighbour: usize) -> Ipv4Addr {
+        if self.links { at(LINKS, 2 * neighbour + 1) } else { at(NEIGHBOURS, neighbour) }
     }
 
     pub(crate) fn sends(&self) -> bool {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::message::OWN;
-use crate::scenario::Scenario;
+use crate::scenario::{SPEAKER, Scenario};
 use lab::fairway::Fairway;
 use lab::make_directory;
 use lab::namespace::Namespace;
@@ -19,20 +19,12 @@ use lab::resources::{Advertisement, pool, service};
 use lab::usage::Usage;
 use lab::wait::wait_until;
 
-/// Of the speaker.
-pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
 const ASN: u32 = 65_001;
 
 /// How long it may take to read its configuration.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 /// Services in one file.
 const SERVICES_PER_FILE: usize = 20_000;
-
-/// Of neighbour `number`.
-pub(crate) fn address(number: usize) -> Ipv4Addr {
-    let number = u32::try_from(number).unwrap_or_default();
-    Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 83, 0, 1)) + number)
-}
 
 /// Of neighbour `number`.
 pub(crate) fn asn(number: usize) -> u32 {
@@ -137,7 +129,7 @@ fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Spea
              spec:\n  myASN: {ASN}\n  peerASN: {}\n  peerAddress: {}\n  passive: true\n  \
              toReceive: {{allowed: {{mode: all}}}}\n  toAdvertise: {{allowed: {{mode: all}}}}\n",
             asn(number),
-            address(number)
+            scenario.neighbour_address(number)
         );
     }
     fairway.apply("peers", &peers)?;
@@ -162,7 +154,7 @@ fn own(number: usize) -> Ipv4Addr {
 }
 
 fn bird_text(scenario: &Scenario) -> String {
-    let mut text = format!("router id {ADDRESS};\nprotocol device {{}}\n");
+    let mut text = format!("router id {SPEAKER};\nprotocol device {{}}\n");
     if scenario.own > 0 {
         text += "protocol static { ipv4;\n";
         for number in 0..scenario.own {
@@ -173,9 +165,10 @@ fn bird_text(scenario: &Scenario) -> String {
     for number in 0..scenario.peers() {
         let _ = writeln!(
             text,
-            "protocol bgp n{number} {{ local {ADDRESS} as {ASN}; neighbor {} as {}; passive on; \
+            "protocol bgp n{number} {{ local {} as {ASN}; neighbor {} as {}; passive on; \
              ipv4 {{ import all; export all; next hop self; }}; }}",
-            address(number),
+            scenario.speaker_address(number),
+            scenario.neighbour_address(number),
             asn(number)
         );
     }
@@ -184,11 +177,11 @@ fn bird_text(scenario: &Scenario) -> String {
 
 fn frr_text(scenario: &Scenario) -> String {
     let mut text = format!(
-        "router bgp {ASN}\n bgp router-id {ADDRESS}\n no bgp ebgp-requires-policy\n \
+        "router bgp {ASN}\n bgp router-id {SPEAKER}\n no bgp ebgp-requires-policy\n \
          no bgp network import-check\n bgp fast-external-failover\n"
     );
     for number in 0..scenario.peers() {
-        let address = address(number);
+        let address = scenario.neighbour_address(number);
         let _ = write!(
             text,
             " neighbor {address} remote-as {}\n neighbor {address} passive\n \
