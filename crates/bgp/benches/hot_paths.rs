@@ -5,7 +5,8 @@
 //! `scripts/hot-paths.sh` counts instructions, which do not depend on the machine: what is measured is all in
 //! [`measured`].
 
-#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // A benchmark reads the clock, and may end.
+#![allow(clippy::disallowed_methods)] // A benchmark reads the clock,
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // and may end.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;

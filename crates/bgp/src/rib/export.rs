@@ -77,12 +77,15 @@ struct Policy {
 /// What a peer is sent for attributes; `None` if they are not for it.
 type Export<T> = Result<Option<T>, Ineligible>;
 
+/// Attributes by their place in memory.
+type Place = (AddressFamily, usize);
+
 /// What was made of attributes, by their place, which is kept alive here.
 #[derive(Debug)]
 struct Made<From> {
-    by_place: Unordered<(AddressFamily, usize), (Arc<From>, Export<Arc<Outgoing>>)>,
+    by_place: Unordered<Place, (Arc<From>, Export<Arc<Outgoing>>)>,
     /// What was asked for last: thousands of routes in succession share it.
-    last: Option<((AddressFamily, usize), Export<Arc<Outgoing>>)>,
+    last: Option<(Place, Export<Arc<Outgoing>>)>,
 }
 
 impl<From> Default for Made<From> {

@@ -241,24 +241,37 @@ impl Walk {
             }
         }
         groups.retain(|(_, prefixes, _)| !prefixes.is_empty());
-        let mut update =
-            Update { withdrawn, announced: Vec::new(), faults: self.faults, end_of_rib };
-        let withdraw = withdraws(&update.faults);
-        // Nearly always there is one group.
-        let copies = groups.len().saturating_sub(1);
-        let mut values = vec![self.values.clone(); copies];
-        values.push(self.values);
-        for ((_, prefixes, next_hop), values) in groups.into_iter().zip(values) {
-            match next_hop.and_then(|next_hop| attributes(values, next_hop)) {
-                Some(attributes) if !withdraw => {
-                    let attributes = Arc::new(attributes);
-                    update.announced.push(Announced { prefixes, attributes });
-                }
-                _ => update.withdrawn = joined(update.withdrawn, prefixes),
-            }
-        }
-        Ok(update)
+        Ok(joined_up(withdrawn, groups, self.values, self.faults, end_of_rib))
     }
+}
+
+/// Prefixes with the next hop that they were announced with, and the code of the attribute that has it.
+type Group = (u8, Vec<Nlri>, Option<NextHop>);
+
+/// The UPDATE: each group with its attributes, or withdrawn.
+fn joined_up(
+    withdrawn: Vec<Nlri>,
+    groups: Vec<Group>,
+    values: Values,
+    faults: Vec<AttributeFault>,
+    end_of_rib: Option<AddressFamily>,
+) -> Update {
+    let withdraw = withdraws(&faults);
+    let mut update = Update { withdrawn, announced: Vec::new(), faults, end_of_rib };
+    // Nearly always there is one group.
+    let copies = groups.len().saturating_sub(1);
+    let mut all_values = vec![values.clone(); copies];
+    all_values.push(values);
+    for ((_, prefixes, next_hop), values) in groups.into_iter().zip(all_values) {
+        match next_hop.and_then(|next_hop| attributes(values, next_hop)) {
+            Some(attributes) if !withdraw => {
+                let attributes = Arc::new(attributes);
+                update.announced.push(Announced { prefixes, attributes });
+            }
+            _ => update.withdrawn = joined(update.withdrawn, prefixes),
+        }
+    }
+    update
 }
 
 /// Concatenates two lists. Nearly always one of them is empty, and nothing needs to be moved.
