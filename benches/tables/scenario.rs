@@ -61,7 +61,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         senders: 1,
         routes_each: 100_000,
         receivers: 1,
-        changes: 2_000,
+        changes: 500,
         ..NONE
     },
     Scenario { name: "10x50k", senders: 10, routes_each: 50_000, ..NONE },
