@@ -30,6 +30,7 @@ const LOC_RIB: &str = "rib/loc_rib.rs";
 const ROUTES: &str = "rib/routes.rs";
 /// What waits to be sent, and what was told before.
 const WAITING: &str = "rib/waiting.rs";
+const GROUPS: &str = "rib/groups.rs";
 const OUTBOUND: &str = "session/outbound.rs";
 /// What passes between peers, and what the start, the desired state and a panic do to them.
 const SPEAKER: &str = "speaker/speaker.rs";
@@ -552,8 +553,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: another policy forgets what was told",
         OUTBOUND,
-        "ToldBy::Earlier(exporter) => Before::ByEarlier(exporter, routes),",
-        "ToldBy::Earlier(_) => Before::Nothing,",
+        "Before::ByEarlier(earlier, routes)",
+        "{ let _ = &earlier; Before::Nothing }",
     ),
     variant(
         "RIB: of two policies in succession the second counts as told",
@@ -576,8 +577,50 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: a session that comes up between two changes knows the later one",
         LOC_RIB,
-        "before.unwrap_or(&slot.entry.routes)",
-        "before.filter(|_| false).unwrap_or(&slot.entry.routes)",
+        "before.unwrap_or(&net.routes)",
+        "before.filter(|_| false).unwrap_or(&net.routes)",
+    ),
+    variant(
+        "RIB: what has changed again since the changes were taken counts as told",
+        LOC_RIB,
+        "(slot.prefix, self.known_of(&slot.entry)))\n    }\n\n    fn known_of",
+        "(slot.prefix, &slot.entry.routes))\n    }\n\n    fn known_of",
+    ),
+    variant(
+        "RIB: a neighbour that has caught up is told nothing new",
+        OUTBOUND,
+        "            if change.id >= self.ahead && self.is_behind {\n",
+        "            if change.id >= self.ahead {\n",
+    ),
+    variant(
+        "RIB: a lagging peer looks at nothing more once something waits",
+        OUTBOUND,
+        "                self.ahead = id;\n",
+        "                self.ahead = rib.end();\n",
+    ),
+    variant(
+        "RIB: a lagging peer knows what it was not told yet",
+        OUTBOUND,
+        "known.filter(|(id, ..)| *id < self.ahead)",
+        "known.filter(|_| true)",
+    ),
+    variant(
+        "RIB: a lagging peer is told no change of what it was told",
+        OUTBOUND,
+        "            if change.id >= self.ahead && self.is_behind {\n",
+        "            if self.is_behind {\n",
+    ),
+    variant(
+        "RIB: other settings of a neighbour never change what it is told",
+        CONTROL,
+        "        self.renew_exporter();\n",
+        "",
+    ),
+    variant(
+        "RIB: a table that is gone is kept for ever",
+        SPEAKER,
+        "self.rib.has_vacant() && is_quiet()",
+        "self.rib.has_vacant() && !is_quiet()",
     ),
     variant(
         "RIB: a prefix changes once and never again",
@@ -629,55 +672,55 @@ const VARIANTS: &[Variant] = &[
     ),
     variant(
         "waiting routes: one that left a group is announced with it",
-        WAITING,
+        GROUPS,
         "        if !self.has_left {\n",
         "        if self.count > 0 {\n",
     ),
     variant(
         "waiting routes: a group does not know that some have left",
-        WAITING,
+        GROUPS,
         "        self.has_left = true;\n",
         "",
     ),
     variant(
         "waiting routes: those that have left stay in the list for ever",
-        WAITING,
+        GROUPS,
         "        if self.joined.len() / 2 <= self.count.max(LEFT_MAX) {\n",
-        "        if self.joined.len() / 2 <= self.count.max(LEFT_MAX) || group != WITHDRAWAL {\n",
+        "        if self.joined.len() / 2 <= self.count.max(LEFT_MAX) || group.place() > 1 {\n",
     ),
     variant(
         "waiting routes: those that are still there are forgotten with the others",
-        WAITING,
+        GROUPS,
         "joined.retain(|place| entries.is_in(*place, group));",
         "joined.retain(|place| !entries.is_in(*place, group));",
     ),
     variant(
         "waiting routes: one that is set again as it waits goes to the end",
         WAITING,
-        "        if found == Some(group) {\n",
-        "        if found == Some(group) && group == WITHDRAWAL {\n",
+        "        if self.groups.find(family, wanted) == Some(group) {\n",
+        "        if self.groups.find(family, wanted) == Some(group) && wanted.is_none() {\n",
     ),
     variant(
         "waiting routes: one that the peer has is sent all the same",
         WAITING,
-        "        if entry.is_owed || !is_same(entry.told.as_ref(), wanted) {\n",
-        "        if entry.is_owed || entry.told.is_some() || wanted.is_some() {\n",
+        "        if is_owed || !is_same(told.as_ref(), wanted) {\n",
+        "        if is_owed || told.is_some() || wanted.is_some() {\n",
     ),
     variant(
         "waiting routes: what a refresh asked for is left out if it changes back",
         WAITING,
-        "        if entry.is_owed || !is_same(entry.told.as_ref(), wanted) {\n",
-        "        if !is_same(entry.told.as_ref(), wanted) {\n",
+        "        if is_owed || !is_same(told.as_ref(), wanted) {\n",
+        "        if !is_same(told.as_ref(), wanted) {\n",
     ),
     variant(
         "waiting routes: a refresh is never over",
         WAITING,
-        "            *owed = owed.saturating_sub(1);\n",
-        "            let _ = owed;\n",
+        "            *self.owed = self.owed.saturating_sub(1);\n",
+        "            let _ = &self.owed;\n",
     ),
     variant(
         "waiting routes: a group that is gone is found again",
-        WAITING,
+        GROUPS,
         "        self.found.take_if(|(_, _, found)| *found == id);\n",
         "",
     ),

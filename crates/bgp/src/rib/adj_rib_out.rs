@@ -12,9 +12,10 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use super::LocRib;
+use super::entries::Place;
 use super::export::Outgoing;
 use super::prefix_table::PrefixId;
-use super::waiting::{Place, Sending, Waiting};
+use super::waiting::{Sending, Waiting};
 use crate::wire::announce::{self, Unsent};
 use crate::wire::{MessageType, RouteRefresh};
 use fairway_ground::{AddressFamily, FamilySet, Nlri, PathId, PerFamily};
@@ -59,7 +60,7 @@ impl Unsent for Packing<'_> {
             if let Some(prefix) = self.rib.prefix(prefix) {
                 return Some(Nlri { prefix, path_id });
             }
-            // The number of a prefix is kept as long as it waits here; but a message without prefixes is a marker.
+            // Does not happen: the number of a prefix is kept as long as it waits here.
             self.sending.pop();
         }
     }

@@ -55,7 +55,7 @@ pub struct Exporter {
     peers: Option<(Arc<BTreeSet<PeerKey>>, bool)>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Policy {
     key: PeerKey,
     /// What routes name that are originated for this peer.
@@ -232,9 +232,14 @@ impl Exporter {
         self.passed_on.get_or_make(family, &path.attributes, make)
     }
 
-    /// Whether a learned route is for this peer.
-    pub fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
-        self.policy.passes_on(prefix, path)
+    /// Whether it is the policy of `other`.
+    pub fn has_policy_of(&self, other: &Self) -> bool {
+        self.policy == other.policy
+    }
+
+    /// Whether some learned route may be for this peer.
+    pub fn passes_on(&self) -> bool {
+        self.policy.pass_on != PrefixFilter::Nothing
     }
 
     /// Clears the cache: attributes that no route has any more would accumulate.

@@ -145,8 +145,8 @@ impl LocRib {
         self.changed.len()
     }
 
-    /// What has changed since the last call. All peers are told: for each of them [`LocRib::known`] is what it was
-    /// told last.
+    /// What has changed since the last call, for all peers to be told that it concerns: [`LocRib::known_routes`] is what
+    /// each of them is told then, by its policy.
     pub fn take_changes(&mut self) -> Changes {
         let mut changes = Changes::default();
         let changed = std::mem::take(&mut self.changed);
@@ -169,9 +169,15 @@ impl LocRib {
         changes
     }
 
-    /// Whether there are many prefixes without a route: see [`LocRib::reclaim`].
-    pub fn has_vacant(&self) -> bool {
+    /// Whether there are many prefixes without a route, of which more than half were not looked at yet: see
+    /// [`LocRib::reclaim`].
+    pub fn has_new_vacant(&self) -> bool {
         self.vacant.len() > self.vacant_max.max(VACANT_MIN)
+    }
+
+    /// Whether there are many prefixes without a route.
+    pub fn has_vacant(&self) -> bool {
+        self.vacant.len() > VACANT_MIN
     }
 
     /// Forgets the prefixes without a route that no peer awaits. As long as peers wait for many of them, that is done
@@ -204,14 +210,34 @@ impl LocRib {
         self.nets.get(id).map(|slot| slot.prefix)
     }
 
-    /// A prefix and its routes now.
-    pub fn routes(&self, id: PrefixId) -> Option<(Prefix, &Routes)> {
-        self.nets.get(id).map(|slot| (slot.prefix, &slot.entry.routes))
+    /// The routes to `prefix` now.
+    #[cfg(test)]
+    pub fn routes_to(&self, prefix: Prefix) -> Option<&Routes> {
+        let slot = self.nets.id(prefix).and_then(|id| self.nets.get(id));
+        slot.map(|slot| &slot.entry.routes)
     }
 
-    /// The routes to `prefix` now.
-    pub fn routes_to(&self, prefix: Prefix) -> Option<&Routes> {
-        self.nets.id(prefix).and_then(|id| self.routes(id)).map(|(_, routes)| routes)
+    /// A prefix, with its routes at the last call of [`LocRib::take_changes`].
+    pub fn known_routes(&self, id: PrefixId) -> Option<(Prefix, &Routes)> {
+        self.nets.get(id).map(|slot| (slot.prefix, self.known_of(&slot.entry)))
+    }
+
+    fn known_of<'a>(&'a self, net: &'a Net) -> &'a Routes {
+        let change = usize::try_from(net.change).unwrap_or(0).checked_sub(1);
+        let before = change.and_then(|place| self.changed.get(place)).map(|it| &it.before);
+        before.unwrap_or(&net.routes)
+    }
+
+    /// The same of all prefixes that routes are originated for.
+    pub fn known_originated(&self) -> impl Iterator<Item = (PrefixId, Prefix, &Routes)> {
+        let routes = self.originated.iter().scan(None, |last, route| {
+            let is_new = last.replace(route.prefix) != Some(route.prefix);
+            Some(is_new.then_some(route.prefix))
+        });
+        routes.flatten().filter_map(|prefix| {
+            let id = self.nets.id(prefix)?;
+            self.known_routes(id).map(|(prefix, routes)| (id, prefix, routes))
+        })
     }
 
     /// Above the numbers of all prefixes.
@@ -220,6 +246,7 @@ impl LocRib {
     }
 
     /// All prefixes, with their routes at the last call of [`LocRib::take_changes`].
+    #[cfg(test)]
     pub fn known(&self) -> impl Iterator<Item = (PrefixId, Prefix, &Routes)> {
         self.known_between(PrefixId::FIRST, self.end())
     }
@@ -230,11 +257,8 @@ impl LocRib {
         first: PrefixId,
         end: PrefixId,
     ) -> impl Iterator<Item = (PrefixId, Prefix, &Routes)> {
-        self.nets.iter_from(first).take_while(move |(id, _)| *id < end).map(|(id, slot)| {
-            let change = usize::try_from(slot.entry.change).unwrap_or(0).checked_sub(1);
-            let before = change.and_then(|place| self.changed.get(place)).map(|it| &it.before);
-            (id, slot.prefix, before.unwrap_or(&slot.entry.routes))
-        })
+        let nets = self.nets.iter_from(first).take_while(move |(id, _)| *id < end);
+        nets.map(|(id, slot)| (id, slot.prefix, self.known_of(&slot.entry)))
     }
 
     /// All originated routes in the order of their prefixes.

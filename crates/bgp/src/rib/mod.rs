@@ -1,4 +1,4 @@
-//! Which routes exist, which of them are used, and which were advertised to each peer?
+//! Which routes exist, which of them are used, and what has each peer still to be told?
 //!
 //! ```text
 //!  UPDATE ─► Importer ─► AdjRibIn ─► LocRib (decision) ─► Exporter ─► AdjRibOut ─► UPDATE
@@ -13,7 +13,9 @@
 mod adj_rib_in;
 mod adj_rib_out;
 mod decision;
+mod entries;
 mod export;
+mod groups;
 mod import;
 mod loc_rib;
 mod only_to_customer;

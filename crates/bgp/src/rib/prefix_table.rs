@@ -1,5 +1,6 @@
 //! Which number does a prefix have, and what is kept under it? Prefixes are numbered so that tables of many sessions
-//! need no copy of them, and find an entry without a search. Knows no route. Used by [`super::LocRib`].
+//! need no copy of them, and find an entry without a search. Knows no route. Used by [`super::LocRib`] and
+//! [`super::AdjRibIn`].
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -28,7 +29,7 @@ impl PrefixId {
 }
 
 /// Slots are allocated so many at a time, and given back when all of them are free.
-const PAGE_SLOTS: usize = 1024;
+const PAGE_SLOTS: usize = 128;
 /// An index of this many entries is never made smaller.
 const SMALL: usize = 1024;
 

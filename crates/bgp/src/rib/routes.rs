@@ -105,11 +105,12 @@ impl Routes {
     }
 
     /// The route that `peer` may be sent, if it is sent one.
+    #[cfg(test)]
     pub fn route_for(&self, peer: PeerKey) -> Option<Route<'_>> {
         self.route_where(|peers| peers.contains(&peer))
     }
 
-    /// The same for a peer that knows whether it is among those of a route.
+    /// The route that a peer may be sent, if it is sent one and is among those for which this holds.
     pub fn route_where(
         &self,
         is_among: impl FnMut(&Arc<BTreeSet<PeerKey>>) -> bool,

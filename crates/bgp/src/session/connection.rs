@@ -82,7 +82,7 @@ pub(super) struct Connection {
     pub(super) keepalive_interval: Option<Duration>,
     framing: Framing,
     /// What the neighbour has said before.
-    known: KnownAttributes,
+    pub(super) known: KnownAttributes,
     /// The capabilities of our OPEN.
     offered: Vec<Capability>,
     /// Waiting to be written.

@@ -85,9 +85,7 @@ impl Peer {
             connection.reconfigure(now, &self.config, &mut self.rng);
         }
         self.strictness_changed(now, waited);
-        if before.pass_on != self.config.pass_on || before.next_hops != self.config.next_hops {
-            self.renew_exporter();
-        }
+        self.renew_exporter();
         let is_refused = self.refused_until.is_some_and(|until| now < until);
         if before.passive != self.config.passive && !is_refused {
             self.passive_changed(now);

@@ -64,6 +64,9 @@ impl Outbound {
         drain: DrainState,
     ) {
         let renewed = self.exporter.renewed(config, next_hops, drain);
+        if renewed.has_policy_of(&self.exporter) {
+            return;
+        }
         let before = std::mem::replace(&mut self.exporter, renewed);
         if let ToldBy::Present = self.told_by {
             self.told_by = ToldBy::Earlier(Box::new(before));
@@ -77,7 +80,7 @@ impl Outbound {
             ToldBy::Earlier(exporter) => Some(exporter),
             ToldBy::Present => return,
         };
-        self.is_behind = true;
+        self.is_behind |= self.ahead < rib.end();
         if let Some(earlier) = &mut earlier {
             for (id, prefix, routes) in rib.known_between(PrefixId::FIRST, self.ahead) {
                 self.update(id, prefix, Before::ByEarlier(earlier, routes), routes);
@@ -111,6 +114,7 @@ impl Outbound {
         match self.told_by {
             // All routes follow.
             ToldBy::Nobody => return,
+            // Does not happen: a policy and what follows from it change in the same work.
             ToldBy::Earlier(_) => self.announce_all(rib),
             ToldBy::Present => {}
         }
@@ -119,7 +123,8 @@ impl Outbound {
             if change.id >= self.ahead && self.is_behind {
                 continue;
             }
-            let Some((prefix, routes)) = rib.routes(change.id) else { continue };
+            // Not those of now: they may have changed again since the changes were taken.
+            let Some((prefix, routes)) = rib.known_routes(change.id) else { continue };
             if change.id >= self.ahead {
                 self.is_behind = self.concerns(prefix, routes);
             } else if change.concerns_all || several.contains(prefix.family()) {
@@ -190,6 +195,7 @@ impl Outbound {
         while let Some(family) = self.adj_rib_out.due_refresh() {
             let told = self.told(rib, Some(family)).into_iter();
             let told = told.map(|(id, nlri, outgoing)| (id, nlri.path_id, outgoing));
+            let told: Vec<_> = told.collect();
             self.adj_rib_out.begin_refresh(family, told);
         }
         if self.is_behind && self.adj_rib_out.waiting_count() < WAITING_MAX / 2 {
@@ -213,13 +219,23 @@ impl Outbound {
         rib: &LocRib,
         family: Option<AddressFamily>,
     ) -> Vec<(PrefixId, Nlri, Arc<Outgoing>)> {
+        let counts = self.adj_rib_out.counts();
+        let is_told = |family: &AddressFamily| *counts.of(*family) > 0;
+        if !AddressFamily::ALL.iter().filter(|it| family.is_none_or(|of| of == **it)).any(is_told) {
+            return Vec::new();
+        }
         let mut exporter = match &self.told_by {
             ToldBy::Nobody => None,
             ToldBy::Earlier(exporter) => Some(exporter.with_own_cache()),
             ToldBy::Present => Some(self.exporter.with_own_cache()),
         };
+        // A million learned routes are of no interest to a neighbour that is told none.
+        let passes_on = exporter.as_ref().is_none_or(Exporter::passes_on);
+        let originated = (!passes_on).then(|| rib.known_originated()).into_iter().flatten();
+        let all = passes_on.then(|| rib.known_between(PrefixId::FIRST, self.ahead));
+        let known = originated.chain(all.into_iter().flatten());
         let mut all = Vec::new();
-        for (id, prefix, routes) in rib.known_between(PrefixId::FIRST, self.ahead) {
+        for (id, prefix, routes) in known.filter(|(id, ..)| *id < self.ahead) {
             if family.is_some_and(|family| family != prefix.family()) {
                 continue;
             }

@@ -319,7 +319,7 @@ impl Peer {
     }
 
     /// Memory that goes with the routes of this neighbour, in bytes, roughly.
-    pub fn held_bytes(&self) -> u64 {
+    fn held_by_routes(&self) -> u64 {
         let inbound = self.established.as_ref().map(|up| &up.inbound).or(self.retained.as_ref());
         inbound.map_or(0, |inbound| {
             let PerFamily { ipv4, ipv6 } = inbound.adj_rib_in.counts();
@@ -327,6 +327,13 @@ impl Peer {
             let of_routes = routes.saturating_mul(ROUTE_BYTES);
             inbound.adj_rib_in.attribute_bytes().saturating_add(of_routes)
         })
+    }
+
+    /// The same, with what is remembered of what it said.
+    pub fn held_bytes(&self) -> u64 {
+        let connections = self.outgoing.iter().chain(&self.incoming);
+        let remembered = connections.map(|it| u64::try_from(it.known.bytes()).unwrap_or(u64::MAX));
+        remembered.fold(self.held_by_routes(), u64::saturating_add)
     }
 
     /// The process has too little memory: gives up the routes of this neighbour, with Cease 6/8 (RFC 4486 §4) and

@@ -61,6 +61,11 @@ impl Peer {
         self.established.as_ref().is_some_and(|up| up.outbound.adj_rib_out.awaits(prefix))
     }
 
+    /// How many changes wait to be sent to it.
+    pub fn waiting_count(&self) -> usize {
+        self.established.as_ref().map_or(0, |up| up.outbound.adj_rib_out.waiting_count())
+    }
+
     /// What `scope` asks about this neighbour at `now`, but for the routes that it has been told.
     pub fn view(&self, now: Instant, scope: ViewScope) -> PeerView {
         let up = self.established.as_ref();

@@ -305,8 +305,14 @@ impl<G: Guard> Speaker<G> {
             }
             self.pass_on(now);
         }
-        if self.rib.has_vacant() {
-            let peers = &self.neighbours;
+        self.reclaim();
+    }
+
+    /// Gives back what prefixes without routes take, as soon as no peer has to be told of them.
+    fn reclaim(&mut self) {
+        let peers = &self.neighbours;
+        let is_quiet = || peers.values().all(|neighbour| neighbour.peer.waiting_count() == 0);
+        if self.rib.has_new_vacant() || self.rib.has_vacant() && is_quiet() {
             self.rib.reclaim(|id| peers.values().any(|neighbour| neighbour.peer.awaits(id)));
         }
     }

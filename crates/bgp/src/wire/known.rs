@@ -68,6 +68,11 @@ impl KnownAttributes {
         Some(attributes)
     }
 
+    /// What all of it takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.recent.bytes.saturating_add(self.older.bytes)
+    }
+
     /// What `list` means in the session that was asked for last.
     pub(super) fn insert(&mut self, list: &[u8], attributes: &Arc<PathAttributes>) {
         if list.len() <= LIST_LENGTH_BYTES_MAX {

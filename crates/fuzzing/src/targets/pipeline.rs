@@ -12,7 +12,7 @@ use fairway_bgp::session::Action;
 use fairway_bgp::wire::attribute::flag;
 use fairway_bgp::wire::{Framing, Update, UpdateContext};
 use fairway_ground::{
-    AddressFamily, AsPath, AsPathSegment, Community, Nlri, PeerKind, Prefix, Role,
+    AddressFamily, AsPath, AsPathSegment, Community, Nlri, PeerKind, PerFamily, Prefix, Role,
 };
 use fairway_seam::capability::{AddPathOffer, Capability};
 use fairway_seam::{PathAttributes, PathSource, PeerConfig, RouteChange};
@@ -231,8 +231,7 @@ fn end(node: &mut Node) {
         node.break_connection(INBOUND);
     }
     assert_eq!(node.rib().learned().count(), 0);
-    let left = node.rib().known().filter(|(_, _, routes)| !routes.is_none());
-    assert_eq!(left.count(), 0);
+    assert_eq!(node.rib().counts(), PerFamily::default());
 }
 
 /// Whether what was `said` is what was `heard`.

@@ -14,7 +14,7 @@ fn told_stale(to: PeerKind, from: PeerKind, takes_long_lived: bool) -> Option<Ar
     let stale = with(heard(from), |it| it.communities = vec![Community(1), Community::LLGR_STALE]);
     let prefix = "203.0.113.0/24".parse().unwrap();
     let made = exporter.pass_on(prefix, &stale).unwrap();
-    assert_eq!(exporter.0.passes_on(prefix, &stale), made.is_some());
+    assert_eq!(exporter.0.policy.passes_on(prefix, &stale), made.is_some());
     made
 }
 
