@@ -557,18 +557,6 @@ const VARIANTS: &[Variant] = &[
         "{ let _ = &earlier; Before::Nothing }",
     ),
     variant(
-        "RIB: of two policies in succession the second counts as told",
-        OUTBOUND,
-        "        if let ToldBy::Present = self.told_by {\n",
-        "        if !matches!(self.told_by, ToldBy::Nobody) {\n",
-    ),
-    variant(
-        "RIB: changes reach a neighbour before its first table",
-        OUTBOUND,
-        "            ToldBy::Nobody => return,\n",
-        "            ToldBy::Nobody => {}\n",
-    ),
-    variant(
         "RIB: a path that is no longer among the best stays with the peer",
         OUTBOUND,
         "        for (path_id, told) in told {\n",
@@ -601,8 +589,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: a lagging peer knows what it was not told yet",
         OUTBOUND,
-        "known.filter(|(id, ..)| *id < self.ahead)",
-        "known.filter(|_| true)",
+        "passes_on.then(|| rib.known_between(PrefixId::FIRST, self.ahead))",
+        "passes_on.then(|| rib.known_between(PrefixId::FIRST, rib.end()))",
     ),
     variant(
         "RIB: a lagging peer is told no change of what it was told",

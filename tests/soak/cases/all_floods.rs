@@ -24,8 +24,8 @@ const HEALTHY: u8 = 3;
 const SERVICES: u32 = 1000;
 const CHANGE_GAP: Duration = Duration::from_millis(50);
 
-const QUIET: Duration = Duration::from_secs(15);
-const FLOODED: Duration = Duration::from_secs(45);
+const QUIET: Duration = Duration::from_secs(60);
+const FLOODED: Duration = Duration::from_secs(600);
 
 /// With what everything may take, in each daemon.
 const PEAK_MEBIBYTES: f64 = 128.0;

@@ -2,10 +2,20 @@
 //! that is gone.
 
 use super::*;
+use crate::wire::announce::withdrawal;
 
 /// A route for the members of a range.
 fn route_for(prefix: &str, range: &PeerConfig) -> DesiredRoute {
     DesiredRoute { peers: Arc::new(BTreeSet::from([range.key])), ..route(prefix, &[]) }
+}
+
+/// The UPDATE that withdraws a prefix.
+fn withdrawn(prefix: &str) -> BytesMut {
+    let nlri: Nlri = prefix.parse().unwrap();
+    let mut bytes = BytesMut::new();
+    let mut prefixes = BTreeSet::from([nlri]);
+    withdrawal(AddressFamily::Ipv4Unicast, false, &mut prefixes, &mut bytes);
+    bytes
 }
 
 #[test]
@@ -28,22 +38,50 @@ fn a_neighbour_that_moves_to_another_range_is_told_the_routes_of_that_one() {
     assert!(chunks.iter().any(|it| it.announces("10.0.0.2/32")));
 }
 
+/// Wherever in the turn the panic is.
 #[test]
 fn a_panic_while_a_route_is_passed_on_withdraws_nothing_that_was_never_told() {
+    for work in 1..8 {
+        let mut scene = Scene::with(&[config(2), config(3)]);
+        let id = scene.session(2);
+        // The peer has heard of it before, and that it is gone.
+        scene.hear(2, id, &announced(2, "10.0.0.0/8"));
+        scene.write_all();
+        scene.hear(2, id, &withdrawn("10.0.0.0/8"));
+        scene.write_all();
+        scene.hear(2, id, &announced(2, "10.0.0.0/8"));
+        scene.speaker.guard().0.set(work);
+        let mut has = false;
+        for chunk in scene.write_all().into_iter().filter(|it| it.key == key(3)) {
+            assert!(has || !chunk.withdraws("10.0.0.0/8"), "work {work}: withdrawn for nothing");
+            has = chunk.announces("10.0.0.0/8") || has && !chunk.withdraws("10.0.0.0/8");
+        }
+        let other = scene.speaker.peer(key(3)).unwrap();
+        let view = other.view(scene.now, ViewScope::SESSIONS);
+        if view.panics == 0 {
+            assert_eq!(view.prefixes_advertised.ipv4, u32::from(has), "work {work}");
+            assert_eq!(other.advertised(scene.speaker.rib()).len(), usize::from(has));
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_is_behind_has_what_was_sent_to_it_and_no_more() {
     let mut scene = Scene::with(&[config(2), config(3)]);
     let id = scene.session(2);
-    scene.hear(2, id, &announced(2, "10.0.0.0/8"));
-    // It acts, then it is told of its own route, which panics; the other one is told after that.
-    scene.speaker.guard().0.set(2);
-    let chunks = scene.write_all();
-    assert_eq!(scene.speaker.peer(key(2)).unwrap().view(scene.now, ViewScope::SESSIONS).panics, 1);
-    assert!(!chunks.iter().any(|it| it.withdraws("10.0.0.0/8")), "{chunks:?}");
-    let advertised = |scene: &Scene| {
-        let view = scene.speaker.peer(key(3)).unwrap().view(scene.now, ViewScope::SESSIONS);
-        view.prefixes_advertised.ipv4
-    };
-    let is_told = chunks.iter().any(|it| it.announces("10.0.0.0/8"));
-    assert_eq!(advertised(&scene), u32::from(is_told));
+    let advertised =
+        |scene: &Scene| scene.speaker.peer(key(3)).unwrap().advertised(scene.speaker.rib()).len();
+    for number in 0..20 {
+        scene.hear(2, id, &announced(2, &format!("10.0.{number}.0/24")));
+        // What the first turn gave to the socket is never written.
+        scene.turn();
+    }
+    assert_eq!(advertised(&scene), 1);
+    let written: Vec<Chunk> =
+        Vec::from([Chunk { key: key(3), id: scene.session(3), updates: Vec::new() }]);
+    scene.written(&written);
+    scene.write_all();
+    assert_eq!(advertised(&scene), 20);
 }
 
 #[test]

@@ -40,7 +40,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// The API server waits half as long.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reviews that are parsed and judged at the same time.
-const REVIEWS_MAX: usize = 4;
+const REVIEWS_MAX: usize = 2;
 /// Before an object is refused for what it is beside others, it is judged a second time: our watch may be a moment
 /// behind the last write.
 const SECOND_LOOK: Duration = Duration::from_millis(500);
