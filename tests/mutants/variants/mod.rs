@@ -7,6 +7,7 @@ mod cluster;
 mod guards;
 mod layer2;
 mod members;
+mod rib;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ use cluster::CLUSTER;
 use guards::GUARDS;
 use layer2::LAYER2;
 use members::MEMBERS;
+use rib::RIB;
 
 /// A crate with mistakes, and the tests that must notice them.
 pub(crate) struct Subject {
@@ -36,7 +38,7 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &CLUSTER, &MEMBERS, &LAYER2].into_iter().chain(GUARDS)
+    [&BGP, &RIB, &CLUSTER, &MEMBERS, &LAYER2].into_iter().chain(GUARDS)
 }
 
 /// One mistake.

@@ -41,6 +41,8 @@ const CONNECTIONS_MAX: usize = 64;
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reviews that are parsed and judged at the same time.
 const REVIEWS_MAX: usize = 2;
+/// What is read of a connection before it is asked for; the head of a request must fit.
+const READ_BUFFER_BYTES: usize = 16 << 10;
 /// Before an object is refused for what it is beside others, it is judged a second time: our watch may be a moment
 /// behind the last write.
 const SECOND_LOOK: Duration = Duration::from_millis(500);
@@ -167,6 +169,8 @@ async fn connection(
     http1::Builder::new()
         .timer(TokioTimer::new())
         .keep_alive(false)
+        // Else a body that waits for its turn fills a buffer of 400 KB, in each of the connections.
+        .max_buf_size(READ_BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .await?;
     Ok(())

@@ -1,0 +1,213 @@
+//! Mistakes in the RIB and in what neighbours are told of it: what was told before, prefixes by number, paths by identifier,
+//! routes that wait.
+
+use super::{Subject, Variant, variant};
+
+pub(crate) const RIB: Subject = Subject {
+    folder: "crates/bgp",
+    package: "fairway-bgp",
+    is_story: false,
+    rounds: &[&["rib::", "speaker::", "session::"], &["sim::"]],
+    seeds: "300",
+    variants: VARIANTS,
+};
+
+const CONTROL: &str = "session/control.rs";
+const EXPORT: &str = "rib/export.rs";
+const LOC_RIB: &str = "rib/loc_rib.rs";
+const ROUTES: &str = "rib/routes.rs";
+/// What waits to be sent, and what was told before.
+const WAITING: &str = "rib/waiting.rs";
+const GROUPS: &str = "rib/groups.rs";
+const OUTBOUND: &str = "session/outbound.rs";
+/// What passes between peers, and what the start, the desired state and a panic do to them.
+const SPEAKER: &str = "speaker/speaker.rs";
+
+const VARIANTS: &[Variant] = &[
+    variant(
+        "RIB: a route goes back to its source",
+        EXPORT,
+        "        path.source.key != self.key\n            && ",
+        "        ",
+    ),
+    variant(
+        "RIB: what was told follows from the new routes, not from those before",
+        OUTBOUND,
+        "Before::ByPresent(before) => told(self.exporter.route(prefix, before)),",
+        "Before::ByPresent(_) => told(self.exporter.route(prefix, routes)),",
+    ),
+    variant(
+        "RIB: the same with several paths",
+        OUTBOUND,
+        "Before::ByPresent(before) => self.exporter.paths(prefix, before),",
+        "Before::ByPresent(_) => self.exporter.paths(prefix, routes),",
+    ),
+    variant(
+        "RIB: another policy forgets what was told",
+        OUTBOUND,
+        "Before::ByEarlier(earlier, routes)",
+        "{ let _ = &earlier; Before::Nothing }",
+    ),
+    variant(
+        "RIB: a path that is no longer among the best stays with the peer",
+        OUTBOUND,
+        "        for (path_id, told) in told {\n",
+        "        for (path_id, told) in told.into_iter().take(0) {\n",
+    ),
+    variant(
+        "RIB: a session that comes up between two changes knows the later one",
+        LOC_RIB,
+        "before.unwrap_or(&net.routes)",
+        "before.filter(|_| false).unwrap_or(&net.routes)",
+    ),
+    variant(
+        "RIB: what has changed again since the changes were taken counts as told",
+        LOC_RIB,
+        "(slot.prefix, self.known_of(&slot.entry)))\n    }\n\n    fn known_of",
+        "(slot.prefix, &slot.entry.routes))\n    }\n\n    fn known_of",
+    ),
+    variant(
+        "RIB: a neighbour that has caught up is told nothing new",
+        OUTBOUND,
+        "            if change.id >= self.ahead && self.is_behind {\n",
+        "            if change.id >= self.ahead {\n",
+    ),
+    variant(
+        "RIB: a lagging peer looks at nothing more once something waits",
+        OUTBOUND,
+        "                self.ahead = id;\n",
+        "                self.ahead = rib.end();\n",
+    ),
+    variant(
+        "RIB: a lagging peer knows what it was not told yet",
+        OUTBOUND,
+        "passes_on.then(|| rib.known_between(PrefixId::FIRST, self.ahead))",
+        "passes_on.then(|| rib.known_between(PrefixId::FIRST, rib.end()))",
+    ),
+    variant(
+        "RIB: a lagging peer is told no change of what it was told",
+        OUTBOUND,
+        "            if change.id >= self.ahead && self.is_behind {\n",
+        "            if self.is_behind {\n",
+    ),
+    variant(
+        "RIB: other settings of a neighbour never change what it is told",
+        CONTROL,
+        "        self.renew_exporter();\n",
+        "",
+    ),
+    variant(
+        "RIB: a table that is gone is kept for ever",
+        SPEAKER,
+        "self.rib.has_vacant() && is_quiet()",
+        "self.rib.has_vacant() && !is_quiet()",
+    ),
+    variant(
+        "RIB: a prefix changes once and never again",
+        LOC_RIB,
+        "            net.change = 0;\n",
+        "",
+    ),
+    variant(
+        "RIB: changes of our own routes concern only those that learned routes are passed on to",
+        LOC_RIB,
+        "                changes.of_originated |=\n",
+        "                let _ =\n",
+    ),
+    variant(
+        "RIB: the number of a prefix is given away while a peer awaits it",
+        LOC_RIB,
+        "net.change != 0 || is_awaited(*id)",
+        "net.change != 0",
+    ),
+    variant(
+        "RIB: a prefix that came back is forgotten with the vacant ones",
+        LOC_RIB,
+        "            net.is_vacant = net.routes.is_none();\n",
+        "",
+    ),
+    variant(
+        "RIB: another best path is no change",
+        ROUTES,
+        "(!ours.is_empty() || self.best() == other.best())",
+        "(!ours.is_empty() || self.best().is_some() == other.best().is_some())",
+    ),
+    variant(
+        "RIB: paths of one neighbour replace each other",
+        ROUTES,
+        "known.source.key == peer && known.path_id == path_id",
+        "known.source.key == peer",
+    ),
+    variant(
+        "RIB: two paths have one identifier",
+        ROUTES,
+        "            if path_id.get() == free {\n",
+        "            if path_id.get() == free && free < 2 {\n",
+    ),
+    variant(
+        "RIB: the last path to a prefix gets another identifier",
+        ROUTES,
+        "|path_id: Option<&PathId>| !keeps_path_ids || path_id == Some(&FIRST_PATH_ID)",
+        "|_: Option<&PathId>| keeps_path_ids || !keeps_path_ids",
+    ),
+    variant(
+        "waiting routes: one that left a group is announced with it",
+        GROUPS,
+        "        if !self.has_left {\n",
+        "        if self.count > 0 {\n",
+    ),
+    variant(
+        "waiting routes: a group does not know that some have left",
+        GROUPS,
+        "        self.has_left = true;\n",
+        "",
+    ),
+    variant(
+        "waiting routes: those that have left stay in the list for ever",
+        GROUPS,
+        "        if self.joined.len() / 2 <= self.count.max(LEFT_MAX) {\n",
+        "        if self.joined.len() / 2 <= self.count.max(LEFT_MAX) || group.place() > 1 {\n",
+    ),
+    variant(
+        "waiting routes: those that are still there are forgotten with the others",
+        GROUPS,
+        "joined.retain(|place| entries.is_in(*place, group));",
+        "joined.retain(|place| !entries.is_in(*place, group));",
+    ),
+    variant(
+        "waiting routes: one that is set again as it waits goes to the end",
+        WAITING,
+        "        if self.groups.find(family, wanted) == Some(group) {\n",
+        "        if self.groups.find(family, wanted) == Some(group) && wanted.is_none() {\n",
+    ),
+    variant(
+        "waiting routes: one that the peer has is sent all the same",
+        WAITING,
+        "        if is_owed || !is_same(told.as_ref(), wanted) {\n",
+        "        if is_owed || told.is_some() || wanted.is_some() {\n",
+    ),
+    variant(
+        "waiting routes: what a refresh asked for is left out if it changes back",
+        WAITING,
+        "        if is_owed || !is_same(told.as_ref(), wanted) {\n",
+        "        if !is_same(told.as_ref(), wanted) {\n",
+    ),
+    variant(
+        "waiting routes: a refresh is never over",
+        WAITING,
+        "            *self.owed = self.owed.saturating_sub(1);\n",
+        "            let _ = &self.owed;\n",
+    ),
+    variant(
+        "waiting routes: a group that is gone is found again",
+        GROUPS,
+        "        self.found.take_if(|(_, _, found)| *found == id);\n",
+        "",
+    ),
+    variant(
+        "waiting routes: a refresh sends the other family",
+        OUTBOUND,
+        "family.is_some_and(|family| family != prefix.family())",
+        "family.is_some_and(|family| family == prefix.family())",
+    ),
+];
