@@ -49,12 +49,18 @@ pub fn add_path(input: &[u8]) -> Outcome {
     check(as_extended_body(input), ADD_PATH)
 }
 
+/// Longer bodies are parsed once: two results of one input take twice the memory that is allowed.
+const KNOWN_LENGTH_BYTES_MAX: usize = 256;
+
 /// Parses a body and asserts what holds for every body.
 pub fn check(body: &[u8], context: UpdateContext) -> Outcome {
-    // What a session remembers changes nothing.
     let mut known = KnownAttributes::default();
-    let [first, again] = [(); 2].map(|()| Update::parse_knowing(body, context, &mut known));
-    assert_eq!(first, again, "the second time it means something else");
+    let first = Update::parse_knowing(body, context, &mut known);
+    if body.len() < KNOWN_LENGTH_BYTES_MAX {
+        // What a session remembers changes nothing.
+        let again = Update::parse_knowing(body, context, &mut known);
+        assert_eq!(first, again, "the second time it means something else");
+    }
     let update = match first {
         Ok(update) => update,
         Err(error) => {
