@@ -103,6 +103,12 @@ const VARIANTS: &[Variant] = &[
         "self.rib.has_vacant() && !is_quiet()",
     ),
     variant(
+        "RIB: a refresh forgets what waits to be withdrawn",
+        OUTBOUND,
+        "originated.chain(self.adj_rib_out.waiting_prefixes())",
+        "originated.chain(self.adj_rib_out.waiting_prefixes().take(0))",
+    ),
+    variant(
         "RIB: a prefix changes once and never again",
         LOC_RIB,
         "            net.change = 0;\n",

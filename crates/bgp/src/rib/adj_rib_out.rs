@@ -129,6 +129,11 @@ impl AdjRibOut {
         self.waiting.paths(prefix)
     }
 
+    /// The prefixes of which a change waits; one with several paths several times.
+    pub fn waiting_prefixes(&self) -> impl Iterator<Item = PrefixId> + '_ {
+        self.waiting.prefixes()
+    }
+
     /// How many changes wait.
     pub fn waiting_count(&self) -> usize {
         self.waiting.count()

@@ -90,6 +90,12 @@ impl Entries {
         single.into_iter().chain(several.map(|(place, _)| place.path_id))
     }
 
+    /// The prefixes with a path that waits; one with several paths several times.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = PrefixId> + '_ {
+        let single = self.single.numbers().filter_map(PrefixId::at);
+        single.chain(self.several.keys().map(|place| place.prefix))
+    }
+
     pub(super) fn is_in(&self, place: Place, group: GroupId) -> bool {
         self.get(place).is_some_and(|entry| entry.group == group)
     }

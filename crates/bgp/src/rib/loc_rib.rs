@@ -201,8 +201,8 @@ impl LocRib {
 
     /// The number of a prefix, which has one from now on.
     #[cfg(test)]
-    pub(super) fn number(&mut self, prefix: Prefix) -> PrefixId {
-        self.nets.id_or_insert(prefix).unwrap()
+    pub(super) fn number(&mut self, prefix: Prefix) -> Option<PrefixId> {
+        self.nets.id_or_insert(prefix)
     }
 
     /// The prefix with this number.
@@ -228,16 +228,9 @@ impl LocRib {
         before.unwrap_or(&net.routes)
     }
 
-    /// The same of all prefixes that routes are originated for.
-    pub fn known_originated(&self) -> impl Iterator<Item = (PrefixId, Prefix, &Routes)> {
-        let routes = self.originated.iter().scan(None, |last, route| {
-            let is_new = last.replace(route.prefix) != Some(route.prefix);
-            Some(is_new.then_some(route.prefix))
-        });
-        routes.flatten().filter_map(|prefix| {
-            let id = self.nets.id(prefix)?;
-            self.known_routes(id).map(|(prefix, routes)| (id, prefix, routes))
-        })
+    /// The prefixes that routes are originated for; one with several routes several times.
+    pub fn originated_ids(&self) -> impl Iterator<Item = PrefixId> + '_ {
+        self.originated.iter().filter_map(|route| self.nets.id(route.prefix))
     }
 
     /// Above the numbers of all prefixes.
@@ -431,7 +424,7 @@ mod tests {
             (0..3000).map(|it| format!("10.{}.{}.0/24", it / 250, it % 250)).collect();
         rib.learn(&source(1), texts.iter().map(|text| announced(text, 1)).collect());
         rib.take_changes();
-        let kept = rib.number("10.0.7.0/24".parse().unwrap());
+        let kept = rib.number("10.0.7.0/24".parse().unwrap()).unwrap();
         rib.learn(&source(1), texts.iter().map(|text| withdrawn(text)).collect());
         assert!(!rib.has_vacant());
         rib.take_changes();

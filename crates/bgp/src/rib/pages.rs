@@ -36,6 +36,15 @@ impl<Value> Pages<Value> {
         page.values.get_mut(number % PAGE_VALUES)?.as_mut()
     }
 
+    /// The numbers that have a value.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        let pages = self.pages.iter().zip((0_usize..).step_by(PAGE_VALUES));
+        pages.filter_map(|(page, first)| Some((page.as_ref()?, first))).flat_map(|(page, first)| {
+            let values = page.values.iter().zip(first..);
+            values.filter_map(|(value, number)| value.as_ref().map(|_| number))
+        })
+    }
+
     #[cfg(test)]
     pub(super) fn values(&self) -> impl Iterator<Item = &Value> {
         self.pages.iter().flatten().flat_map(|page| page.values.iter().flatten())

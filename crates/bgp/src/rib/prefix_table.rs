@@ -17,6 +17,11 @@ impl PrefixId {
     /// The first one.
     pub const FIRST: Self = Self(0);
 
+    /// The number at this place in such a table.
+    pub(super) fn at(place: usize) -> Option<Self> {
+        u32::try_from(place).ok().map(Self)
+    }
+
     /// The place in a table that has one for each number.
     pub(super) fn place(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)

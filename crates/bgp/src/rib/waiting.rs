@@ -31,6 +31,11 @@ impl Waiting {
         self.entries.get(place)
     }
 
+    /// The prefixes with a path that waits; one with several paths several times.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = PrefixId> + '_ {
+        self.entries.prefixes()
+    }
+
     /// The paths to this prefix that wait.
     pub(super) fn paths(&self, prefix: PrefixId) -> impl Iterator<Item = PathId> + '_ {
         self.entries.paths(prefix)

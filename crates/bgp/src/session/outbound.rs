@@ -4,7 +4,7 @@
 //! was when neighbours were told last, and from the export policy; so a change of either says both what is wanted now and
 //! what was told before. Another part of [`super::Peer`]'s Established state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -192,16 +192,20 @@ impl Outbound {
         rib: &LocRib,
         buffer: &mut BytesMut,
     ) -> Option<MessageType> {
-        while let Some(family) = self.adj_rib_out.due_refresh() {
-            let told = self.told(rib, Some(family)).into_iter();
-            let told = told.map(|(id, nlri, outgoing)| (id, nlri.path_id, outgoing));
-            let told: Vec<_> = told.collect();
-            self.adj_rib_out.begin_refresh(family, told);
-        }
+        self.begin_refreshes(rib);
         if self.is_behind && self.adj_rib_out.waiting_count() < WAITING_MAX / 2 {
             self.look_ahead(rib);
         }
         self.adj_rib_out.next_message(rib, buffer)
+    }
+
+    /// What refreshes ask for waits to be sent again.
+    pub(super) fn begin_refreshes(&mut self, rib: &LocRib) {
+        while let Some(family) = self.adj_rib_out.due_refresh() {
+            let told = self.told(rib, Some(family)).into_iter();
+            let told = told.map(|(id, nlri, outgoing)| (id, nlri.path_id, outgoing));
+            self.adj_rib_out.begin_refresh(family, told);
+        }
     }
 
     /// What the neighbour has been told, in the order of prefixes.
@@ -231,11 +235,17 @@ impl Outbound {
         };
         // A million learned routes are of no interest to a neighbour that is told none.
         let passes_on = exporter.as_ref().is_none_or(Exporter::passes_on);
-        let originated = (!passes_on).then(|| rib.known_originated()).into_iter().flatten();
+        let few = (!passes_on).then(|| {
+            let originated = rib.originated_ids().filter(|id| *id < self.ahead);
+            // What is withdrawn is not originated any more.
+            let ids: BTreeSet<_> = originated.chain(self.adj_rib_out.waiting_prefixes()).collect();
+            let known = |id| rib.known_routes(id).map(|(prefix, routes)| (id, prefix, routes));
+            ids.into_iter().filter_map(known)
+        });
         let all = passes_on.then(|| rib.known_between(PrefixId::FIRST, self.ahead));
-        let known = originated.chain(all.into_iter().flatten());
+        let known = few.into_iter().flatten().chain(all.into_iter().flatten());
         let mut all = Vec::new();
-        for (id, prefix, routes) in known.filter(|(id, ..)| *id < self.ahead) {
+        for (id, prefix, routes) in known {
             if family.is_some_and(|family| family != prefix.family()) {
                 continue;
             }

@@ -33,7 +33,7 @@ struct Table {
 
 impl Table {
     fn want(&mut self, nlri: Nlri, wanted: Option<Arc<Outgoing>>) {
-        let path = (self.rib.number(nlri.prefix), nlri.path_id);
+        let path = (self.rib.number(nlri.prefix).unwrap(), nlri.path_id);
         let before = self.wanted.get(&nlri).cloned();
         self.out.want(nlri.prefix.family(), path, before, wanted.as_ref());
         match wanted {
@@ -59,7 +59,7 @@ impl Table {
         let mut told = self.wanted.clone();
         let numbers = (0..100).map(prefix).chain((1..9).map(|id| path(id, 1)));
         for nlri in numbers.collect::<Vec<_>>() {
-            let id = self.rib.number(nlri.prefix);
+            let id = self.rib.number(nlri.prefix).unwrap();
             if let Some(before) = self.out.told(id, nlri.path_id) {
                 told.remove(&nlri);
                 told.extend(before.map(|it| (nlri, Arc::clone(it))));
@@ -71,7 +71,8 @@ impl Table {
     fn next_message(&mut self, to: &mut BytesMut) -> Option<MessageType> {
         while let Some(family) = self.out.due_refresh() {
             let told = self.told().into_iter();
-            let told = told.map(|(nlri, it)| (self.rib.number(nlri.prefix), nlri.path_id, it));
+            let told =
+                told.map(|(nlri, it)| (self.rib.number(nlri.prefix).unwrap(), nlri.path_id, it));
             let told: Vec<_> = told.collect();
             self.out.begin_refresh(family, told);
         }
@@ -318,9 +319,9 @@ fn paths_to_one_prefix_come_and_leave_one_by_one() {
     table.refresh(AddressFamily::Ipv4Unicast);
     assert_eq!(sent(&mut table), first, "a refresh says all of them with the same identifiers");
     table.remove(path(2, 1));
-    assert!(table.out.awaits(table.rib.number(prefix(1).prefix)));
+    assert!(table.out.awaits(table.rib.number(prefix(1).prefix).unwrap()));
     assert_eq!(sent(&mut table), [(2, None)]);
-    assert!(!table.out.awaits(table.rib.number(prefix(1).prefix)));
+    assert!(!table.out.awaits(table.rib.number(prefix(1).prefix).unwrap()));
     assert_eq!((table.out.counts().ipv4, table.told().len()), (2, 2));
 }
 

@@ -1,7 +1,7 @@
 //! The body of a request, within bounds: anybody in the cluster may send one.
 //!
-//! Bytes, values and the number of bodies in memory are bounded together, so that all of them are some 30 MiB at most, beside what
-//! the allocator keeps of those before.
+//! Bytes, values and the number of bodies in memory are bounded together, so that all of them are some 30 MiB at most,
+//! beside what the allocator keeps of those before.
 //! Knows no verdict. Called by [`super::server`].
 
 use std::cell::Cell;

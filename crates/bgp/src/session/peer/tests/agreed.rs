@@ -231,6 +231,27 @@ fn a_route_that_fits_no_message_any_more_is_withdrawn() {
     assert_eq!(advertised, ["198.51.100.2/32"]);
 }
 
+/// The peer passes nothing on, so only routes of our own are looked at.
+#[test]
+fn a_route_that_comes_back_while_a_refresh_is_answered_is_said_again() {
+    let (mut scripted, id) = told(&[Capability::RouteRefresh]);
+    let Scripted { peer, rib, now, .. } = &mut scripted;
+    let route = rib.originated().next().unwrap().clone();
+    for (number, routes) in [Vec::new(), vec![route]].into_iter().enumerate() {
+        rib.set(routes);
+        let changes = rib.take_changes();
+        peer.pass_on(rib, &changes);
+        if number == 0 {
+            assert_eq!(peer.advertised(rib).len(), 1, "its withdrawal waits");
+            peer.handle(*now, Event::Received(id, &RouteRefresh::request(IPV4).encode()));
+            // No room for an UPDATE, but the refresh begins.
+            let up = peer.established.as_mut().unwrap();
+            up.outbound.begin_refreshes(rib);
+        }
+    }
+    assert_eq!(sent(&mut scripted, id), ["UPDATE", "End-of-RIB"]);
+}
+
 //= RFC 7313 §4 MUST: an answer to a refresh begins with BoRR and ends with EoRR.
 //= RFC 7313 §4 MUST NOT: marks are sent to who does not know them.
 #[test]
