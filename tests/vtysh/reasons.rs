@@ -101,7 +101,7 @@ pub(crate) const REASONS: &[Reason] = &[
     Reason::new(
         Way::Missing,
         &["updateGroupId", "subGroupId", "packetQueueLength"],
-        "There are no update groups and no queue of packets: UPDATEs are built when the socket has \
+        "Update groups have no numbers, and there is no queue of packets: UPDATEs are built when the socket has \
          room.",
     ),
     Reason::new(

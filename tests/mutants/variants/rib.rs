@@ -19,6 +19,9 @@ const ROUTES: &str = "rib/routes.rs";
 /// What waits to be sent, and what was told before.
 const WAITING: &str = "rib/waiting.rs";
 const GROUPS: &str = "rib/groups.rs";
+/// What peers with the same policy are sent.
+const EXPORT_GROUPS: &str = "rib/export_groups.rs";
+const GROUP_UPDATES: &str = "rib/group_updates.rs";
 const OUTBOUND: &str = "session/outbound.rs";
 /// What passes between peers, and what the start, the desired state and a panic do to them.
 const SPEAKER: &str = "speaker/speaker.rs";
@@ -107,6 +110,90 @@ const VARIANTS: &[Variant] = &[
         OUTBOUND,
         "originated.chain(self.adj_rib_out.waiting_prefixes())",
         "originated.chain(self.adj_rib_out.waiting_prefixes().take(0))",
+    ),
+    variant(
+        "RIB: a group withdraws a path from its source",
+        GROUP_UPDATES,
+        "self.before == Some(peer) || self.now == Some(peer)",
+        "self.now == Some(peer)",
+    ),
+    variant(
+        "RIB: a group tells a path to its source",
+        GROUP_UPDATES,
+        "self.before == Some(peer) || self.now == Some(peer)",
+        "self.before == Some(peer)",
+    ),
+    variant(
+        "RIB: a source is not told of the path that replaces its own",
+        GROUP_UPDATES,
+        "            alone.extend(needs(sources.before, wanted.is_some()).map(|it| (it, place)));\n",
+        "",
+    ),
+    variant(
+        "RIB: a path that takes the place of another one stays with its source",
+        GROUP_UPDATES,
+        "            alone.extend(needs(sources.now, told.is_some()).map(|it| (it, place)));\n",
+        "",
+    ),
+    variant(
+        "RIB: all peers of a group are sent the next hop of the first",
+        GROUP_UPDATES,
+        "                place.copy_from_slice(own);\n",
+        "                let _ = (place, own);\n",
+    ),
+    variant(
+        "RIB: a received next hop becomes that of each peer of a group",
+        EXPORT,
+        "!stays && self.has_own_next_hop(family)",
+        "self.has_own_next_hop(family)",
+    ),
+    variant(
+        "RIB: a group is sent an earlier table",
+        LOC_RIB,
+        "        self.version = self.version.wrapping_add(1);\n",
+        "",
+    ),
+    variant(
+        "RIB: what is sent with a group is not counted",
+        OUTBOUND,
+        "            self.adj_rib_out.grow(growth);\n",
+        "            let _ = growth;\n",
+    ),
+    variant(
+        "RIB: a group has the routes of our own of its first peer",
+        EXPORT_GROUPS,
+        "kept.updates.as_ref().is_none_or(|it| it.is_for(key))",
+        "kept.updates.as_ref().is_none_or(|_| key == key)",
+    ),
+    variant(
+        "RIB: what is sent with a group counts as not looked at",
+        OUTBOUND,
+        "        self.ahead = self.ahead.max(rib.end());\n        self.send",
+        "        self.send",
+    ),
+    variant(
+        "RIB: a group forgets what could not be sent",
+        OUTBOUND,
+        "            && (self.unannounced.is_empty() || !changes.list.iter().any(is_unannounced));\n",
+        "            && changes.list.iter().take(0).all(is_unannounced);\n",
+    ),
+    variant(
+        "RIB: a group has the filter of its first peer",
+        EXPORT,
+        "            && *pass_on == group.pass_on\n",
+        "            && pass_on == pass_on\n",
+    ),
+    variant(
+        "RIB: changes overtake what waits",
+        OUTBOUND,
+        "            && self.adj_rib_out.waiting_count() == 0\n            && changes",
+        "            && changes",
+    ),
+    variant(
+        "RIB: a second group takes the place of what is on the way",
+        OUTBOUND,
+        "            && self.on_the_way.is_none()\n",
+        "",
     ),
     variant(
         "RIB: a prefix changes once and never again",

@@ -156,6 +156,14 @@ impl AdjRibOut {
         self.waiting.want(family, Place { prefix, path_id }, told, wanted);
     }
 
+    /// The peer is sent routes that do not wait here: it has so many more, or fewer.
+    pub fn grow(&mut self, growth: PerFamily<i32>) {
+        for family in AddressFamily::ALL {
+            let count = self.counts.of_mut(family);
+            *count = count.saturating_add_signed(*growth.of(family));
+        }
+    }
+
     /// Sends all of `family` again (RFC 2918), followed by the marker. The initial routes and those of an
     /// earlier refresh are sent first.
     pub fn refresh(&mut self, family: AddressFamily) {

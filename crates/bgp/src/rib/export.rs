@@ -1,17 +1,18 @@
 //! Which attributes is a route sent to one peer with, or why is it not sent (RFC 4271 §9.1.3)?
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::only_to_customer::{self, Leak};
 use super::routes::{Route, Routes};
 use super::unordered::Unordered;
-use crate::wire::announce::{AttributeBlock, TooLong};
+use crate::wire::announce::{AttributeBlock, TooLong, next_hop_octets};
 use crate::wire::attribute::{code, flag};
 use fairway_ground::{
     AddressFamily, AsPath, ChosenNextHops, Community, ExtendedCommunity, FamilySet, LocalNextHops,
-    NextHop, PathId, PeerKey, PeerKind, Prefix, PrefixFilter, Role,
+    NextHop, PathId, PeerKey, PeerKind, PerFamily, Prefix, PrefixFilter, Role,
 };
 use fairway_seam::{
     DrainState, Path, PathAttributes, PeerConfig, RouteAttributes, UnknownAttribute,
@@ -41,6 +42,19 @@ pub struct Outgoing {
     pub attributes: Arc<PathAttributes>,
     /// The same, encoded.
     pub(super) block: AttributeBlock,
+    /// The next hop is our end of the session: that of another session of the same policy may be another one.
+    pub(super) has_own_next_hop: bool,
+}
+
+/// Whether a peer that has the one needs not be told the other.
+pub(super) fn is_same(told: Option<&Arc<Outgoing>>, wanted: Option<&Arc<Outgoing>>) -> bool {
+    match (told, wanted) {
+        (None, None) => true,
+        (Some(told), Some(wanted)) => {
+            Arc::ptr_eq(told, wanted) || told.attributes == wanted.attributes
+        }
+        _ => false,
+    }
 }
 
 /// The export policy of one session. Caches the result for each set of attributes, so that thousands of
@@ -205,7 +219,7 @@ impl Exporter {
     }
 
     /// What a route is originated with.
-    fn originate(
+    pub(super) fn originate(
         &mut self,
         prefix: Prefix,
         chosen: &Arc<RouteAttributes>,
@@ -230,6 +244,39 @@ impl Exporter {
         let family = prefix.family();
         let make = || policy.pass_on(family, &path.attributes);
         self.passed_on.get_or_make(family, &path.attributes, make)
+    }
+
+    /// The peer.
+    pub fn key(&self) -> PeerKey {
+        self.policy.key
+    }
+
+    /// What routes name that are originated for this peer.
+    pub(super) fn route_key(&self) -> PeerKey {
+        self.policy.route_key
+    }
+
+    /// The next hops of this end, in the families for which none is configured.
+    pub fn own_next_hops(&self) -> PerFamily<Option<NextHop>> {
+        self.policy.own_next_hops()
+    }
+
+    /// Whether what the peer is sent may be that of other peers: no configured next hop is the peer itself.
+    pub(super) fn may_be_grouped(&self) -> bool {
+        let has_next_hop =
+            |family| !matches!(self.policy.next_hop(family), Err(Ineligible::PeerAsNextHop(_)));
+        AddressFamily::ALL.into_iter().all(has_next_hop)
+    }
+
+    /// The policy of all peers that differ from this one in nothing but their key, and the address of our end.
+    pub(super) fn of_group(&self) -> Self {
+        let nobody = PeerKey::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        Self::of(Policy { key: nobody, ..self.policy.clone() })
+    }
+
+    /// Whether it differs from the policy `group` in nothing but that, and next hops of our end take as many octets.
+    pub(super) fn is_of_group(&self, group: &Self) -> bool {
+        self.policy.is_of_group(&group.policy)
     }
 
     /// Whether it is the policy of `other`.
@@ -257,14 +304,18 @@ impl Policy {
         chosen: &RouteAttributes,
     ) -> Result<Arc<Outgoing>, Ineligible> {
         let attributes = self.attributes(chosen, self.next_hop(family)?);
-        self.encoded(self.before_leaving(attributes))
+        self.encoded(self.before_leaving(attributes), self.has_own_next_hop(family))
     }
 
-    fn encoded(&self, attributes: PathAttributes) -> Result<Arc<Outgoing>, Ineligible> {
+    fn encoded(
+        &self,
+        attributes: PathAttributes,
+        has_own_next_hop: bool,
+    ) -> Result<Arc<Outgoing>, Ineligible> {
         let Encoding { four_octet_as, message_length_bytes_max } = self.encoding;
         let block =
             AttributeBlock::encode_within(message_length_bytes_max, &attributes, four_octet_as)?;
-        Ok(Arc::new(Outgoing { attributes: Arc::new(attributes), block }))
+        Ok(Arc::new(Outgoing { attributes: Arc::new(attributes), block, has_own_next_hop }))
     }
 
     fn attributes(&self, chosen: &RouteAttributes, next_hop: NextHop) -> PathAttributes {
@@ -302,18 +353,17 @@ impl Policy {
             Ok(mark) if self.may_be_told(heard) => mark,
             _ => return Ok(None),
         };
+        let stays = self.kind == PeerKind::Internal
+            && self.chosen.of(family).is_none()
+            && self.may_stay(heard.next_hop, family);
+        let next_hop = if stays { heard.next_hop.global_only() } else { self.next_hop(family)? };
         let made = match self.kind {
-            PeerKind::External => to_external(heard, self.local_asn, self.next_hop(family)?),
-            PeerKind::Internal => {
-                let stays =
-                    self.chosen.of(family).is_none() && self.may_stay(heard.next_hop, family);
-                let next_hop =
-                    if stays { heard.next_hop.global_only() } else { self.next_hop(family)? };
-                to_internal(heard, next_hop)
-            }
+            PeerKind::External => to_external(heard, self.local_asn, next_hop),
+            PeerKind::Internal => to_internal(heard, next_hop),
         };
         let made = self.warned(PathAttributes { only_to_customer, ..made });
-        self.encoded(self.before_leaving(made)).map(Some)
+        let has_own_next_hop = !stays && self.has_own_next_hop(family);
+        self.encoded(self.before_leaving(made), has_own_next_hop).map(Some)
     }
 
     /// The attributes before a withdrawal: other paths are preferred then (RFC 8326 §4). Inside the AS
@@ -351,6 +401,54 @@ impl Policy {
             Some(chosen) => Ok(chosen),
             None => self.next_hops.of(family).ok_or(Ineligible::NextHop(family)),
         }
+    }
+
+    /// Whether [`Policy::next_hop`] is that of this end.
+    fn has_own_next_hop(&self, family: AddressFamily) -> bool {
+        self.chosen.of(family).is_none()
+    }
+
+    fn own_next_hops(&self) -> PerFamily<Option<NextHop>> {
+        let mut own = PerFamily::default();
+        for family in AddressFamily::ALL.into_iter().filter(|it| self.has_own_next_hop(*it)) {
+            *own.of_mut(family) = self.next_hops.of(family);
+        }
+        own
+    }
+
+    fn is_of_group(&self, group: &Self) -> bool {
+        let Self {
+            key: _,
+            // Whose routes of our own are for the peer is looked up for each set of peers.
+            route_key: _,
+            paths_max,
+            kind,
+            local_asn,
+            role,
+            pass_on,
+            families,
+            next_hops,
+            chosen,
+            drain,
+            encoding,
+            takes_long_lived,
+        } = self;
+        let length = |policy: &Self, family| {
+            let own = policy.own_next_hops();
+            (*own.of(family)).map(|it| (matches!(it, NextHop::Ipv4(_)), next_hop_octets(it).len()))
+        };
+        *paths_max == group.paths_max
+            && *kind == group.kind
+            && *local_asn == group.local_asn
+            && *role == group.role
+            && *families == group.families
+            && next_hops.extended == group.next_hops.extended
+            && *chosen == group.chosen
+            && *drain == group.drain
+            && *encoding == group.encoding
+            && *takes_long_lived == group.takes_long_lived
+            && AddressFamily::ALL.into_iter().all(|it| length(self, it) == length(group, it))
+            && *pass_on == group.pass_on
     }
 
     /// Whether an internal neighbour can be sent the received next hop: not a link-local one of another link,

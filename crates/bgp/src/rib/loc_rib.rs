@@ -27,6 +27,8 @@ pub struct LocRib {
     vacant_max: usize,
     /// Peers are told identifiers of paths, which must not change.
     keeps_path_ids: bool,
+    /// How many times changes were taken.
+    version: u64,
 }
 
 /// Fewer vacant prefixes than this are kept.
@@ -148,6 +150,7 @@ impl LocRib {
     /// What has changed since the last call, for all peers to be told that it concerns: [`LocRib::known_routes`] is what
     /// each of them is told then, by its policy.
     pub fn take_changes(&mut self) -> Changes {
+        self.version = self.version.wrapping_add(1);
         let mut changes = Changes::default();
         let changed = std::mem::take(&mut self.changed);
         changes.list.reserve(changed.len());
@@ -231,6 +234,11 @@ impl LocRib {
     /// The prefixes that routes are originated for; one with several routes several times.
     pub fn originated_ids(&self) -> impl Iterator<Item = PrefixId> + '_ {
         self.originated.iter().filter_map(|route| self.nets.id(route.prefix))
+    }
+
+    /// Another number after each [`LocRib::take_changes`]: routes that are known stay the same between two of them.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Above the numbers of all prefixes.

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! [`AdjRibIn`] holds the accepted routes of one peer; [`LocRib`] our own routes and all accepted paths, of
-//! which [`decide`] selects the best; [`AdjRibOut`] what one peer has still to be told.
+//! which [`decide`] selects the best; [`AdjRibOut`] what one peer has still to be told; [`ExportGroups`] what peers with the
+//! same policy are sent alike, encoded once for all of them.
 //! [`Importer`] and [`Exporter`] are the import and export policies. Knows no bytes on a socket and
 //! no timer.
 
@@ -15,6 +16,8 @@ mod adj_rib_out;
 mod decision;
 mod entries;
 mod export;
+mod export_groups;
+mod group_updates;
 mod groups;
 mod import;
 mod loc_rib;
@@ -31,6 +34,8 @@ pub use adj_rib_in::AdjRibIn;
 pub use adj_rib_out::AdjRibOut;
 pub use decision::decide;
 pub use export::{Encoding, Exporter, Ineligible, Outgoing};
+pub use export_groups::ExportGroups;
+pub use group_updates::{GroupUpdates, OnTheWay};
 pub use import::Importer;
 pub use loc_rib::{Change, Changes, LocRib};
 pub use prefix_table::PrefixId;

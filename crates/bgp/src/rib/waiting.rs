@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::entries::{Entries, Entry, GroupId, Place};
-use super::export::Outgoing;
+use super::export::{Outgoing, is_same};
 use super::groups::{Group, Groups, Lane, withdrawals};
 use super::prefix_table::PrefixId;
 use fairway_ground::{AddressFamily, PathId, PerFamily};
@@ -164,17 +164,6 @@ impl Sending<'_> {
             *self.owed = self.owed.saturating_sub(1);
         }
         Some(told)
-    }
-}
-
-/// Whether a peer that has the one needs not be told the other.
-fn is_same(told: Option<&Arc<Outgoing>>, wanted: Option<&Arc<Outgoing>>) -> bool {
-    match (told, wanted) {
-        (None, None) => true,
-        (Some(told), Some(wanted)) => {
-            Arc::ptr_eq(told, wanted) || told.attributes == wanted.attributes
-        }
-        _ => false,
     }
 }
 

@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use crate::rib::{AdjRibOut, Changes, Exporter, Ineligible, LocRib, Outgoing, PrefixId, Routes};
+use crate::rib::{
+    AdjRibOut, Change, Changes, ExportGroups, Exporter, GroupUpdates, Ineligible, LocRib, OnTheWay,
+    Outgoing, PrefixId, Routes,
+};
 use crate::wire::MessageType;
 use fairway_ground::{AddressFamily, LocalNextHops, Nlri, PathId, Prefix};
 use fairway_seam::{DrainState, PathAttributes, PeerConfig};
@@ -28,7 +31,9 @@ pub(super) struct Outbound {
     /// slower than the others, or has come later, has no more in memory than what is sent next.
     ahead: PrefixId,
     /// Some of them may be for the neighbour.
-    is_behind: bool,
+    pub(super) is_behind: bool,
+    /// UPDATEs that peers with the same policy are sent, too; they go before what waits.
+    on_the_way: Option<OnTheWay>,
     pub(super) unannounced: BTreeMap<Prefix, Ineligible>,
 }
 
@@ -52,6 +57,7 @@ impl Outbound {
             told_by: ToldBy::Nobody,
             ahead: PrefixId::FIRST,
             is_behind: false,
+            on_the_way: None,
             unannounced: BTreeMap::new(),
         }
     }
@@ -106,17 +112,26 @@ impl Outbound {
 
     /// Whether there may be anything to send.
     pub(super) fn has_pending(&self) -> bool {
-        self.is_behind || self.adj_rib_out.has_pending()
+        self.is_behind || self.on_the_way.is_some() || self.adj_rib_out.has_pending()
+    }
+
+    /// Whether the neighbour may have a route that it should not have.
+    pub(super) fn owes_withdrawals(&self) -> bool {
+        let on_the_way = self.on_the_way.as_ref().is_some_and(OnTheWay::has_withdrawals);
+        on_the_way || self.adj_rib_out.owes_withdrawals()
     }
 
     /// Queues changes.
-    pub(super) fn announce(&mut self, rib: &LocRib, changes: &Changes) {
+    pub(super) fn announce(&mut self, rib: &LocRib, groups: &mut ExportGroups, changes: &Changes) {
         match self.told_by {
             // All routes follow.
             ToldBy::Nobody => return,
             // Does not happen: a policy and what follows from it change in the same work.
             ToldBy::Earlier(_) => self.announce_all(rib),
             ToldBy::Present => {}
+        }
+        if let Some(updates) = self.changes_of_group(rib, groups, changes) {
+            return self.announce_with_group(rib, changes, updates);
         }
         let several = self.adj_rib_out.add_path();
         for change in &changes.list {
@@ -132,6 +147,60 @@ impl Outbound {
             }
         }
         self.exporter.forget();
+    }
+
+    /// What peers with the same policy are sent for changes, if the neighbour is where they are.
+    fn changes_of_group(
+        &self,
+        rib: &LocRib,
+        groups: &mut ExportGroups,
+        changes: &Changes,
+    ) -> Option<Arc<GroupUpdates>> {
+        let is_unannounced = |change: &Change| {
+            rib.prefix(change.id).is_some_and(|prefix| self.unannounced.contains_key(&prefix))
+        };
+        let is_with_others = self.may_be_grouped()
+            && !self.is_behind
+            && self.on_the_way.is_none()
+            && self.adj_rib_out.waiting_count() == 0
+            && changes.list.len() <= WAITING_MAX
+            && (self.unannounced.is_empty() || !changes.list.iter().any(is_unannounced));
+        is_with_others.then(|| groups.changes(&self.exporter, rib, changes)).flatten()
+    }
+
+    fn announce_with_group(&mut self, rib: &LocRib, changes: &Changes, updates: Arc<GroupUpdates>) {
+        let key = self.exporter.key();
+        for change in updates.alone(key).filter_map(|place| changes.list.get(place)) {
+            let Some((prefix, routes)) = rib.known_routes(change.id) else { continue };
+            self.update(change.id, prefix, Before::ByPresent(&change.before), routes);
+        }
+        self.ahead = self.ahead.max(rib.end());
+        self.send_with_group(updates);
+        self.exporter.forget();
+    }
+
+    fn send_with_group(&mut self, updates: Arc<GroupUpdates>) {
+        let key = self.exporter.key();
+        if let Some(growth) = updates.growth(key) {
+            self.adj_rib_out.grow(growth);
+            self.on_the_way = Some(OnTheWay::new(updates, key, self.exporter.own_next_hops()));
+        }
+    }
+
+    /// Looks at prefixes that were not looked at yet together with peers that have the same policy. Returns whether that
+    /// was possible.
+    fn look_ahead_with_group(&mut self, rib: &LocRib, groups: &mut ExportGroups) -> bool {
+        let ahead = groups.routes_from(&self.exporter, rib, self.ahead, WAITING_MAX);
+        let Some((updates, end)) = ahead else { return false };
+        self.ahead = end;
+        self.is_behind = end < rib.end();
+        self.send_with_group(updates);
+        true
+    }
+
+    /// Whether what the neighbour is sent may be that of peers with the same policy. Identifiers of paths differ.
+    fn may_be_grouped(&self) -> bool {
+        matches!(self.told_by, ToldBy::Present) && self.adj_rib_out.add_path().is_empty()
     }
 
     /// Whether something is said of a prefix of which the neighbour was told nothing: to it, or of it to the operator.
@@ -190,10 +259,28 @@ impl Outbound {
     pub(super) fn next_message(
         &mut self,
         rib: &LocRib,
+        groups: &mut ExportGroups,
         buffer: &mut BytesMut,
     ) -> Option<MessageType> {
+        let may_be_grouped = self.may_be_grouped();
+        loop {
+            if let Some(on_the_way) = &mut self.on_the_way {
+                on_the_way.next_message(buffer);
+                if on_the_way.is_sent() {
+                    self.on_the_way = None;
+                }
+                return Some(MessageType::Update);
+            }
+            let may_look_ahead =
+                may_be_grouped && self.is_behind && self.adj_rib_out.waiting_count() == 0;
+            if !(may_look_ahead && self.look_ahead_with_group(rib, groups)) {
+                break;
+            }
+        }
         self.begin_refreshes(rib);
-        if self.is_behind && self.adj_rib_out.waiting_count() < WAITING_MAX / 2 {
+        // One of a group waits until it can look ahead with the others again.
+        let waiting_max = if may_be_grouped { 1 } else { WAITING_MAX / 2 };
+        if self.is_behind && self.adj_rib_out.waiting_count() < waiting_max {
             self.look_ahead(rib);
         }
         self.adj_rib_out.next_message(rib, buffer)

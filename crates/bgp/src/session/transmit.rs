@@ -8,7 +8,7 @@ use bytes::BytesMut;
 
 use super::connection::{Connection, ConnectionId};
 use super::peer::Peer;
-use crate::rib::{Changes, LocRib};
+use crate::rib::{Changes, ExportGroups, LocRib};
 use crate::wire::{MESSAGE_LENGTH_BYTES_MAX, MessageType};
 use fairway_ground::{Instant, LocalNextHops};
 use fairway_seam::DrainState;
@@ -38,6 +38,7 @@ impl Peer {
         now: Instant,
         id: ConnectionId,
         rib: &LocRib,
+        groups: &mut ExportGroups,
         room: usize,
         buffer: &mut BytesMut,
     ) {
@@ -53,7 +54,7 @@ impl Peer {
         let updates = self.messages.sent.updates;
         if let Some(up) = self.established.as_mut().filter(|up| up.connection == id) {
             while buffer.len().saturating_add(MESSAGE_LENGTH_BYTES_MAX) <= room {
-                match up.outbound.next_message(rib, buffer) {
+                match up.outbound.next_message(rib, groups, buffer) {
                     None => break,
                     Some(MessageType::RouteRefresh) => self.messages.sent.route_refreshes += 1,
                     Some(_) => self.messages.sent.updates += 1,
@@ -82,11 +83,16 @@ impl Peer {
     }
 
     /// Queues changes of routes, if they concern the neighbour.
-    pub fn pass_on(&mut self, rib: &LocRib, changes: &Changes) {
+    pub fn pass_on(&mut self, rib: &LocRib, groups: &mut ExportGroups, changes: &Changes) {
         let passes_on = self.passes_on();
         if let Some(up) = self.established.as_mut().filter(|_| passes_on || changes.of_originated) {
-            up.outbound.announce(rib, changes);
+            up.outbound.announce(rib, groups, changes);
         }
+    }
+
+    /// Whether there may be routes for the neighbour that were not looked at yet.
+    pub fn is_behind(&self) -> bool {
+        self.established.as_ref().is_some_and(|up| up.outbound.is_behind)
     }
 
     /// The addresses of this end may have changed. Routes that were held back for want of a next hop are

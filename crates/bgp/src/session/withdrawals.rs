@@ -42,7 +42,7 @@ impl Peer {
     /// session cannot be reached, and is not waited for, unless it waits for us after a restart.
     pub fn owes_withdrawals(&self, now: Instant) -> bool {
         match &self.established {
-            Some(up) => up.outbound.adj_rib_out.owes_withdrawals(),
+            Some(up) => up.outbound.owes_withdrawals(),
             None => self.config.graceful_restart.is_some() && self.own_restart(now).restarted,
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::action::{Outbox, PeerAction, Report};
-use crate::rib::LocRib;
+use crate::rib::{ExportGroups, LocRib};
 use crate::session::{Action, ConnectionId, Peer, UntoldSince, WithdrawnUpTo};
 use crate::wire::Notification;
 use crate::wire::notification::cease;
@@ -107,13 +107,14 @@ impl Neighbour {
         &mut self,
         now: Instant,
         rib: &LocRib,
+        groups: &mut ExportGroups,
         room: usize,
         buffer: &mut BytesMut,
     ) -> Option<ConnectionId> {
         let before = buffer.len();
         let wanting = self.peer.wanting_to_transmit().filter(|id| !self.writing.contains(id));
         for id in wanting.collect::<Vec<_>>() {
-            self.peer.poll_transmit(now, id, rib, room, buffer);
+            self.peer.poll_transmit(now, id, rib, groups, room, buffer);
             if buffer.len() > before {
                 self.writing.insert(id);
                 return Some(id);

@@ -14,7 +14,7 @@ use super::event::Event;
 use super::guard::{Guard, Unguarded};
 use super::neighbour::Neighbour;
 use super::ranges::Ranges;
-use crate::rib::LocRib;
+use crate::rib::{ExportGroups, LocRib};
 use crate::session::{self, Connected, ConnectionId, Peer, Startup};
 use fairway_ground::{Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
 use fairway_seam::{Clear, ClearError, Desired, EarlierRun, Latencies};
@@ -27,6 +27,8 @@ const CHANGES_MAX: usize = 4_000;
 pub struct Speaker<G: Guard = Unguarded> {
     pub(super) guard: G,
     pub(super) rib: LocRib,
+    /// What peers with the same policy are sent.
+    pub(super) groups: ExportGroups,
     /// Each in a box: a node of the map has room for eleven.
     pub(super) neighbours: BTreeMap<PeerKey, Box<Neighbour>>,
     pub(super) agenda: Agenda,
@@ -64,6 +66,7 @@ impl<G: Guard> Speaker<G> {
         Self {
             guard,
             rib: LocRib::default(),
+            groups: ExportGroups::default(),
             neighbours: BTreeMap::new(),
             agenda: Agenda::default(),
             ranges: Ranges::default(),
@@ -333,10 +336,12 @@ impl<G: Guard> Speaker<G> {
         let concerned =
             self.neighbours.iter().filter(|(_, it)| changes.of_originated || it.peer.passes_on());
         let concerned: Vec<PeerKey> = concerned.map(|(key, _)| *key).collect();
+        let mut groups = std::mem::take(&mut self.groups);
         for key in concerned {
             self.with_neighbour(now, key, |neighbour, rib, _| {
-                neighbour.peer.pass_on(rib, &changes)
+                neighbour.peer.pass_on(rib, &mut groups, &changes)
             });
         }
+        self.groups = groups;
     }
 }

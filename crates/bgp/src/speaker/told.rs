@@ -26,9 +26,11 @@ impl<G: Guard> Speaker<G> {
     ) -> Option<(PeerKey, ConnectionId)> {
         let before = buffer.len();
         while let Some(key) = self.unfilled.front().copied() {
+            let mut groups = std::mem::take(&mut self.groups);
             let filled = self.run_guarded(now, key, |neighbour, rib, _| {
-                neighbour.transmit(now, rib, room, buffer)
+                neighbour.transmit(now, rib, &mut groups, room, buffer)
             });
+            self.groups = groups;
             if let Some(id) = filled.flatten() {
                 return Some((key, id));
             }
@@ -42,6 +44,9 @@ impl<G: Guard> Speaker<G> {
 
     /// Those that acted have been given what there was room for.
     fn end_turn(&mut self, now: Instant) {
+        if !self.groups.is_empty() && !self.neighbours.values().any(|it| it.peer.is_behind()) {
+            self.groups.forget();
+        }
         let acted = std::mem::take(&mut self.acted);
         self.note_withdrawals(now, acted.iter().copied());
         for key in &acted {

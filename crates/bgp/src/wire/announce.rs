@@ -35,6 +35,8 @@ pub struct AttributeBlock {
     next_hop: NextHop,
     /// Maximum length of the messages that carry it.
     message_length_bytes_max: usize,
+    /// Where the value of NEXT_HOP begins, if there is one.
+    next_hop_offset: usize,
 }
 
 /// The attributes leave no room for a single prefix.
@@ -76,7 +78,17 @@ impl AttributeBlock {
             bytes: encoder.bytes,
             next_hop: attributes.next_hop,
             message_length_bytes_max: if is_bulky { length_max } else { MESSAGE_LENGTH_BYTES_MAX },
+            next_hop_offset: encoder.next_hop_offset,
         })
+    }
+
+    /// Where the octets of the next hop begin in an UPDATE that [`announcement`] makes of it for routes of `family`.
+    pub fn next_hop_offset(&self, family: AddressFamily) -> usize {
+        if is_plain(family, self.next_hop) {
+            return ENVELOPE_LENGTH_BYTES.saturating_add(self.next_hop_offset);
+        }
+        // Behind AFI, SAFI and the length of the next hop.
+        ENVELOPE_LENGTH_BYTES.saturating_add(ATTRIBUTE_HEADER_LENGTH_BYTES).saturating_add(4)
     }
 }
 
@@ -86,6 +98,8 @@ struct Encoder {
     session: zettabgp::BgpSessionParams,
     bytes: Vec<u8>,
     scratch: Vec<u8>,
+    /// Where the value of NEXT_HOP begins.
+    next_hop_offset: usize,
 }
 
 impl Encoder {
@@ -94,6 +108,7 @@ impl Encoder {
             session: zettabgp_session(four_octet_as),
             bytes: Vec::with_capacity(64),
             scratch: Vec::new(),
+            next_hop_offset: 0,
         }
     }
 
@@ -174,6 +189,7 @@ impl Encoder {
         if let NextHop::Ipv4(address) = attributes.next_hop {
             let value = BgpNextHop::new(IpAddr::V4(address));
             self.put(flag::TRANSITIVE, code::NEXT_HOP, 4, &value)?;
+            self.next_hop_offset = self.bytes.len().saturating_sub(4);
         }
         if let Some(med) = attributes.med {
             self.put(flag::OPTIONAL, code::MULTI_EXIT_DISC, 4, &BgpMED::new(med))?;
@@ -302,7 +318,7 @@ pub fn announcement(
 ) {
     let fixed = ENVELOPE_LENGTH_BYTES.saturating_add(block.bytes.len());
     let room = block.message_length_bytes_max.saturating_sub(fixed);
-    if let (AddressFamily::Ipv4Unicast, NextHop::Ipv4(_)) = (family, block.next_hop) {
+    if is_plain(family, block.next_hop) {
         let prefixes = take_prefixes(prefixes, path_ids, room);
         return put_update(to, &[], &[&block.bytes], &prefixes);
     }
@@ -345,7 +361,8 @@ pub fn end_of_rib(family: AddressFamily, to: &mut BytesMut) {
     withdrawal(family, false, &mut BTreeSet::new(), to);
 }
 
-fn next_hop_octets(next_hop: NextHop) -> Vec<u8> {
+/// A next hop, as NEXT_HOP and MP_REACH_NLRI hold it (RFC 4271 §5.1.3, RFC 2545 §3).
+pub fn next_hop_octets(next_hop: NextHop) -> Vec<u8> {
     match next_hop {
         NextHop::Ipv4(address) => address.octets().to_vec(),
         NextHop::Ipv6 { global, link_local: None } if global.is_unicast_link_local() => {
@@ -358,6 +375,11 @@ fn next_hop_octets(next_hop: NextHop) -> Vec<u8> {
             [global.octets(), link_local.octets()].concat()
         }
     }
+}
+
+/// Whether routes are announced in the NLRI of an UPDATE, with NEXT_HOP; others are in MP_REACH_NLRI.
+fn is_plain(family: AddressFamily, next_hop: NextHop) -> bool {
+    matches!((family, next_hop), (AddressFamily::Ipv4Unicast, NextHop::Ipv4(_)))
 }
 
 fn multiprotocol_header(family: AddressFamily) -> Vec<u8> {

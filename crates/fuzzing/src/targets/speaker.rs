@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use fairway_bgp::rib::LocRib;
+use fairway_bgp::rib::{ExportGroups, LocRib};
 use fairway_bgp::session::{Action, Connected, ConnectionId, DownReason, Event, Peer};
 use fairway_bgp::wire::{Framing, MessageType, Notification, Open, header};
 use fairway_ground::Instant;
@@ -211,7 +211,14 @@ impl Speaker {
         let mut bytes = BytesMut::new();
         loop {
             let before = bytes.len();
-            self.peer.poll_transmit(self.now, self.id, &self.rib, before + ROOM_BYTES, &mut bytes);
+            self.peer.poll_transmit(
+                self.now,
+                self.id,
+                &self.rib,
+                &mut ExportGroups::default(),
+                before + ROOM_BYTES,
+                &mut bytes,
+            );
             if bytes.len() == before {
                 break;
             }

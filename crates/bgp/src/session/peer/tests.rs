@@ -8,7 +8,7 @@ use bytes::BytesMut;
 
 use super::*;
 use crate::example::Example as _;
-use crate::rib::LocRib;
+use crate::rib::{ExportGroups, LocRib};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
 use fairway_ground::{AddressFamily, Asn, FamilySet, HoldTime, RemoteAs, RouterId};
@@ -133,7 +133,7 @@ impl Pair {
                     let Side { peer, rib, .. } = &mut self.sides[side];
                     rib.learn(&source, changes);
                     let changes = rib.take_changes();
-                    peer.pass_on(rib, &changes);
+                    peer.pass_on(rib, &mut ExportGroups::default(), &changes);
                 }
                 Action::Malformed(malformed) => self.sides[side].log.push(malformed.to_string()),
                 Action::NearMaximum(family, count) => {
@@ -197,7 +197,14 @@ impl Pair {
                 for (id, wire) in self.sides[side].wires.clone() {
                     let mut bytes = BytesMut::new();
                     let Side { peer, rib, .. } = &mut self.sides[side];
-                    peer.poll_transmit(self.now, id, rib, ROOM, &mut bytes);
+                    peer.poll_transmit(
+                        self.now,
+                        id,
+                        rib,
+                        &mut ExportGroups::default(),
+                        ROOM,
+                        &mut bytes,
+                    );
                     if !bytes.is_empty() {
                         idle = false;
                         self.carry(side, wire, &bytes);
@@ -259,7 +266,7 @@ impl Pair {
         };
         rib.set(prefixes.iter().map(route).collect::<Vec<_>>());
         let changes = rib.take_changes();
-        peer.pass_on(rib, &changes);
+        peer.pass_on(rib, &mut ExportGroups::default(), &changes);
     }
 }
 
@@ -472,7 +479,14 @@ fn answers(messages: &[Bytes]) -> (Peer, Vec<u8>) {
         peer.handle(Instant::ZERO, Event::Received(id, message));
     }
     let mut bytes = BytesMut::new();
-    peer.poll_transmit(Instant::ZERO, id, &LocRib::default(), ROOM, &mut bytes);
+    peer.poll_transmit(
+        Instant::ZERO,
+        id,
+        &LocRib::default(),
+        &mut ExportGroups::default(),
+        ROOM,
+        &mut bytes,
+    );
     while let Some(action) = peer.poll_action() {
         if let Action::Close(_, Some(last_words)) = action {
             bytes.extend_from_slice(&last_words);

@@ -50,7 +50,7 @@ fn hear(pair: &mut Pair, number: u8, hops: Option<usize>) {
     let change = RouteChange { nlri: PREFIX.parse().unwrap(), attributes };
     rib.learn(&source, vec![change]);
     let changes = rib.take_changes();
-    peer.pass_on(rib, &changes);
+    peer.pass_on(rib, &mut ExportGroups::default(), &changes);
     pair.settle();
 }
 

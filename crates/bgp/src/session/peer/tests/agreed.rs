@@ -78,7 +78,14 @@ fn a_long_message_is_not_held_up_by_a_small_buffer() {
     let rib = bulky(&scripted.peer);
     scripted.peer.announce_all(&rib);
     let mut bytes = BytesMut::from(&keepalive()[..]);
-    scripted.peer.poll_transmit(Instant::ZERO, id, &rib, 5000, &mut bytes);
+    scripted.peer.poll_transmit(
+        Instant::ZERO,
+        id,
+        &rib,
+        &mut ExportGroups::default(),
+        5000,
+        &mut bytes,
+    );
     assert!((24_000..24_200).contains(&bytes.len()), "{} bytes", bytes.len());
 }
 
@@ -90,7 +97,14 @@ fn who_reads_no_long_messages_is_not_told_and_the_operator_is() {
     let rib = bulky(&scripted.peer);
     scripted.peer.announce_all(&rib);
     let mut bytes = BytesMut::new();
-    scripted.peer.poll_transmit(Instant::ZERO, id, &rib, ROOM, &mut bytes);
+    scripted.peer.poll_transmit(
+        Instant::ZERO,
+        id,
+        &rib,
+        &mut ExportGroups::default(),
+        ROOM,
+        &mut bytes,
+    );
     assert!(bytes.len() < 200, "{} bytes", bytes.len());
     let view = view(&scripted.peer);
     assert_eq!(scripted.peer.advertised(&rib).len(), 1);
@@ -178,7 +192,14 @@ const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
 /// What the peer sends, by type; marks by their subtype.
 fn sent(scripted: &mut Scripted, id: ConnectionId) -> Vec<String> {
     let mut bytes = BytesMut::new();
-    scripted.peer.poll_transmit(scripted.now, id, &scripted.rib, ROOM, &mut bytes);
+    scripted.peer.poll_transmit(
+        scripted.now,
+        id,
+        &scripted.rib,
+        &mut ExportGroups::default(),
+        ROOM,
+        &mut bytes,
+    );
     let mut framing = Framing::default();
     framing.push(&bytes);
     let name = |message: RawMessage| match message.kind {
@@ -218,9 +239,9 @@ fn a_route_that_fits_no_message_any_more_is_withdrawn() {
     let Scripted { peer, rib, .. } = &mut scripted;
     rib.set(bulky_routes(peer));
     let changes = rib.take_changes();
-    peer.pass_on(rib, &changes);
+    peer.pass_on(rib, &mut ExportGroups::default(), &changes);
     let mut bytes = BytesMut::new();
-    peer.poll_transmit(Instant::ZERO, id, rib, ROOM, &mut bytes);
+    peer.poll_transmit(Instant::ZERO, id, rib, &mut ExportGroups::default(), ROOM, &mut bytes);
     let mut framing = Framing::default();
     framing.push(&bytes);
     let withdrawal = framing.next_message().unwrap().unwrap();
@@ -237,19 +258,21 @@ fn a_route_that_comes_back_while_a_refresh_is_answered_is_said_again() {
     let (mut scripted, id) = told(&[Capability::RouteRefresh]);
     let Scripted { peer, rib, now, .. } = &mut scripted;
     let route = rib.originated().next().unwrap().clone();
-    for (number, routes) in [Vec::new(), vec![route]].into_iter().enumerate() {
+    let other = DesiredRoute { prefix: "198.51.100.2/32".parse().unwrap(), ..route.clone() };
+    let both = vec![route, other.clone()];
+    for (number, routes) in [both.clone(), vec![other], both].into_iter().enumerate() {
         rib.set(routes);
         let changes = rib.take_changes();
-        peer.pass_on(rib, &changes);
-        if number == 0 {
-            assert_eq!(peer.advertised(rib).len(), 1, "its withdrawal waits");
+        peer.pass_on(rib, &mut ExportGroups::default(), &changes);
+        if number == 1 {
+            assert_eq!(peer.advertised(rib).len(), 2, "the withdrawal waits behind an UPDATE");
             peer.handle(*now, Event::Received(id, &RouteRefresh::request(IPV4).encode()));
             // No room for an UPDATE, but the refresh begins.
             let up = peer.established.as_mut().unwrap();
             up.outbound.begin_refreshes(rib);
         }
     }
-    assert_eq!(sent(&mut scripted, id), ["UPDATE", "End-of-RIB"]);
+    assert_eq!(sent(&mut scripted, id), ["UPDATE", "UPDATE", "End-of-RIB"]);
 }
 
 //= RFC 7313 §4 MUST: an answer to a refresh begins with BoRR and ends with EoRR.

@@ -101,7 +101,7 @@ fn observed(field: &str, internal: bool) -> ChangeEffect {
     let Side { peer, rib, .. } = &mut pair.sides[0];
     learn_elsewhere(rib);
     let changes = rib.take_changes();
-    peer.pass_on(rib, &changes);
+    peer.pass_on(rib, &mut ExportGroups::default(), &changes);
     let before = pair.sides[0].peer.messages.sent;
     let now = pair.now;
     let Side { peer, rib, log, .. } = &mut pair.sides[0];

@@ -38,7 +38,14 @@ fn at(second: u64) -> Instant {
 fn said_of_restarts(scripted: &mut Scripted) -> Vec<u8> {
     let id = scripted.peer.accept(scripted.now, ends(1));
     let mut bytes = BytesMut::new();
-    scripted.peer.poll_transmit(scripted.now, id, &LocRib::default(), ROOM, &mut bytes);
+    scripted.peer.poll_transmit(
+        scripted.now,
+        id,
+        &LocRib::default(),
+        &mut ExportGroups::default(),
+        ROOM,
+        &mut bytes,
+    );
     let mut framing = Framing::default();
     framing.push(&bytes);
     let open = framing.next_message().unwrap().unwrap();
@@ -121,7 +128,7 @@ fn originate(scripted: &mut Scripted, prefixes: &[&str]) {
     rib.set(prefixes.iter().map(route).collect::<Vec<_>>());
     let changes = rib.take_changes();
     peer.announce_all(rib);
-    peer.pass_on(rib, &changes);
+    peer.pass_on(rib, &mut ExportGroups::default(), &changes);
     scripted.listen();
 }
 

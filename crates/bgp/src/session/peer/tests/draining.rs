@@ -81,7 +81,7 @@ fn what_others_said_is_kept_back_without_a_word_for_each() {
     let change = RouteChange { nlri: PREFIX.parse().unwrap(), attributes };
     rib.learn(&source, vec![change]);
     let changes = rib.take_changes();
-    peer.pass_on(rib, &changes);
+    peer.pass_on(rib, &mut ExportGroups::default(), &changes);
     pair.settle();
     assert!(heard(&pair).is_some());
     set(&mut pair, DrainState::Drained);

@@ -126,7 +126,14 @@ impl Helper {
             }
         }
         for id in self.peer.connection_ids() {
-            self.peer.poll_transmit(self.now, id, &self.rib, ROOM, &mut BytesMut::new());
+            self.peer.poll_transmit(
+                self.now,
+                id,
+                &self.rib,
+                &mut ExportGroups::default(),
+                ROOM,
+                &mut BytesMut::new(),
+            );
         }
     }
 

@@ -265,7 +265,7 @@ fn heard_by(left: PeerConfig) -> [usize; 2] {
         let change = RouteChange { nlri, attributes: Some(route.path.attributes) };
         rib.learn(&Arc::new(source), vec![change]);
         let changes = rib.take_changes();
-        peer.pass_on(rib, &changes);
+        peer.pass_on(rib, &mut ExportGroups::default(), &changes);
     }
     pair.settle();
     let first = pair.sides[0].rib.learned().count();

@@ -1,4 +1,4 @@
-//! Three neighbours around one speaker: whatever happened before, each is sent what it would be sent over
+//! Five neighbours around one speaker: whatever happened before, each is sent what it would be sent over
 //! a new session, and the RIB holds what would be learned over new sessions. With some of them several
 //! paths to a prefix are exchanged, in one direction or both.
 
@@ -18,7 +18,7 @@ use fairway_ground::{
 use fairway_seam::{Clear, Desired, DrainState, Origin, PathAttributes, UnknownAttribute};
 
 const OUR_ASN: u32 = 65_001;
-const PEERS: usize = 3;
+const PEERS: usize = 5;
 
 type Table = BTreeMap<Nlri, PathAttributes>;
 
@@ -44,7 +44,7 @@ struct Hub {
     now: Instant,
     rng: Rng,
     speaker: Speaker,
-    /// What is desired, of all three neighbours.
+    /// What is desired, of all neighbours.
     configs: Vec<PeerConfig>,
     originated: Vec<DesiredRoute>,
     drain: DrainState,
@@ -53,7 +53,7 @@ struct Hub {
     end: Connected,
 }
 
-/// Peers 0 and 1 are in other systems, peer 2 is in ours. The seed decides which of them exchange
+/// Peers 2 and 4 are in our system, the others in others. The seed decides which of them exchange
 /// several paths, and in which directions.
 fn hub_config(seed: u64, number: usize) -> PeerConfig {
     let number = u8::try_from(number).unwrap();
@@ -61,7 +61,7 @@ fn hub_config(seed: u64, number: usize) -> PeerConfig {
         send: NonZeroU8::new(2).filter(|_| seed >> (2 * number) & 1 != 0),
         receive: seed >> (2 * number) & 2 != 0,
     };
-    let remote_asn = [65_002, 65_003, OUR_ASN][usize::from(number)];
+    let remote_asn = [65_002, 65_003, OUR_ASN, 65_004, OUR_ASN][usize::from(number)];
     let key = PeerKey::from(std::net::IpAddr::from([192, 0, 2, number + 2]));
     let pass_on = PrefixFilter::Everything;
     // Half of them support the marks around a refresh.
@@ -186,6 +186,19 @@ impl Hub {
         hub
     }
 
+    /// The ends of a session with a neighbour. Each has another address of ours.
+    fn end_of(&self, number: usize) -> Connected {
+        let mut end = self.end.clone();
+        let address = std::net::Ipv4Addr::from([192, 0, 2, u8::try_from(101 + number).unwrap()]);
+        end.local = (address, 179).into();
+        end.next_hops.ipv4 = Some(address);
+        if let Some(ipv6) = &mut end.next_hops.ipv6 {
+            *ipv6 = (u128::from(*ipv6) + u128::try_from(number).unwrap()).into();
+        }
+        end.remote = (self.configs[number].key.address().unwrap(), 179).into();
+        end
+    }
+
     fn draw(&mut self, bound: usize) -> usize {
         usize::try_from(self.rng.next_u64() % u64::try_from(bound).unwrap()).unwrap()
     }
@@ -242,8 +255,7 @@ impl Hub {
             let number = self.number_of(key);
             match action {
                 PeerAction::Connect(id) => {
-                    let remote = (key.address().unwrap(), 179).into();
-                    let connected = Connected { remote, ..self.end.clone() };
+                    let connected = self.end_of(number);
                     self.far[number].hang_up();
                     let opening = speak_up(&self.configs[number]);
                     self.far[number].sent.extend(opening);
@@ -319,8 +331,9 @@ impl Hub {
         }
         let next_hop = match family {
             AddressFamily::Ipv4Unicast => NextHop::Ipv4(
-                [[192, 0, 2, 9], [192, 0, 2, 10], [192, 0, 2, 1], [198, 51, 100, 1]][self.draw(4)]
-                    .into(),
+                [[192, 0, 2, 9], [192, 0, 2, 10], [192, 0, 2, 101], [198, 51, 100, 1]]
+                    [self.draw(4)]
+                .into(),
             ),
             AddressFamily::Ipv6Unicast => NextHop::Ipv6 {
                 global: ["2001:db8::9", "2001:db8::1", "2001:db8:9::9"][self.draw(3)]
@@ -492,8 +505,11 @@ impl Hub {
 
     /// What the edge does every two seconds.
     fn follow_addresses(&mut self) {
-        let (next_hops, networks) = (self.end.next_hops, self.end.networks.clone());
-        self.speaker.follow_addresses(self.now, |_, _| (next_hops, networks.clone()));
+        let ends = (0..PEERS).map(|number| self.end_of(number)).collect::<Vec<_>>();
+        self.speaker.follow_addresses(self.now, |local, _| {
+            let end = ends.iter().find(|end| end.local == local).unwrap();
+            (end.next_hops, end.networks.clone())
+        });
         self.turn();
     }
 
@@ -572,10 +588,10 @@ impl Hub {
     }
 
     fn importer(&self, config: &PeerConfig) -> Importer {
-        let own = [Some(self.end.local.ip()), self.end.next_hops.ipv6.map(Into::into)];
+        let end = self.end_of(self.number_of(config.key));
+        let own = [Some(end.local.ip()), end.next_hops.ipv6.map(Into::into)];
         let own = own.into_iter().flatten().collect();
-        let remote = config.key.address().unwrap();
-        Importer::new(config, remote_asn(config), remote, own, &self.end.networks)
+        Importer::new(config, remote_asn(config), end.remote.ip(), own, &end.networks)
     }
 
     /// The neighbour has what a new session would send it.
@@ -585,14 +601,13 @@ impl Hub {
         fresh.set_drain(rib, self.drain);
         fresh.handle(self.now, session::Event::Tick);
         let id = fresh.connection_ids()[0];
-        let remote = (config.key.address().unwrap(), 179).into();
-        let connected = Connected { remote, ..self.end.clone() };
+        let connected = self.end_of(number);
         fresh.handle(self.now, session::Event::Connected(id, connected));
         fresh.handle(self.now, session::Event::Received(id, &speak_up(&config)));
         fresh.announce_all(rib);
         let mut far = Far { add_path: self.far[number].add_path, ..Far::default() };
         let mut bytes = BytesMut::new();
-        fresh.poll_transmit(self.now, id, rib, 1 << 20, &mut bytes);
+        fresh.poll_transmit(self.now, id, rib, &mut ExportGroups::default(), 1 << 20, &mut bytes);
         far.hear(&bytes, config.kind());
         let told = &self.far[number].told;
         assert_eq!(by_prefix(told), by_prefix(&far.told), "{why}: told to {}", config.key);

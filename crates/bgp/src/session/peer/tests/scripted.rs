@@ -92,7 +92,14 @@ impl Scripted {
         }
         for id in self.peer.connection_ids() {
             let mut bytes = BytesMut::new();
-            self.peer.poll_transmit(self.now, id, &self.rib, ROOM, &mut bytes);
+            self.peer.poll_transmit(
+                self.now,
+                id,
+                &self.rib,
+                &mut ExportGroups::default(),
+                ROOM,
+                &mut bytes,
+            );
             self.note(&bytes);
         }
     }

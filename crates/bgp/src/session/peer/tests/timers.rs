@@ -46,7 +46,14 @@ fn who_takes_a_message_now_and_then_is_not_given_up() {
         peer.handle(now, Event::Received(id, &keepalive()));
         peer.handle(now, Event::Tick);
         if minute % 7 == 0 {
-            peer.poll_transmit(now, id, &LocRib::default(), ROOM, &mut BytesMut::new());
+            peer.poll_transmit(
+                now,
+                id,
+                &LocRib::default(),
+                &mut ExportGroups::default(),
+                ROOM,
+                &mut BytesMut::new(),
+            );
         }
     }
     assert_eq!(peer.state(), SessionState::Established);
