@@ -269,12 +269,4 @@ fn print(rows: &[Row]) {
             mean(|[_, reload]| *reload)
         );
     }
-    println!(
-        "frr-reload.py of FRR 10.3: {}",
-        if Release::Trixie.file(announcer::FRR_RELOAD).exists() {
-            "is there, but is not measured here"
-        } else {
-            "not measured, the Debian 13 of these tests has no frr-pythontools"
-        }
-    );
 }

@@ -49,16 +49,17 @@ enum Contestant {
     Fairway(Release),
     /// `vtysh -f`, with this FRR and Fairway's text.
     Vtysh(Release),
-    /// frr-reload.py, with FRR 8.4 and Fairway's text.
-    Reload,
+    /// This FRR's own frr-reload.py, with Fairway's text.
+    Reload(Release),
 }
 
-const CONTESTANTS: [(&str, Contestant); 5] = [
+const CONTESTANTS: [(&str, Contestant); 6] = [
     ("fairway, FRR 8.4", Contestant::Fairway(Release::Bookworm)),
     ("fairway, FRR 10.3", Contestant::Fairway(Release::Trixie)),
     ("vtysh -f, FRR 8.4", Contestant::Vtysh(Release::Bookworm)),
     ("vtysh -f, FRR 10.3", Contestant::Vtysh(Release::Trixie)),
-    ("frr-reload.py, FRR 8.4", Contestant::Reload),
+    ("frr-reload.py, FRR 8.4", Contestant::Reload(Release::Bookworm)),
+    ("frr-reload.py, FRR 10.3", Contestant::Reload(Release::Trixie)),
 ];
 
 /// The number of neighbours, and of routes for each.
@@ -122,10 +123,8 @@ fn measure(cell: usize, place: &Path, contestant: Contestant, size: Size) -> Res
     lab::make_directory(place)?;
     let lab = Lab::build(cell, place, Wiring::Direct)?;
     add_addresses(&lab, size)?;
-    let release = match contestant {
-        Contestant::Fairway(release) | Contestant::Vtysh(release) => release,
-        Contestant::Reload => Release::Bookworm,
-    };
+    let (Contestant::Fairway(release) | Contestant::Vtysh(release) | Contestant::Reload(release)) =
+        contestant;
     let mut speaker = Speaker::prepare(release, &place.join("node"))?;
     speaker.start(&lab.node)?;
     let fairway = Fairway::prepare(&lab)?;
@@ -144,7 +143,7 @@ fn measure(cell: usize, place: &Path, contestant: Contestant, size: Size) -> Res
     let mut progress = Progress::begin(size.peers);
     let process = match contestant {
         Contestant::Fairway(_) => Process::spawn(&lab.node, &program, &arguments, &log)?,
-        Contestant::Vtysh(_) | Contestant::Reload => {
+        Contestant::Vtysh(_) | Contestant::Reload(_) => {
             Process::spawn(&speaker.within(&lab.node), &program, &arguments, &log)?
         }
     };
@@ -182,10 +181,10 @@ impl Contestant {
                 let words = vec!["--vty_socket", &seen, "--config_dir", &seen, "-f", &name];
                 (VTYSH.into(), words)
             }
-            Self::Reload => {
+            Self::Reload(_) => {
                 let mut words = vec!["--reload", "--stdout", "--bindir", "/usr/bin"];
-                words.extend(["--confdir", &folder, "--rundir", &folder]);
-                words.extend(["--vty_socket", &folder, &name]);
+                words.extend(["--confdir", &seen, "--rundir", &seen]);
+                words.extend(["--vty_socket", &seen, &name]);
                 (FRR_RELOAD.into(), words)
             }
         };
@@ -210,7 +209,9 @@ impl Announcer {
                 Ok(text.contains(CONFIGURED))
             }
             // The only reason to fail is an end.
-            Contestant::Vtysh(_) | Contestant::Reload => Ok(self.process.check_running().is_err()),
+            Contestant::Vtysh(_) | Contestant::Reload(_) => {
+                Ok(self.process.check_running().is_err())
+            }
         }
     }
 
