@@ -226,9 +226,10 @@ docs: ## docs/conformance.md from the annotations of the tests; pages and deploy
 	$(CARGO) test --locked --test corpus -- --document
 	$(CARGO) test --locked --test attack -- --document
 
-sim: ## A million random schedules, a hundred thousand worlds in transit, every order of ten events
+sim: ## A million random schedules and histories, a hundred thousand worlds in transit, every order of ten events
 	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib sim:: -- --nocapture --skip transit
 	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib transit -- --nocapture
+	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib passing_on -- --nocapture
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
 	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-members --lib whatever_fails
 

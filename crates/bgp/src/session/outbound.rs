@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use crate::rib::{
-    AdjRibOut, Change, Changes, ExportGroups, Exporter, GroupUpdates, Ineligible, LocRib, OnTheWay,
+    AdjRibOut, Changes, ExportGroups, Exporter, GroupUpdates, Ineligible, LocRib, OnTheWay,
     Outgoing, PrefixId, Routes,
 };
 use crate::wire::MessageType;
@@ -156,15 +156,12 @@ impl Outbound {
         groups: &mut ExportGroups,
         changes: &Changes,
     ) -> Option<Arc<GroupUpdates>> {
-        let is_unannounced = |change: &Change| {
-            rib.prefix(change.id).is_some_and(|prefix| self.unannounced.contains_key(&prefix))
-        };
+        // What cannot be sent to the neighbour, or could not, cannot be sent to the group.
         let is_with_others = self.may_be_grouped()
             && !self.is_behind
             && self.on_the_way.is_none()
             && self.adj_rib_out.waiting_count() == 0
-            && changes.list.len() <= WAITING_MAX
-            && (self.unannounced.is_empty() || !changes.list.iter().any(is_unannounced));
+            && changes.list.len() <= WAITING_MAX;
         is_with_others.then(|| groups.changes(&self.exporter, rib, changes)).flatten()
     }
 

@@ -6,13 +6,13 @@ mod recorded;
 mod restarts;
 mod transit;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use super::log::What;
 use super::settings::{drawn, speaker};
 use super::{Faults, World};
+use crate::seeds::{self, number};
 use fairway_ground::Rng;
 
 /// After the last fault: the longest idle hold, the longest connect retry, and a little.
@@ -21,10 +21,6 @@ const BOUND: Duration = Duration::from_secs(30 + 5 + 2);
 const FAULTY: Duration = Duration::from_secs(30);
 /// Lines of the log that a failure prints.
 const LAST_LINES: usize = 100;
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|text| text.parse().ok())
-}
 
 /// A kind of schedules: its name, and the world that a seed makes.
 #[derive(Clone, Copy)]
@@ -54,51 +50,24 @@ fn explain(kind: Kind, seed: u64) {
     for line in &log[log.len().saturating_sub(LAST_LINES)..] {
         println!("{}", serde_json::to_string(line).unwrap());
     }
-    println!(
-        "seed {seed} failed at {:?}; replay: FAIRWAY_SEED={seed} cargo test -p fairway-bgp \
-         --lib {} -- --nocapture",
-        world.now(),
-        kind.name
-    );
+    println!("failed at {:?}", world.now());
 }
 
-/// `FAIRWAY_SEEDS` asks for more schedules than a test should take, on all cores; `FAIRWAY_SEED`
-/// for one alone.
 fn assert_all_seeds(kind: Kind, count: u64) {
-    let seeds = number("FAIRWAY_SEED").map_or(0..count, |seed| seed..seed + 1);
-    let workers = if seeds.end - seeds.start > 10_000 { 2 } else { 1 };
-    let (next, steps, failed) = (AtomicU64::new(seeds.start), AtomicU64::new(0), AtomicU64::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while failed.load(Ordering::Relaxed) == 0 {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        return;
-                    }
-                    let mut world = (kind.world)(seed, false);
-                    if catch_unwind(AssertUnwindSafe(|| live_through(&mut world))).is_err() {
-                        failed.store(1, Ordering::Relaxed);
-                        explain(kind, seed);
-                    }
-                    steps.fetch_add(world.steps, Ordering::Relaxed);
-                }
-            });
+    let (count, [steps]) = seeds::tell(kind.name, count, |seed| {
+        let mut world = (kind.world)(seed, false);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| live_through(&mut world))) {
+            explain(kind, seed);
+            resume_unwind(panic);
         }
+        [world.steps]
     });
-    assert_eq!(failed.into_inner(), 0, "a schedule failed, see above");
-    let count = seeds.end - seeds.start;
-    println!("{}: {count} schedules, {} events", kind.name, steps.into_inner());
-}
-
-/// How many schedules there are to be.
-fn seeds() -> u64 {
-    number("FAIRWAY_SEEDS").unwrap_or(2_000)
+    println!("{}: {count} schedules, {steps} events", kind.name);
 }
 
 #[test]
 fn two_speakers_always_find_each_other_again() {
-    assert_all_seeds(FAULTS, seeds());
+    assert_all_seeds(FAULTS, seeds::asked(2_000));
 }
 
 #[test]

@@ -27,7 +27,7 @@ const RESTARTS: Kind = Kind {
 /// A tenth of what `make sim` asks for: these take longer.
 #[test]
 fn restarts_lose_nothing_before_its_time() {
-    assert_all_seeds(RESTARTS, (seeds() / 10).max(seeds().min(2_000)));
+    assert_all_seeds(RESTARTS, (seeds::asked(2_000) / 10).max(seeds::asked(2_000).min(2_000)));
 }
 
 /// What never happens is not tested.

@@ -6,6 +6,7 @@ use std::num::NonZeroU8;
 
 use super::*;
 use crate::rib::{Importer, Route};
+use crate::seeds;
 use crate::session;
 use crate::speaker::{self, PeerAction, Report, Speaker};
 use crate::wire::announce::{AttributeBlock, announcement, withdrawal};
@@ -19,6 +20,8 @@ use fairway_seam::{Clear, Desired, DrainState, Origin, PathAttributes, UnknownAt
 
 const OUR_ASN: u32 = 65_001;
 const PEERS: usize = 5;
+/// What happens in one history.
+const EVENTS: u64 = 200;
 
 type Table = BTreeMap<Nlri, PathAttributes>;
 
@@ -318,8 +321,15 @@ impl Hub {
     fn prefix(&mut self) -> Prefix {
         let pool = ["10.0.0.0/8", "10.1.0.0/16", "11.0.0.0/8", "12.0.0.1/32", "0.0.0.0/0"];
         let pool6 = ["2001:db8:1::/48", "2001:db8:2::1/128", "::/0"];
-        let number = self.draw(pool.len() + pool6.len());
-        pool.iter().chain(&pool6).nth(number).unwrap().parse().unwrap()
+        // Half of all concern a few prefixes, to which there are several paths.
+        let number = self.draw(2 * (pool.len() + pool6.len()));
+        match pool.iter().chain(&pool6).nth(number) {
+            Some(text) => text.parse().unwrap(),
+            None if number.is_multiple_of(3) => {
+                format!("2001:db8:{}::/48", 100 + self.draw(12)).parse().unwrap()
+            }
+            None => format!("10.{}.0.0/16", 100 + self.draw(30)).parse().unwrap(),
+        }
     }
 
     fn attributes(&mut self, number: usize, family: AddressFamily) -> PathAttributes {
@@ -657,17 +667,19 @@ fn by_prefix(table: &Table) -> BTreeMap<Prefix, Vec<&PathAttributes>> {
 //+ RFC 4271 §9.2: every route that is new and every route that is gone is told.
 #[test]
 fn every_neighbour_has_what_a_new_session_would_tell_it() {
-    let mut routes_checked = 0;
-    for seed in 0..300 {
+    let (count, [events, checked]) = seeds::tell("passing_on", seeds::asked(300), |seed| {
         let mut hub = Hub::new(seed);
         hub.wait(seconds(2), None);
-        for _ in 0..12 {
-            for _ in 0..hub.draw(25) {
-                hub.step();
+        let mut checked = 0;
+        for event in 1..=EVENTS {
+            hub.step();
+            if event == EVENTS || hub.draw(16) == 0 {
+                hub.check();
+                checked += hub.far.iter().map(|far| far.told.len() as u64).sum::<u64>();
             }
-            hub.check();
-            routes_checked += hub.far.iter().map(|far| far.told.len()).sum::<usize>();
         }
-    }
-    assert!(routes_checked > 1_000, "the stories cover too little: {routes_checked}");
+        [EVENTS, checked]
+    });
+    println!("{count} histories, {events} events, {checked} routes compared");
+    assert!(checked > 100 * count, "the stories cover too little: {checked}");
 }
