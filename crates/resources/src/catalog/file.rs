@@ -23,7 +23,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// What a file holds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileState {
-    /// Its objects, in the order written.
+    /// Its objects, in the order of their keys; several of one key in the order written.
     pub(super) entries: Vec<Entry>,
     /// Findings that need no other object.
     pub(super) findings: Vec<Finding>,
@@ -53,6 +53,8 @@ impl FileState {
                 state.add(file, root, None, reading);
             });
         }
+        // Once for each reading, and not whenever another file changes.
+        state.entries.sort_by(|a, b| a.key.cmp(&b.key));
         state
     }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::file::FileState;
-use super::supplies::Wanted;
 use super::version::Version;
 use super::{Catalog, Held};
 
@@ -75,7 +74,7 @@ impl LastGood {
 impl Catalog {
     /// The last good version of every object that files are responsible for.
     pub fn last_good(&self) -> LastGood {
-        let wanted = Wanted::by(self.held.values().map(|held| &*held.version));
+        let wanted = self.wanted();
         // Secrets that are not passwords are ignored until a peer
         // names them.
         let is_ours = |version: &Version| {

@@ -31,7 +31,7 @@ pub use self::resolve::{Resolution, StaleObject};
 use fairway_model::ObjectKey;
 
 use self::file::FileState;
-use self::supplies::Wanted;
+use self::supplies::{Wanted, is_supplied};
 use self::version::Version;
 use super::backend::BackendKind;
 use super::field_path::FieldPath;
@@ -141,6 +141,12 @@ impl Catalog {
     pub fn is_written(&self, key: &ObjectKey, field: &str) -> bool {
         let held = self.held.get(key);
         held.is_some_and(|held| held.version.lines.has(&FieldPath::of(field)))
+    }
+
+    /// The objects to which those in force refer.
+    fn wanted(&self) -> Wanted<'_> {
+        let supplied = self.held.iter().filter(|(key, _)| is_supplied(key.kind));
+        Wanted::by(supplied.map(|(_, held)| &*held.version))
     }
 
     /// All files have been read once: drops what was restored from files that are not among them.

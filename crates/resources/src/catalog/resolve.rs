@@ -90,7 +90,7 @@ impl Catalog {
         };
         let mut in_force = Vec::with_capacity(settlement.admitted.len());
         let mut needed: BTreeSet<&ObjectKey> = BTreeSet::new();
-        for Admitted { position, version, is_kept } in settlement.admitted {
+        for Admitted { position, version, is_kept, .. } in settlement.admitted {
             let Some(candidate) = candidates.get(position) else { continue };
             if candidate.is_lost {
                 needed.insert(candidate.key);
@@ -144,11 +144,11 @@ impl Catalog {
             .iter()
             .flat_map(|(file, state)| state.entries.iter().map(move |entry| (&**file, entry)))
             .collect();
-        // Stable: the same key keeps the order of files and documents.
+        // Stable: the same key keeps the order of files and documents. Those of a file are in this order already.
         entries.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key));
         let mut candidates = Vec::with_capacity(entries.len());
         let mut orphans = Vec::new();
-        let wanted = Wanted::by(self.held.values().map(|held| &*held.version));
+        let wanted = self.wanted();
         // Both sides are sorted by key, so one walk pairs them.
         let mut held = self.held.iter().peekable();
         for group in entries.chunk_by(|(_, a), (_, b)| a.key == b.key) {

@@ -141,6 +141,7 @@ fn is_same(a: &Arc<Version>, b: &Arc<Version>) -> bool {
 pub(super) struct Admitted {
     /// Of the candidate.
     pub(super) position: usize,
+    kind: Kind,
     pub(super) version: Arc<Version>,
     /// It has a fault, and stays nevertheless.
     pub(super) is_kept: bool,
@@ -171,6 +172,11 @@ fn is_free(kind: Kind) -> bool {
         | Kind::Namespace
         | Kind::Secret => true,
     }
+}
+
+/// Whether a rule or a warning about other objects looks at those of this kind: there may be ten thousand of the others.
+fn is_looked_at(kind: Kind) -> bool {
+    !matches!(kind, Kind::Service | Kind::EndpointSlice)
 }
 
 /// Settles all candidates, which are sorted by key. A reverted change is dropped: its candidate has
@@ -217,6 +223,16 @@ fn take_back(candidates: &mut [Candidate<'_>], lost: Vec<Vec<Cause>>) -> Vec<Fin
     findings
 }
 
+/// The candidates of one kind, with their positions.
+fn of_kind<'a, 'b>(
+    candidates: &'a [Candidate<'b>],
+    kind: Kind,
+) -> impl Iterator<Item = (usize, &'a Candidate<'b>)> {
+    let first = candidates.partition_point(|candidate| candidate.key.kind < kind);
+    let end = candidates.partition_point(|candidate| candidate.key.kind <= kind);
+    candidates.iter().enumerate().take(end).skip(first)
+}
+
 fn position(candidates: &[Candidate<'_>], key: &ObjectKey) -> Option<usize> {
     candidates.binary_search_by(|candidate| candidate.key.cmp(key)).ok()
 }
@@ -225,17 +241,18 @@ impl Settlement {
     /// Settles kind by kind: each depends only on those before it.
     fn of(candidates: &[Candidate<'_>], backend: BackendKind) -> Self {
         let mut it = Self::default();
-        for (position, candidate) in candidates.iter().enumerate() {
-            if is_free(candidate.key.kind)
-                && !candidate.is_lost
-                && let Some(version) = candidate.current.or(candidate.held)
-            {
-                it.add(position, version);
+        for kind in Kind::ALL.into_iter().filter(|kind| is_free(*kind)) {
+            for (position, candidate) in of_kind(candidates, kind) {
+                let version = candidate.current.or(candidate.held);
+                if let Some(version) = version.filter(|_| !candidate.is_lost) {
+                    it.add(position, kind, version);
+                }
             }
         }
         it.settle(candidates, Kind::Community, &mut Communities::default());
-        let suppliers = candidates.iter().filter(|candidate| is_supplier(candidate.key.kind));
-        let former = Supplies::of(suppliers.filter_map(|candidate| candidate.held));
+        let suppliers = Kind::ALL.into_iter().filter(|kind| is_supplier(*kind));
+        let suppliers = suppliers.flat_map(|kind| of_kind(candidates, kind));
+        let former = Supplies::of(suppliers.filter_map(|(_, candidate)| candidate.held));
         let secrets = Supplies::of(it.versions());
         it.settle(candidates, Kind::BfdProfile, &mut Profiles::new(&secrets, &former));
         it.settle(candidates, Kind::IpAddressPool, &mut Pools::default());
@@ -254,20 +271,20 @@ impl Settlement {
         it
     }
 
+    /// Those in force that rules look at.
     fn versions(&self) -> impl Iterator<Item = &Arc<Version>> + Clone {
-        self.admitted.iter().map(|admitted| &admitted.version)
+        let looked_at = self.admitted.iter().filter(|admitted| is_looked_at(admitted.kind));
+        looked_at.map(|admitted| &admitted.version)
     }
 
-    fn add(&mut self, position: usize, version: &Arc<Version>) {
-        self.admitted.push(Admitted { position, version: Arc::clone(version), is_kept: false });
+    fn add(&mut self, position: usize, kind: Kind, version: &Arc<Version>) {
+        let version = Arc::clone(version);
+        self.admitted.push(Admitted { position, kind, version, is_kept: false });
     }
 
     fn settle(&mut self, candidates: &[Candidate<'_>], kind: Kind, rule: &mut dyn Rule) {
-        let of_kind = || {
-            let all = candidates.iter().enumerate();
-            all.filter(move |(_, candidate)| candidate.key.kind == kind && !candidate.is_lost)
-        };
-        let mut order: Vec<_> = of_kind().collect();
+        let of_kind = of_kind(candidates, kind).filter(|(_, candidate)| !candidate.is_lost);
+        let mut order: Vec<_> = of_kind.collect();
         order.sort_by_cached_key(|(_, it)| (!it.is_unchanged(), it.changed_at()));
         for (position, candidate) in order {
             self.settle_one(candidates, position, candidate, rule);
@@ -290,7 +307,7 @@ impl Settlement {
             let mut problems = rule.problems(version);
             if problems.is_empty() {
                 rule.admit(version);
-                return self.add(position, version);
+                return self.add(position, candidate.key.kind, version);
             }
             // The version in force last, which is tried last, worked before these changed.
             causes = problems.iter_mut().flat_map(|it| std::mem::take(&mut it.causes)).collect();
@@ -312,7 +329,8 @@ impl Settlement {
         };
         self.lost.push(causes);
         if rule.keep(held) {
-            self.admitted.push(Admitted { position, version: Arc::clone(held), is_kept: true });
+            let (kind, version) = (candidate.key.kind, Arc::clone(held));
+            self.admitted.push(Admitted { position, kind, version, is_kept: true });
         }
     }
 
@@ -336,7 +354,7 @@ impl Settlement {
             match places.get(&position).and_then(|place| self.admitted.get_mut(*place)) {
                 None => {
                     places.insert(position, self.admitted.len());
-                    self.add(position, supplier);
+                    self.add(position, supplier.key.kind, supplier);
                 }
                 Some(admitted) => {
                     admitted.version = Arc::new(united(&admitted.version, supplier, &need));
@@ -347,7 +365,8 @@ impl Settlement {
 
     /// Warnings about the documents' current versions; versions that are not in force have faults instead.
     fn add_warnings(&mut self, candidates: &[Candidate<'_>]) {
-        let current = self.admitted.iter().filter(|admitted| {
+        let looked_at = self.admitted.iter().filter(|admitted| is_looked_at(admitted.kind));
+        let current = looked_at.filter(|admitted| {
             let candidate = candidates.get(admitted.position);
             candidate.is_some_and(|candidate| candidate.is_current(&admitted.version))
         });

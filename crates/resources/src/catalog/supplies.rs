@@ -16,6 +16,11 @@ pub(super) fn is_supplier(kind: Kind) -> bool {
     matches!(kind, Kind::Secret | Kind::BfdProfile | Kind::Community)
 }
 
+/// Whether objects of this kind refer to others by name.
+pub(super) fn is_supplied(kind: Kind) -> bool {
+    matches!(kind, Kind::BgpPeer | Kind::BfdProfile | Kind::BgpAdvertisement)
+}
+
 /// The objects by the names under which they are referenced.
 #[derive(Default)]
 pub(super) struct Supplies {
