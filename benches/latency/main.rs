@@ -5,7 +5,8 @@
 //! announcer is measured the same way in the same run (its file renamed, then `configure` on an open control
 //! connection), so that the figure is a ratio and not a property of the machine.
 //!
-//! `cargo bench --bench latency -- [--changes N]`, as root.
+//! `cargo bench --bench latency -- [--changes N] [--only WORDS]`, as root; with `--only`, the rows whose announcer has these
+//! words, and nothing else.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
@@ -42,11 +43,15 @@ const WARM_UP: usize = 5;
 fn main() -> Result<()> {
     ensure!(nix::unistd::Uid::effective().is_root(), "this needs root: network namespaces");
     lab::check_tools()?;
-    let changes = changes_from_arguments()?;
+    let changes = argument("--changes").map_or(Ok(CHANGES), |it| it.parse());
+    let changes = changes.context("--changes needs a number")?;
+    let only = argument("--only");
+    let words = only.as_deref().unwrap_or_default();
     let folder = std::env::temp_dir().join(format!("fairway-bench-{}", std::process::id()));
     lab::make_directory(&folder)?;
     let mut rows = Vec::new();
-    for (number, (announcer, router)) in PAIRS.iter().copied().enumerate() {
+    let pairs = PAIRS.iter().copied().filter(|(announcer, _)| announcer.contains(words));
+    for (number, (announcer, router)) in pairs.enumerate() {
         eprintln!("{announcer} -> {router}: {changes} changes");
         let place = folder.join(number.to_string());
         lab::make_directory(&place)?;
@@ -55,21 +60,18 @@ fn main() -> Result<()> {
         rows.push(Row { announcer, router, latencies });
     }
     print_latencies(&rows);
-    let place = folder.join("weight");
-    lab::make_directory(&place)?;
-    weight::print(90, &place)?;
+    if only.is_none() {
+        let place = folder.join("weight");
+        lab::make_directory(&place)?;
+        weight::print(90, &place)?;
+    }
     std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark")
 }
 
-fn changes_from_arguments() -> Result<usize> {
-    let mut arguments = std::env::args();
-    match arguments.find(|argument| argument == "--changes") {
-        None => Ok(CHANGES),
-        Some(_) => arguments
-            .next()
-            .and_then(|value| value.parse().ok())
-            .context("--changes needs a number"),
-    }
+/// What follows `name` on the command line.
+fn argument(name: &str) -> Option<String> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != name);
+    arguments.nth(1)
 }
 
 /// One announcer with one router: change, wait, record.

@@ -25,6 +25,8 @@ use speaker::{Speaker, SpeakerKind};
 
 /// Without `--runs`. The median counts.
 const RUNS: usize = 3;
+/// By then a speaker has given back what routes took that are gone.
+const AFTER_LEAVING: Duration = Duration::from_secs(10);
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +34,7 @@ struct Outcome {
     seen: Seen,
     processor_time: Duration,
     peak_mebibytes: f64,
+    left_mebibytes: Option<f64>,
 }
 
 /// The medians of one speaker in one scenario.
@@ -41,6 +44,8 @@ struct Row {
     seconds: f64,
     processor_seconds: f64,
     peak_mebibytes: f64,
+    /// Ten seconds after all neighbours have left.
+    left_mebibytes: Option<f64>,
     updates: u64,
     bytes: u64,
     /// Of changes one by one, the median and the 99th percentile, in milliseconds.
@@ -64,9 +69,9 @@ fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("fairway-tables-{}", std::process::id()));
     let (mut rows, mut cell) = (Vec::new(), 0);
     println!(
-        "| scenario | speaker | time, s | CPU, s | peak, MiB | UPDATEs | MB sent | change, p50 and p99, ms |"
+        "| scenario | speaker | time, s | CPU, s | peak, MiB | later, MiB | UPDATEs | MB sent | change, p50 and p99, ms |"
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     let links = arguments.iter().any(|it| it == "--links");
     for scenario in SCENARIOS.iter().filter(|it| it.name.contains(&word)) {
         let scenario = &Scenario { links, ..*scenario };
@@ -90,7 +95,7 @@ fn main() -> Result<()> {
         for (kind, outcomes) in kinds.iter().zip(&outcomes) {
             if outcomes.is_empty() {
                 println!(
-                    "| {} | {kind} | it did not pass everything on | | | | | |",
+                    "| {} | {kind} | it did not pass everything on | | | | | | |",
                     scenario.name
                 );
                 continue;
@@ -116,7 +121,16 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, scenario: &Scenario) ->
     let seen = around.enter(|| crowd::run(scenario))?;
     let after = speaker.usage()?;
     let processor_time = after.processor_time.saturating_sub(before.processor_time);
-    Ok(Outcome { seen, processor_time, peak_mebibytes: after.peak_mebibytes })
+    let left_mebibytes = scenario.then_leave.then(|| {
+        std::thread::sleep(AFTER_LEAVING);
+        speaker.usage().map(|it| it.resident_mebibytes)
+    });
+    Ok(Outcome {
+        seen,
+        processor_time,
+        peak_mebibytes: after.peak_mebibytes,
+        left_mebibytes: left_mebibytes.transpose()?,
+    })
 }
 
 fn median(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> f64 {
@@ -155,6 +169,10 @@ impl Row {
             seconds: of(|it| it.seen.time.as_secs_f64()),
             processor_seconds: of(|it| it.processor_time.as_secs_f64()),
             peak_mebibytes: of(|it| it.peak_mebibytes),
+            left_mebibytes: outcomes
+                .iter()
+                .all(|it| it.left_mebibytes.is_some())
+                .then(|| of(|it| it.left_mebibytes.unwrap_or(f64::NAN))),
             updates: last.updates,
             bytes: last.bytes,
             changes: last.changes.map(|_| {
@@ -174,12 +192,13 @@ impl Row {
         let megabytes = self.bytes / 100_000;
         let changes = self.changes.map(|[half, most]| format!("{half:.3}, {most:.3}"));
         println!(
-            "| {} | {} | {:.3} | {:.2} | {:.0} | {} | {}.{} | {} |",
+            "| {} | {} | {:.3} | {:.2} | {:.0} | {} | {} | {}.{} | {} |",
             self.scenario,
             self.kind,
             self.seconds,
             self.processor_seconds,
             self.peak_mebibytes,
+            self.left_mebibytes.map(|it| format!("{it:.0}")).unwrap_or_default(),
             self.updates,
             megabytes / 10,
             megabytes % 10,
@@ -194,6 +213,7 @@ impl Row {
             "seconds": self.seconds,
             "processorSeconds": self.processor_seconds,
             "peakMebibytes": self.peak_mebibytes,
+            "laterMebibytes": self.left_mebibytes,
             "updates": self.updates,
             "bytes": self.bytes,
             "changeMilliseconds": self.changes,

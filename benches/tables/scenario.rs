@@ -28,6 +28,8 @@ pub(crate) struct Scenario {
     pub(crate) receivers: usize,
     /// How often the first sender then announces a prefix with other attributes, which the first receiver waits for.
     pub(crate) changes: usize,
+    /// All neighbours leave, and what the speaker has in memory ten seconds later counts.
+    pub(crate) then_leave: bool,
     /// Each neighbour is on a link of its own, a /31, and not all on one.
     pub(crate) links: bool,
 }
@@ -40,6 +42,7 @@ const NONE: Scenario = Scenario {
     per_update: 100,
     receivers: 0,
     changes: 0,
+    then_leave: false,
     links: false,
 };
 
@@ -47,7 +50,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "own-100k-to-1", own: 100_000, receivers: 1, ..NONE },
     Scenario { name: "own-100k-to-8", own: 100_000, receivers: 8, ..NONE },
     Scenario { name: "transit-500k", senders: 1, routes_each: 500_000, receivers: 1, ..NONE },
-    Scenario { name: "transit-1M", senders: 1, routes_each: 1_000_000, receivers: 1, ..NONE },
+    Scenario {
+        name: "transit-1M",
+        senders: 1,
+        routes_each: 1_000_000,
+        receivers: 1,
+        then_leave: true,
+        ..NONE
+    },
     Scenario {
         name: "one-prefix-per-update-100k",
         senders: 1,
@@ -66,6 +76,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "10x50k", senders: 10, routes_each: 50_000, ..NONE },
     Scenario { name: "100x1k", senders: 100, routes_each: 1_000, ..NONE },
+    Scenario { name: "10x10k-to-200", senders: 10, routes_each: 10_000, receivers: 200, ..NONE },
 ];
 
 impl Scenario {
