@@ -18,10 +18,6 @@
 mod example;
 pub mod ndp;
 pub mod rib;
-#[cfg(test)]
-// Test code follows the rules of tests.
-#[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
-mod seeds;
 pub mod session;
 #[cfg(test)]
 // Test code follows the rules of tests.

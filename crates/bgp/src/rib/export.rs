@@ -6,17 +6,15 @@ use std::sync::Arc;
 
 use super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::only_to_customer::{self, Leak};
+use super::passed_on::{to_external, to_internal};
 use super::routes::{Route, Routes};
 use super::unordered::Unordered;
 use crate::wire::announce::{AttributeBlock, TooLong, next_hop_octets};
-use crate::wire::attribute::{code, flag};
 use fairway_ground::{
-    AddressFamily, AsPath, ChosenNextHops, Community, ExtendedCommunity, FamilySet, LocalNextHops,
-    NextHop, PathId, PeerKey, PeerKind, PerFamily, Prefix, PrefixFilter, Role,
+    AddressFamily, AsPath, ChosenNextHops, Community, FamilySet, LocalNextHops, NextHop, PathId,
+    PeerKey, PeerKind, PerFamily, Prefix, PrefixFilter, Role,
 };
-use fairway_seam::{
-    DrainState, Path, PathAttributes, PeerConfig, RouteAttributes, UnknownAttribute,
-};
+use fairway_seam::{DrainState, Path, PathAttributes, PeerConfig, RouteAttributes};
 
 pub use fairway_seam::Ineligible;
 
@@ -485,53 +483,6 @@ impl Policy {
                     && !has(Community::NO_EXPORT)
                     && !has(Community::NO_EXPORT_SUBCONFED))
     }
-}
-
-/// Received attributes for a neighbour in another AS: our AS prepended, our next hop, without those that must
-/// stay in our AS (RFC 4271 §5.1.2 to §5.1.5).
-fn to_external(heard: &PathAttributes, local_asn: u32, next_hop: NextHop) -> PathAttributes {
-    let extended_communities = transitive(&heard.extended_communities);
-    let mut partial = heard.partial.clone();
-    // An attribute that is left out has no Partial bit.
-    partial.retain(|it| *it != code::EXTENDED_COMMUNITIES || !extended_communities.is_empty());
-    PathAttributes {
-        as_path: heard.as_path.prepended(local_asn),
-        next_hop,
-        med: None,
-        local_pref: None,
-        extended_communities,
-        partial,
-        unknown: heard.unknown.iter().filter_map(passed_on).collect(),
-        ..heard.clone()
-    }
-}
-
-/// Attributes received from another AS, for a neighbour in ours: unchanged, with a LOCAL_PREF (RFC 4271
-/// §5.1.5). A link-local next hop is valid only on its own link (RFC 2545 §3): it is replaced by ours.
-fn to_internal(heard: &PathAttributes, next_hop: NextHop) -> PathAttributes {
-    PathAttributes {
-        next_hop,
-        local_pref: Some(heard.local_pref.unwrap_or(LOCAL_PREF_DEFAULT)),
-        unknown: heard.unknown.iter().filter_map(passed_on).collect(),
-        ..heard.clone()
-    }
-}
-
-/// An attribute that we do not interpret, as it is passed on: transitive ones with the Partial bit, others
-/// not at all (RFC 4271 §5).
-fn passed_on(attribute: &UnknownAttribute) -> Option<UnknownAttribute> {
-    // The other bits are undefined and are sent as zero (RFC 4271 §4.3).
-    let flags = flag::OPTIONAL | flag::TRANSITIVE | flag::PARTIAL;
-    let is_transitive = attribute.flags & flag::TRANSITIVE != 0;
-    is_transitive.then(|| UnknownAttribute {
-        flags: attribute.flags & flags | flag::PARTIAL,
-        ..attribute.clone()
-    })
-}
-
-/// Each extended community determines itself whether it leaves the AS (RFC 4360 §6).
-fn transitive(communities: &[ExtendedCommunity]) -> Vec<ExtendedCommunity> {
-    communities.iter().filter(|it| it.is_transitive()).copied().collect()
 }
 
 #[cfg(test)]

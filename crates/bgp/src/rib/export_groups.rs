@@ -1,5 +1,6 @@
 //! Which peers are sent the same UPDATEs? Those whose export policies differ in nothing but the peer and the address of our
-//! end. What one of them was encoded is kept for the others, as long as the table stays as it is.
+//! end. What was encoded for one of them is kept for the others, as long as the table stays as it is. A peer whose policy
+//! no other has looks itself: what waits for it alone is packed better.
 //!
 //! Knows no session. Owned by the speaker; asked by the Established state of a peer that has been told all before.
 
@@ -10,13 +11,17 @@ use super::group_updates::{Changed, GroupUpdates};
 use super::loc_rib::{Changes, LocRib};
 use super::prefix_table::PrefixId;
 use super::routes::Routes;
+use fairway_ground::PeerKey;
 
 /// As much is kept, in octets, beside what was encoded last: peers that begin at the same time go through the table at
 /// different speeds.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
-/// As many entries are kept: each is compared with the policy of a peer.
+/// As many entries are kept.
 const KEPT_MAX: usize = 64;
+
+/// There are as many groups: the policy of a peer is compared with each.
+const GROUPS_MAX: usize = 64;
 
 /// What is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +32,22 @@ enum Of {
     RoutesFrom(PrefixId),
 }
 
+/// Peers with the same policy.
+#[derive(Debug)]
+struct Group {
+    policy: Exporter,
+    /// The first that asked since the table changed.
+    first: Option<PeerKey>,
+    /// Others have asked since then.
+    has_others: bool,
+    /// Others had asked before the table changed.
+    had_others: bool,
+}
+
 #[derive(Debug)]
 struct Kept {
-    group: Exporter,
+    /// Its place among the groups.
+    group: usize,
     of: Of,
     /// `None` if each peer of the group must look itself.
     updates: Option<Arc<GroupUpdates>>,
@@ -40,6 +58,7 @@ struct Kept {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct ExportGroups {
+    groups: Vec<Group>,
     kept: Vec<Kept>,
     kept_bytes: usize,
     /// The version of the table that they follow from.
@@ -47,7 +66,8 @@ pub struct ExportGroups {
 }
 
 impl ExportGroups {
-    /// What a peer with the policy `exporter` is sent for `changes`, the last that were taken from `rib`.
+    /// What a peer with the policy `exporter` is sent for `changes`, the last that were taken from `rib`. `None` if it
+    /// must look itself.
     pub fn changes(
         &mut self,
         exporter: &Exporter,
@@ -105,20 +125,19 @@ impl ExportGroups {
             return None;
         }
         if self.version != rib.version() {
-            self.forget();
-            self.version = rib.version();
+            self.follow(rib.version());
         }
+        let group = self.joined(exporter)?;
         let key = exporter.route_key();
         let is_it = |kept: &&Kept| {
             kept.of == of
+                && kept.group == group
                 && kept.updates.as_ref().is_none_or(|it| it.is_for(key))
-                && exporter.is_of_group(&kept.group)
         };
         if let Some(Kept { updates, end, .. }) = self.kept.iter().find(is_it) {
             return updates.clone().map(|updates| (updates, *end));
         }
-        let mut group = exporter.of_group();
-        let (updates, end) = encode(&mut group);
+        let (updates, end) = encode(&mut exporter.of_group());
         let updates = updates.map(Arc::new);
         let length_bytes = |kept: &Kept| kept.updates.as_ref().map_or(0, |it| it.length_bytes());
         let kept = Kept { group, of, updates: updates.clone(), end };
@@ -132,6 +151,31 @@ impl ExportGroups {
         }
         self.kept.push(kept);
         updates.map(|updates| (updates, end))
+    }
+
+    /// The table has changed.
+    fn follow(&mut self, version: u64) {
+        self.forget();
+        self.version = version;
+        self.groups.retain_mut(|group| {
+            group.had_others = std::mem::take(&mut group.has_others);
+            group.first.take().is_some()
+        });
+    }
+
+    /// The place of the peer's group, if it has others in it.
+    fn joined(&mut self, exporter: &Exporter) -> Option<usize> {
+        let key = exporter.key();
+        let place = self.groups.iter().position(|it| exporter.is_of_group(&it.policy));
+        let Some(group) = place.and_then(|place| self.groups.get_mut(place)) else {
+            if self.groups.len() < GROUPS_MAX {
+                let (policy, first) = (exporter.of_group(), Some(key));
+                self.groups.push(Group { policy, first, has_others: false, had_others: false });
+            }
+            return None;
+        };
+        group.has_others |= *group.first.get_or_insert(key) != key;
+        place.filter(|_| group.has_others || group.had_others)
     }
 
     /// Whether nothing is kept.

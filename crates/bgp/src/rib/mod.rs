@@ -24,6 +24,7 @@ mod loc_rib;
 mod only_to_customer;
 mod originated;
 mod pages;
+mod passed_on;
 mod prefix_table;
 mod routes;
 mod shared;

@@ -30,7 +30,7 @@ mod wire;
 mod world;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use faults::Faults;
 pub use world::World;

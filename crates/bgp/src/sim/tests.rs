@@ -4,15 +4,16 @@
 mod exhaustive;
 mod recorded;
 mod restarts;
+pub(crate) mod seeds;
 mod transit;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
+use self::seeds::number;
 use super::log::What;
 use super::settings::{drawn, speaker};
 use super::{Faults, World};
-use crate::seeds::{self, number};
 use fairway_ground::Rng;
 
 /// After the last fault: the longest idle hold, the longest connect retry, and a little.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::example::Example as _;
-use fairway_ground::{AsPathSegment, Asn, PathId, RemoteAs, RouterId};
-use fairway_seam::{DesiredRoute, Origin, PathSource};
+use fairway_ground::{AsPathSegment, Asn, ExtendedCommunity, PathId, RemoteAs, RouterId};
+use fairway_seam::{DesiredRoute, Origin, PathSource, UnknownAttribute};
 
 use crate::wire::attribute::code;
 use crate::wire::{EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX};

@@ -70,7 +70,9 @@ fn originate(rib: &mut LocRib, prefix: &str, peers: &[u8]) {
     }]);
 }
 
+/// Another peer of the same policy has asked before.
 fn all(groups: &mut ExportGroups, exporter: &Exporter, rib: &LocRib) -> Option<Arc<GroupUpdates>> {
+    groups.routes_from(&exporter.of_group(), rib, PrefixId::FIRST, 100);
     groups.routes_from(exporter, rib, PrefixId::FIRST, 100).map(|(updates, _)| updates)
 }
 
@@ -167,6 +169,7 @@ fn a_path_that_replaces_another_one_is_sent_to_all_but_their_sources() {
     let changes = rib.take_changes();
     let mut groups = ExportGroups::default();
     let peers = [2, 3, 4].map(plain);
+    assert!(groups.changes(&peers[1], &rib, &changes).is_none(), "it is alone as yet");
     let updates = groups.changes(&peers[0], &rib, &changes).unwrap();
     let sent = peers.each_ref().map(|peer| read(peer, Arc::clone(&updates)));
     assert_eq!(sent, [vec![], vec![], vec![told("10.0.0.0/8", "198.51.100.4")]]);
@@ -199,6 +202,22 @@ fn what_was_encoded_of_an_earlier_table_is_forgotten() {
 }
 
 #[test]
+fn a_peer_looks_itself_until_another_one_has_its_policy_and_after_that_has_left() {
+    let mut rib = LocRib::default();
+    let mut groups = ExportGroups::default();
+    let [one, two] = [2, 3].map(plain);
+    let mut asks = |peer: &Exporter, rib: &LocRib| {
+        groups.routes_from(peer, rib, PrefixId::FIRST, 100).is_some()
+    };
+    assert_eq!([asks(&one, &rib), asks(&one, &rib), asks(&two, &rib)], [false, false, true]);
+    assert!(asks(&one, &rib), "there are two now");
+    rib.take_changes();
+    assert!(asks(&one, &rib), "there were two before");
+    rib.take_changes();
+    assert!(!asks(&one, &rib), "the other has not asked again");
+}
+
+#[test]
 fn what_is_kept_has_a_bound() {
     let mut rib = LocRib::default();
     for number in 0..=u8::MAX {
@@ -207,6 +226,7 @@ fn what_is_kept_has_a_bound() {
     rib.take_changes();
     let mut groups = ExportGroups::default();
     let peer = plain(2);
+    groups.routes_from(&plain(3), &rib, PrefixId::FIRST, 2);
     let mut first = PrefixId::FIRST;
     let mut windows = 0;
     while first < rib.end() {

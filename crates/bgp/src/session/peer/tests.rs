@@ -197,14 +197,8 @@ impl Pair {
                 for (id, wire) in self.sides[side].wires.clone() {
                     let mut bytes = BytesMut::new();
                     let Side { peer, rib, .. } = &mut self.sides[side];
-                    peer.poll_transmit(
-                        self.now,
-                        id,
-                        rib,
-                        &mut ExportGroups::default(),
-                        ROOM,
-                        &mut bytes,
-                    );
+                    let groups = &mut ExportGroups::default();
+                    peer.poll_transmit(self.now, id, rib, groups, ROOM, &mut bytes);
                     if !bytes.is_empty() {
                         idle = false;
                         self.carry(side, wire, &bytes);
@@ -479,14 +473,8 @@ fn answers(messages: &[Bytes]) -> (Peer, Vec<u8>) {
         peer.handle(Instant::ZERO, Event::Received(id, message));
     }
     let mut bytes = BytesMut::new();
-    peer.poll_transmit(
-        Instant::ZERO,
-        id,
-        &LocRib::default(),
-        &mut ExportGroups::default(),
-        ROOM,
-        &mut bytes,
-    );
+    let groups = &mut ExportGroups::default();
+    peer.poll_transmit(Instant::ZERO, id, &LocRib::default(), groups, ROOM, &mut bytes);
     while let Some(action) = peer.poll_action() {
         if let Action::Close(_, Some(last_words)) = action {
             bytes.extend_from_slice(&last_words);

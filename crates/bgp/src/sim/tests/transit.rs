@@ -2,7 +2,7 @@
 //! end all tables are those of a plain computation.
 
 use super::super::transit::Network;
-use crate::seeds;
+use super::seeds;
 
 /// Worlds of the ordinary test.
 const SEEDS_DEFAULT: u64 = 60;

@@ -258,21 +258,19 @@ fn a_route_that_comes_back_while_a_refresh_is_answered_is_said_again() {
     let (mut scripted, id) = told(&[Capability::RouteRefresh]);
     let Scripted { peer, rib, now, .. } = &mut scripted;
     let route = rib.originated().next().unwrap().clone();
-    let other = DesiredRoute { prefix: "198.51.100.2/32".parse().unwrap(), ..route.clone() };
-    let both = vec![route, other.clone()];
-    for (number, routes) in [both.clone(), vec![other], both].into_iter().enumerate() {
+    for (number, routes) in [Vec::new(), vec![route]].into_iter().enumerate() {
         rib.set(routes);
         let changes = rib.take_changes();
         peer.pass_on(rib, &mut ExportGroups::default(), &changes);
-        if number == 1 {
-            assert_eq!(peer.advertised(rib).len(), 2, "the withdrawal waits behind an UPDATE");
+        if number == 0 {
+            assert_eq!(peer.advertised(rib).len(), 1, "its withdrawal waits");
             peer.handle(*now, Event::Received(id, &RouteRefresh::request(IPV4).encode()));
             // No room for an UPDATE, but the refresh begins.
             let up = peer.established.as_mut().unwrap();
             up.outbound.begin_refreshes(rib);
         }
     }
-    assert_eq!(sent(&mut scripted, id), ["UPDATE", "UPDATE", "End-of-RIB"]);
+    assert_eq!(sent(&mut scripted, id), ["UPDATE", "End-of-RIB"]);
 }
 
 //= RFC 7313 §4 MUST: an answer to a refresh begins with BoRR and ends with EoRR.

@@ -6,8 +6,8 @@ use std::num::NonZeroU8;
 
 use super::*;
 use crate::rib::{Importer, Route};
-use crate::seeds;
 use crate::session;
+use crate::sim::tests::seeds;
 use crate::speaker::{self, PeerAction, Report, Speaker};
 use crate::wire::announce::{AttributeBlock, announcement, withdrawal};
 use crate::wire::attribute::code;
