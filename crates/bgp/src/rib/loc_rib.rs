@@ -379,6 +379,18 @@ mod tests {
         assert_eq!(local_pref("192.0.2.3"), None);
     }
 
+    #[test]
+    fn a_prefix_is_known_as_it_was_when_changes_were_taken() {
+        let mut rib = LocRib::default();
+        rib.learn(&source(1), vec![announced("10.0.0.0/8", 1)]);
+        rib.take_changes();
+        let (id, ..) = rib.known().next().unwrap();
+        rib.learn(&source(1), vec![withdrawn("10.0.0.0/8")]);
+        assert!(rib.known_routes(id).is_some_and(|(_, routes)| !routes.is_none()));
+        rib.take_changes();
+        assert!(rib.known_routes(id).is_some_and(|(_, routes)| routes.is_none()));
+    }
+
     //= RFC 4271 §9 MUST: a changed Adj-RIB-In is followed by the decision process.
     //= RFC 4271 §9.1.2 MUST: the route that is chosen takes the place of the earlier one in the Loc-RIB.
     #[test]
