@@ -2,12 +2,13 @@
 //! need no copy of them, and find an entry without a search. Knows no route. Used by [`super::LocRib`] and
 //! [`super::AdjRibIn`].
 
-use std::hash::BuildHasher;
+use std::hash::Hash;
 use std::net::IpAddr;
 
 use fairway_ground::Prefix;
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry as Place;
 
 /// The number of a prefix. Another prefix may get it when nothing is kept under it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,11 +38,15 @@ impl PrefixId {
 const PAGE_SLOTS: usize = 128;
 /// An index of this many entries is never made smaller.
 const SMALL: usize = 1024;
+/// So many neighbouring prefixes are found together. Routers announce neighbours in succession, and a search in a large
+/// table is a wait for memory.
+const NEIGHBOURS: usize = 1 << NEIGHBOUR_BITS;
+const NEIGHBOUR_BITS: u32 = 2;
 
 /// Entries by prefix and by number.
 pub(super) struct PrefixTable<Entry> {
-    hasher: RandomState,
-    ids: HashTable<PrefixId>,
+    ipv4: Index<u32>,
+    ipv6: Index<u128>,
     pages: Vec<Option<Page<Entry>>>,
     /// Numbers below `next` that no prefix has.
     free: Vec<PrefixId>,
@@ -62,8 +67,8 @@ pub(super) struct Slot<Entry> {
 impl<Entry> Default for PrefixTable<Entry> {
     fn default() -> Self {
         Self {
-            hasher: RandomState::default(),
-            ids: HashTable::new(),
+            ipv4: Index::default(),
+            ipv6: Index::default(),
             pages: Vec::new(),
             free: Vec::new(),
             next: 0,
@@ -73,15 +78,22 @@ impl<Entry> Default for PrefixTable<Entry> {
 
 impl<Entry> std::fmt::Debug for PrefixTable<Entry> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} prefixes", self.ids.len())
+        write!(formatter, "{} prefixes", self.len())
     }
 }
 
 impl<Entry> PrefixTable<Entry> {
     /// The number of `prefix`, if it has one.
     pub(super) fn id(&self, prefix: Prefix) -> Option<PrefixId> {
-        let is_it = |id: &PrefixId| self.get(*id).is_some_and(|slot| slot.prefix == prefix);
-        self.ids.find(hash(&self.hasher, prefix), is_it).copied()
+        match Key::of(prefix) {
+            Key::Ipv4(block, place) => self.ipv4.id(block, place),
+            Key::Ipv6(block, place) => self.ipv6.id(block, place),
+        }
+    }
+
+    /// How many prefixes have a number.
+    fn len(&self) -> usize {
+        self.ipv4.count.saturating_add(self.ipv6.count)
     }
 
     pub(super) fn get(&self, id: PrefixId) -> Option<&Slot<Entry>> {
@@ -99,17 +111,21 @@ impl<Entry> PrefixTable<Entry> {
     where
         Entry: Default,
     {
-        if let Some(id) = self.id(prefix) {
-            return Some(id);
+        // What it gets if it has none.
+        let id = self.free.last().copied().unwrap_or(PrefixId(self.next));
+        if id == NO_PREFIX {
+            return self.id(prefix);
         }
-        let id = match self.free.pop() {
-            Some(id) => id,
-            None => {
-                let id = PrefixId(self.next);
-                self.next = self.next.checked_add(1)?;
-                id
-            }
+        let known = match Key::of(prefix) {
+            Key::Ipv4(block, place) => self.ipv4.id_or_insert(block, place, id),
+            Key::Ipv6(block, place) => self.ipv6.id_or_insert(block, place, id),
         };
+        if known != id {
+            return Some(known);
+        }
+        if self.free.pop().is_none() {
+            self.next = self.next.saturating_add(1);
+        }
         let place = id.place();
         let number = place / PAGE_SLOTS;
         if self.pages.len() <= number {
@@ -118,16 +134,15 @@ impl<Entry> PrefixTable<Entry> {
         let page = self.pages.get_mut(number)?.get_or_insert_with(Page::empty);
         *page.slots.get_mut(place % PAGE_SLOTS)? = Some(Slot { prefix, entry: Entry::default() });
         page.used = page.used.saturating_add(1);
-        let (pages, hasher) = (&self.pages, &self.hasher);
-        self.ids.insert_unique(hash(hasher, prefix), id, |id| hash_of(pages, hasher, *id));
         Some(id)
     }
 
     /// Forgets a prefix and its number.
     pub(super) fn remove(&mut self, id: PrefixId) {
         let Some(prefix) = self.get(id).map(|slot| slot.prefix) else { return };
-        if let Ok(found) = self.ids.find_entry(hash(&self.hasher, prefix), |it| *it == id) {
-            found.remove();
+        match Key::of(prefix) {
+            Key::Ipv4(block, place) => self.ipv4.remove(block, place),
+            Key::Ipv6(block, place) => self.ipv6.remove(block, place),
         }
         let place = id.place();
         if let Some(place_of_page) = self.pages.get_mut(place / PAGE_SLOTS)
@@ -142,17 +157,8 @@ impl<Entry> PrefixTable<Entry> {
             }
         }
         self.free.push(id);
-        self.give_back();
-    }
-
-    /// What a million prefixes took is given back when they are gone.
-    fn give_back(&mut self) {
-        let (used, room) = (self.ids.len(), self.ids.capacity());
-        if room > SMALL && used < room / 8 {
-            let (pages, hasher) = (&self.pages, &self.hasher);
-            self.ids.shrink_to(used.saturating_mul(2), |id| hash_of(pages, hasher, *id));
-        }
-        if used == 0 {
+        // What a million prefixes took is given back when they are gone.
+        if self.len() == 0 {
             (self.pages, self.free, self.next) = (Vec::new(), Vec::new(), 0);
         }
     }
@@ -206,19 +212,95 @@ fn slot<Entry>(pages: &[Option<Page<Entry>>], id: PrefixId) -> Option<&Slot<Entr
     pages.get(place / PAGE_SLOTS)?.as_ref()?.slots.get(place % PAGE_SLOTS)?.as_ref()
 }
 
-/// A number rather than the fields of the prefix: those would be hashed one by one.
-fn hash(hasher: &RandomState, prefix: Prefix) -> u64 {
-    let length = prefix.length();
-    match prefix.address() {
-        IpAddr::V4(address) => {
-            hasher.hash_one(u64::from(address.to_bits()) << 8 | u64::from(length))
-        }
-        IpAddr::V6(address) => hasher.hash_one((address.to_bits(), length)),
+/// The number that no prefix has.
+const NO_PREFIX: PrefixId = PrefixId(u32::MAX);
+
+/// The numbers of the prefixes of one family, by the block of neighbours to which a prefix belongs, and its place there.
+struct Index<Block> {
+    blocks: HashMap<Block, [PrefixId; NEIGHBOURS], RandomState>,
+    /// Prefixes in all of them.
+    count: usize,
+}
+
+impl<Block> Default for Index<Block> {
+    fn default() -> Self {
+        Self { blocks: HashMap::default(), count: 0 }
     }
 }
 
-fn hash_of<Entry>(pages: &[Option<Page<Entry>>], hasher: &RandomState, id: PrefixId) -> u64 {
-    slot(pages, id).map_or(0, |slot| hash(hasher, slot.prefix))
+impl<Block: Hash + Eq> Index<Block> {
+    fn id(&self, block: Block, place: usize) -> Option<PrefixId> {
+        let id = self.blocks.get(&block)?.get(place).copied();
+        id.filter(|id| *id != NO_PREFIX)
+    }
+
+    /// The number that is known, or else `id`, which is known from now on.
+    fn id_or_insert(&mut self, block: Block, place: usize, id: PrefixId) -> PrefixId {
+        let ids = self.blocks.entry(block).or_insert([NO_PREFIX; NEIGHBOURS]);
+        let Some(known) = ids.get_mut(place) else { return id };
+        if *known == NO_PREFIX {
+            *known = id;
+            self.count = self.count.saturating_add(1);
+        }
+        *known
+    }
+
+    fn remove(&mut self, block: Block, place: usize) {
+        let Place::Occupied(mut found) = self.blocks.entry(block) else { return };
+        let Some(known) = found.get_mut().get_mut(place) else { return };
+        if std::mem::replace(known, NO_PREFIX) != NO_PREFIX {
+            self.count = self.count.saturating_sub(1);
+        }
+        if found.get().iter().all(|id| *id == NO_PREFIX) {
+            found.remove();
+            self.give_back();
+        }
+    }
+
+    fn give_back(&mut self) {
+        let (used, room) = (self.blocks.len(), self.blocks.capacity());
+        if room > SMALL && used < room / 8 {
+            self.blocks.shrink_to(used.saturating_mul(2));
+        }
+    }
+}
+
+/// A block of neighbours, and the place of a prefix in it.
+enum Key {
+    Ipv4(u32, usize),
+    Ipv6(u128, usize),
+}
+
+impl Key {
+    /// Prefixes are counted as the nodes of a binary tree are: the default route is 1, and below `n` there are `2n` and
+    /// `2n + 1`. Neighbours of one length have numbers in succession, and no other prefix has them. A block is such a
+    /// number without its last bits.
+    fn of(prefix: Prefix) -> Self {
+        let length = u32::from(prefix.length());
+        let above = length.checked_sub(NEIGHBOUR_BITS);
+        match prefix.address() {
+            IpAddr::V4(address) => {
+                let bits = address.to_bits().checked_shr(u32::BITS - length).unwrap_or(0);
+                match above {
+                    Some(above) => Self::Ipv4(bits >> NEIGHBOUR_BITS | 1 << above, place(bits)),
+                    None => Self::Ipv4(0, place(bits | 1 << length)),
+                }
+            }
+            IpAddr::V6(address) => {
+                let bits = address.to_bits().checked_shr(u128::BITS - length).unwrap_or(0);
+                let last = u32::try_from(bits & u128::from(u32::MAX)).unwrap_or(0);
+                match above {
+                    Some(above) => Self::Ipv6(bits >> NEIGHBOUR_BITS | 1 << above, place(last)),
+                    None => Self::Ipv6(0, place(last | 1 << length)),
+                }
+            }
+        }
+    }
+}
+
+/// The last bits of the number of a node.
+const fn place(bits: u32) -> usize {
+    bits as usize % NEIGHBOURS
 }
 
 #[cfg(test)]
@@ -263,13 +345,37 @@ mod tests {
         assert!(by_number.iter().all(|(id, prefix)| plain[prefix].0 == *id));
     }
 
+    /// All prefixes of up to seven bits, and the last ones of all lengths.
+    #[test]
+    fn every_prefix_has_a_place_of_its_own() {
+        let mut table: PrefixTable<()> = PrefixTable::default();
+        let mut all = BTreeMap::new();
+        let short = (0..=7_u8).flat_map(|length| (0..1_u32 << length).map(move |it| (it, length)));
+        let ipv4 = short.clone().map(|(bits, length)| {
+            let bits = bits.checked_shl(32 - u32::from(length)).unwrap_or(0);
+            Prefix::from_ipv4_bits(bits, length).unwrap()
+        });
+        let ipv6 = short.map(|(bits, length)| {
+            let bits = u128::from(bits).checked_shl(128 - u32::from(length)).unwrap_or(0);
+            Prefix::from_ipv6_bits(bits, length).unwrap()
+        });
+        let last_ipv4 = (8..=32).map(|it| Prefix::from_ipv4_bits(u32::MAX, it).unwrap());
+        let last_ipv6 = (8..=128).map(|it| Prefix::from_ipv6_bits(u128::MAX, it).unwrap());
+        for prefix in ipv4.chain(ipv6).chain(last_ipv4).chain(last_ipv6) {
+            assert_eq!(table.id(prefix), None, "{prefix}");
+            assert!(all.insert(table.id_or_insert(prefix).unwrap(), prefix).is_none(), "{prefix}");
+        }
+        assert!(all.iter().all(|(id, prefix)| table.id(*prefix) == Some(*id)));
+        assert_eq!(table.len(), all.len());
+    }
+
     #[test]
     fn what_many_prefixes_took_is_given_back() {
         let mut table: PrefixTable<u32> = PrefixTable::default();
         let ids: Vec<_> = (0..50_000).map(|it| table.id_or_insert(prefix(it)).unwrap()).collect();
-        let full = table.ids.capacity();
+        let full = table.ipv4.blocks.capacity();
         ids[10..].iter().for_each(|id| table.remove(*id));
-        assert!(table.ids.capacity() < full / 20);
+        assert!(table.ipv4.blocks.capacity() <= SMALL.max(full / 8));
         assert_eq!(table.pages.iter().flatten().count(), 1);
         assert_eq!(table.iter().count(), 10);
         ids[..10].iter().for_each(|id| table.remove(*id));
