@@ -30,5 +30,6 @@ mod node;
 pub mod options;
 mod service;
 pub mod source;
+mod spare_memory;
 pub mod standalone;
 pub mod telemetry;

@@ -17,6 +17,7 @@ use crate::admin::SocketMode;
 use crate::host::host_name;
 use crate::metrics::HttpListen;
 use crate::options::{BackendOptions, HostOptions, ListenOption};
+use crate::spare_memory;
 
 /// Threads: one for the loop, one for sockets, the disk or a large file.
 const THREADS: usize = 2;
@@ -227,6 +228,7 @@ where
 {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
+        .on_thread_park(spare_memory::thread_is_idle)
         .enable_all()
         .build()
         .context("cannot start")?;

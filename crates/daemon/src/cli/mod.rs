@@ -42,6 +42,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use fairway_ground::printable;
 
 use crate::build_info;
+use crate::spare_memory;
 use crate::telemetry::{self, LogFormat, LogLevel};
 
 /// A BGP-first routing daemon and load balancer.
@@ -111,9 +112,11 @@ enum Command {
     Man(man::ManArguments),
 }
 
-/// Runs the command of this process, which was built from `commit`.
-pub fn main(commit: &'static str) -> ExitCode {
+/// Runs the command of this process, which was built from `commit`. `give_back_memory` returns what a thread has freed to
+/// the kernel.
+pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
     build_info::set_commit(commit);
+    spare_memory::set_give_back(give_back_memory);
     let Cli { command, log_level, log_format } = Cli::parse();
     let _log = telemetry::start(log_level, log_format);
     capabilities::raise();
