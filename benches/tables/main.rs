@@ -3,11 +3,13 @@
 //! prefix at the last neighbour, and a run counts only when each neighbour has every prefix.
 //!
 //! `cargo bench --bench tables -- [--scenario WORD] [--speaker NAME] [--runs N] [--links] [--json FILE]`, as root.
-//! With `--links` each neighbour has a link of its own, a /31, in place of one network for all.
+//! With `--links` each neighbour has a link of its own, a /31, in place of one network for all. With `--internet` a table of
+//! the Internet's shape in place of the scenarios: `[--clients N] [--divisor N] [--resets N]`, see [`internet`].
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 mod crowd;
+mod internet;
 mod message;
 mod scenario;
 mod speaker;
@@ -67,6 +69,19 @@ fn main() -> Result<()> {
     let chosen =
         |kind: &SpeakerKind| only.as_ref().is_none_or(|it| kind.to_string().to_lowercase() == *it);
     let folder = std::env::temp_dir().join(format!("fairway-tables-{}", std::process::id()));
+    if arguments.iter().any(|it| it == "--internet") {
+        let number = |name: &str, default: usize| {
+            value(name).map_or(Ok(default), |it| it.parse()).context(name.to_owned())
+        };
+        let size = internet::Size {
+            clients: number("--clients", 200)?,
+            divisor: number("--divisor", 1)?.max(1),
+            resets: u32::try_from(number("--resets", 30)?)?,
+        };
+        let kinds: Vec<SpeakerKind> = SpeakerKind::ALL.into_iter().filter(&chosen).collect();
+        internet::run(&kinds, &folder, size)?;
+        return std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark");
+    }
     let (mut rows, mut cell) = (Vec::new(), 0);
     println!(
         "| scenario | speaker | time, s | CPU, s | peak, MiB | later, MiB | UPDATEs | MB sent | change, p50 and p99, ms |"

@@ -28,15 +28,30 @@ pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+const FOUR_OCTET_AS: [u8; 2] = [65, 4];
+const IPV4_UNICAST: [u8; 6] = [1, 4, 0, 1, 0, 1];
+const IPV6_UNICAST: [u8; 6] = [1, 4, 0, 2, 0, 1];
+
 /// An OPEN that offers IPv4 unicast and four-octet AS numbers.
 pub(crate) fn open(asn: u32, router_id: Ipv4Addr) -> Vec<u8> {
+    open_with(asn, router_id, &IPV4_UNICAST)
+}
+
+/// The same, and IPv6 unicast.
+pub(crate) fn open_with_ipv6(asn: u32, router_id: Ipv4Addr) -> Vec<u8> {
+    open_with(asn, router_id, &[IPV4_UNICAST, IPV6_UNICAST].concat())
+}
+
+fn open_with(asn: u32, router_id: Ipv4Addr, families: &[u8]) -> Vec<u8> {
     let short = u16::try_from(asn).unwrap_or(23_456);
+    let capabilities = [families, &FOUR_OCTET_AS, &asn.to_be_bytes()].concat();
+    let length = u8::try_from(capabilities.len()).unwrap_or(u8::MAX);
     let mut body = vec![4];
     body.extend(short.to_be_bytes());
     body.extend(240_u16.to_be_bytes());
     body.extend(router_id.octets());
-    body.extend([14, 2, 12, 1, 4, 0, 1, 0, 1, 65, 4]);
-    body.extend(asn.to_be_bytes());
+    body.extend([length + 2, 2, length]);
+    body.extend(capabilities);
     message(OPEN, &body)
 }
 
@@ -127,4 +142,60 @@ pub(crate) fn announced(body: &[u8], mut each: impl FnMut(bool, u32)) -> Result<
         }
     }
     Ok(())
+}
+
+/// A prefix of either family that was announced: address and length.
+pub(crate) enum Announced {
+    Ipv4(u32, u8),
+    Ipv6(u128, u8),
+}
+
+const MP_REACH_NLRI: u8 = 14;
+const EXTENDED_LENGTH: u8 = 0x10;
+
+/// Passes on each announced prefix of either family. What is withdrawn is passed over.
+pub(crate) fn all_announced(
+    body: &[u8],
+    mut each: impl FnMut(Announced) -> Result<()>,
+) -> Result<()> {
+    let (_, rest) = counted(body)?;
+    let (mut attributes, mut nlri) = counted(rest)?;
+    while let [flags, code, rest @ ..] = attributes {
+        let (value, rest) = if flags & EXTENDED_LENGTH == 0 {
+            let (length, rest) = rest.split_first().context("an attribute that ends early")?;
+            rest.split_at_checked(usize::from(*length)).context("an attribute that ends early")?
+        } else {
+            counted(rest)?
+        };
+        attributes = rest;
+        if *code == MP_REACH_NLRI {
+            let next_hop_length = *value.get(3).context("no next hop")?;
+            let mut nlri = value.get(5 + usize::from(next_hop_length)..).context("no prefixes")?;
+            while let Some((octets, length)) = prefix::<16>(&mut nlri)? {
+                each(Announced::Ipv6(u128::from_be_bytes(octets), length))?;
+            }
+        }
+    }
+    while let Some((octets, length)) = prefix::<4>(&mut nlri)? {
+        each(Announced::Ipv4(u32::from_be_bytes(octets), length))?;
+    }
+    Ok(())
+}
+
+/// What has a length of two octets before it, and the rest.
+fn counted(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk().context("an UPDATE that ends early")?;
+    let length = usize::from(u16::from_be_bytes(*length));
+    rest.split_at_checked(length).context("an UPDATE that ends early")
+}
+
+/// Takes one prefix off.
+fn prefix<const OCTETS: usize>(nlri: &mut &[u8]) -> Result<Option<([u8; OCTETS], u8)>> {
+    let Some((length, rest)) = nlri.split_first() else { return Ok(None) };
+    let count = usize::from(*length).div_ceil(8);
+    let (bytes, rest) = rest.split_at_checked(count).context("a prefix that ends early")?;
+    let mut octets = [0; OCTETS];
+    octets.get_mut(..count).context("a prefix that is too long")?.copy_from_slice(bytes);
+    *nlri = rest;
+    Ok(Some((octets, *length)))
 }

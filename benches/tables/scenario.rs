@@ -1,9 +1,11 @@
 //! Which tables are moved?
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Of the speaker, on the network of all.
 pub(crate) const SPEAKER: Ipv4Addr = Ipv4Addr::new(10, 82, 0, 1);
+/// Of the speaker on the same network.
+pub(crate) const SPEAKER_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x83, 0, 0, 0, 0, 1);
 /// Of the first neighbour on it.
 const NEIGHBOURS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
 /// Of the speaker on the first link.
@@ -32,9 +34,11 @@ pub(crate) struct Scenario {
     pub(crate) then_leave: bool,
     /// Each neighbour is on a link of its own, a /31, and not all on one.
     pub(crate) links: bool,
+    /// Sessions carry IPv6, too.
+    pub(crate) has_ipv6: bool,
 }
 
-const NONE: Scenario = Scenario {
+pub(crate) const NONE: Scenario = Scenario {
     name: "",
     own: 0,
     senders: 0,
@@ -44,6 +48,7 @@ const NONE: Scenario = Scenario {
     changes: 0,
     then_leave: false,
     links: false,
+    has_ipv6: false,
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = &[

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::message::OWN;
-use crate::scenario::{SPEAKER, Scenario};
+use crate::scenario::{SPEAKER, SPEAKER_IPV6, Scenario};
 use lab::fairway::Fairway;
 use lab::make_directory;
 use lab::namespace::Namespace;
@@ -127,9 +127,11 @@ fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Spea
             peers,
             "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: n{number}}}\n\
              spec:\n  myASN: {ASN}\n  peerASN: {}\n  peerAddress: {}\n  passive: true\n  \
-             toReceive: {{allowed: {{mode: all}}}}\n  toAdvertise: {{allowed: {{mode: all}}}}\n",
+             toReceive: {{allowed: {{mode: all}}}}\n  toAdvertise: {{allowed: {{mode: all}}}}\n  \
+             dualStackAddressFamily: {}\n",
             asn(number),
-            scenario.neighbour_address(number)
+            scenario.neighbour_address(number),
+            scenario.has_ipv6
         );
     }
     fairway.apply("peers", &peers)?;
@@ -162,11 +164,16 @@ fn bird_text(scenario: &Scenario) -> String {
         }
         text += "}\n";
     }
+    let ipv6 = if scenario.has_ipv6 {
+        format!("ipv6 {{ import all; export all; next hop address {SPEAKER_IPV6}; }};")
+    } else {
+        String::new()
+    };
     for number in 0..scenario.peers() {
         let _ = writeln!(
             text,
             "protocol bgp n{number} {{ local {} as {ASN}; neighbor {} as {}; passive on; \
-             ipv4 {{ import all; export all; next hop self; }}; }}",
+             ipv4 {{ import all; export all; next hop self; }}; {ipv6} }}",
             scenario.speaker_address(number),
             scenario.neighbour_address(number),
             asn(number)
