@@ -32,6 +32,8 @@ const SPEAKER_NEIGHBOUR: &str = "speaker/neighbour.rs";
 const SPEAKER_TOLD: &str = "speaker/told.rs";
 const SPEAKER_DESIRED: &str = "speaker/desired.rs";
 const SPEAKER_STARTUP: &str = "speaker/startup.rs";
+/// What of a neighbour the RIB has not got yet.
+const SPEAKER_UNLEARNED: &str = "speaker/unlearned.rs";
 
 const VARIANTS: &[Variant] = &[
     variant(
@@ -361,8 +363,44 @@ const VARIANTS: &[Variant] = &[
     variant(
         "routes touched while a peer is handled are forgotten",
         SPEAKER_NEIGHBOUR,
-        "                    rib.learn(&source, changes);\n",
-        "                    rib.learn(&source, changes);\n                    rib.take_changes();\n",
+        "                    self.unlearned.push(source, changes, rib);\n",
+        "                    self.unlearned.push(source, changes, rib);\n                    rib.take_changes();\n",
+    ),
+    variant(
+        "waiting changes outlive the neighbour's panic",
+        SPEAKER_NEIGHBOUR,
+        "        self.unlearned.clear();\n",
+        "",
+    ),
+    variant(
+        "waiting changes are lost when the neighbour is removed",
+        SPEAKER_DESIRED,
+        "        gone.unlearned.learn_all(&mut self.rib);\n",
+        "        gone.unlearned.clear();\n",
+    ),
+    variant(
+        "waiting changes are forgotten after the first part",
+        SPEAKER_TOLD,
+        "        if !neighbour.unlearned.is_empty() {\n",
+        "        if false {\n",
+    ),
+    variant(
+        "waiting changes enter the RIB in one turn",
+        SPEAKER,
+        "        let is_first = !self.acted.contains(&key);\n",
+        "        let is_first = true;\n",
+    ),
+    variant(
+        "waiting changes are overtaken by later ones",
+        SPEAKER_UNLEARNED,
+        "        if !is_long && self.lists.is_empty() {\n",
+        "        if !is_long {\n",
+    ),
+    variant(
+        "waiting changes have no bound",
+        SPEAKER_UNLEARNED,
+        "        while self.announced > ANNOUNCED_MAX {\n",
+        "        while self.announced > usize::MAX - 1 {\n",
     ),
     variant(
         "the routes of a peer that panicked are not withdrawn",

@@ -89,7 +89,11 @@ impl LocRib {
     }
 
     /// Applies the announcements and withdrawals of the peer `source`.
-    pub fn learn(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) {
+    pub fn learn(
+        &mut self,
+        source: &Arc<PathSource>,
+        changes: impl IntoIterator<Item = RouteChange>,
+    ) {
         let keeps = self.keeps_path_ids;
         for RouteChange { nlri: Nlri { prefix, path_id }, attributes } in changes {
             let id = match attributes {
@@ -442,10 +446,10 @@ mod tests {
         let mut rib = LocRib::default();
         let texts: Vec<String> =
             (0..3000).map(|it| format!("10.{}.{}.0/24", it / 250, it % 250)).collect();
-        rib.learn(&source(1), texts.iter().map(|text| announced(text, 1)).collect());
+        rib.learn(&source(1), texts.iter().map(|text| announced(text, 1)));
         rib.take_changes();
         let kept = rib.number("10.0.7.0/24".parse().unwrap()).unwrap();
-        rib.learn(&source(1), texts.iter().map(|text| withdrawn(text)).collect());
+        rib.learn(&source(1), texts.iter().map(|text| withdrawn(text)));
         assert!(!rib.has_vacant());
         rib.take_changes();
         // One comes back meanwhile.

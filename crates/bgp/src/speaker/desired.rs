@@ -104,7 +104,8 @@ impl<G: Guard> Speaker<G> {
     }
 
     pub(super) fn forget(&mut self, key: PeerKey) {
-        let Some(gone) = self.neighbours.remove(&key) else { return };
+        let Some(mut gone) = self.neighbours.remove(&key) else { return };
+        gone.unlearned.learn_all(&mut self.rib);
         self.has_changed = true;
         self.startup.forget(key, gone.peer.had_session());
         self.agenda.forget(key);

@@ -10,6 +10,7 @@
 //! | the events and the actions | [`event`], [`action`] |
 //! | the machine, turn by turn | [`speaker`] |
 //! | one peer and the bytes that it was given to write | [`neighbour`] |
+//! | which changes of its routes the RIB has not got yet | [`unlearned`] |
 //! | the desired state and the start of the process | [`desired`], [`startup`] |
 //! | what is sent, and which peers know of a withdrawal by then | [`told`] |
 //! | which peers have something to do | [`agenda`] |
@@ -32,6 +33,7 @@ mod ranges;
 mod speaker;
 mod startup;
 mod told;
+mod unlearned;
 mod view;
 
 pub use action::{Action, PeerAction, Report};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::action::{Outbox, PeerAction, Report};
+use super::unlearned::Unlearned;
 use crate::rib::{ExportGroups, LocRib};
 use crate::session::{Action, ConnectionId, Peer, UntoldSince, WithdrawnUpTo};
 use crate::wire::Notification;
@@ -32,6 +33,8 @@ struct Noted {
 #[derive(Debug)]
 pub(super) struct Neighbour {
     pub(super) peer: Peer,
+    /// Changes of its routes that the RIB has not got yet.
+    pub(super) unlearned: Unlearned,
     /// Connections with bytes that have not been written to their sockets: at most the two that a
     /// peer has.
     writing: BTreeSet<ConnectionId>,
@@ -47,6 +50,7 @@ impl Neighbour {
     pub(super) fn new(peer: Peer) -> Self {
         Self {
             peer,
+            unlearned: Unlearned::default(),
             writing: BTreeSet::new(),
             withdrawn_up_to: WithdrawnUpTo::default(),
             untold: UntoldSince::default(),
@@ -73,7 +77,7 @@ impl Neighbour {
                     if outbox.reports_routes {
                         outbox.report(key, Report::Routes(changes.clone()));
                     }
-                    rib.learn(&source, changes);
+                    self.unlearned.push(source, changes, rib);
                     continue;
                 }
                 Action::Established => {
@@ -98,6 +102,8 @@ impl Neighbour {
     /// its connections.
     pub(super) fn start_over(&mut self, now: Instant, seed: u64, incarnation: u64) -> Bytes {
         self.writing.clear();
+        // The RIB forgets the routes to which they belong.
+        self.unlearned.clear();
         self.peer = self.peer.after_panic(now, now + FAULT_WAIT, seed, incarnation);
         Notification::cease(cease::UNSPECIFIC).encode()
     }

@@ -322,7 +322,11 @@ impl<G: Guard> Speaker<G> {
 
     /// Lets one peer act on what is due.
     fn act(&mut self, now: Instant, key: PeerKey) {
+        let is_first = !self.acted.contains(&key);
         self.run_guarded(now, key, |neighbour, rib, outbox| {
+            if is_first {
+                neighbour.unlearned.learn_part(rib);
+            }
             if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
                 neighbour.peer.handle(now, session::Event::Tick);
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::action::Action;
 use super::guard::Guard;
+use super::neighbour::Neighbour;
 use super::speaker::Speaker;
 use fairway_ground::{Instant, PeerKey};
 use fairway_seam::DesiredRoute;
@@ -23,7 +24,8 @@ impl<G: Guard> Speaker<G> {
         if !self.holds_end_of_rib || self.startup.awaits_sources() {
             return;
         }
-        let owing = self.neighbours.iter().filter(|(_, it)| it.peer.owes_end_of_rib());
+        let owes = |it: &Neighbour| it.peer.owes_end_of_rib() || !it.unlearned.is_empty();
+        let owing = self.neighbours.iter().filter(|(_, it)| owes(it));
         // None of them waits for itself.
         let owing: BTreeSet<PeerKey> = owing.map(|(key, _)| *key).take(2).collect();
         let complete = self.neighbours.iter().filter(|(key, it)| {

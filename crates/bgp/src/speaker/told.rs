@@ -101,6 +101,9 @@ impl<G: Guard> Speaker<G> {
         if neighbour.peer.config().is_dynamic() && neighbour.peer.is_at_rest() {
             return self.forget(key);
         }
+        if !neighbour.unlearned.is_empty() {
+            self.agenda.touch(key);
+        }
         let deadline = neighbour.peer.next_deadline();
         self.agenda.wait(key, deadline);
     }

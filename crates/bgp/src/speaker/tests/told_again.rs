@@ -99,5 +99,49 @@ fn what_a_large_table_took_is_given_back_when_all_know_that_it_is_gone() {
     scene.speaker.handle(scene.now, Event::Peer(key(2), event));
     scene.write_all();
     scene.turn();
-    assert_eq!(scene.speaker.rib().known().count(), 0);
+    // What a few took is kept.
+    assert!(scene.speaker.rib().known().count() <= 1024);
+}
+
+#[test]
+fn routes_of_a_session_that_ended_go_in_parts_and_those_of_the_next_one_stay() {
+    let mut scene = Scene::with(&[config(2), config(3)]);
+    let id = scene.session(2);
+    for number in 0..200 {
+        scene.hear(2, id, &announced(2, &format!("10.0.{number}.0/24")));
+    }
+    scene.write_all();
+    scene.speaker.handle(scene.now, Event::Peer(key(2), session::Event::Closed(id, None)));
+    let id = scene.establish(key(2));
+    scene.hear(2, id, &announced(2, "10.0.199.0/24"));
+    let written = scene.turn();
+    let left = scene.speaker.rib().counts().ipv4;
+    assert!((150..200).contains(&left), "{left} are left after one turn");
+    assert!(scene.speaker.next_deadline().is_some_and(|it| it <= scene.now), "more is to be done");
+    scene.written(&written);
+    scene.write_all();
+    assert_eq!(scene.speaker.rib().counts().ipv4, 1);
+    assert_eq!(scene.speaker.peer(key(3)).unwrap().advertised(scene.speaker.rib()).len(), 1);
+}
+
+#[test]
+fn what_waits_to_enter_the_rib_goes_with_the_neighbour_that_is_removed_or_panics() {
+    for is_removed in [true, false] {
+        let mut scene = Scene::with(&[config(2), config(3)]);
+        let id = scene.session(2);
+        for number in 0..200 {
+            scene.hear(2, id, &announced(2, &format!("10.0.{number}.0/24")));
+        }
+        scene.write_all();
+        scene.speaker.handle(scene.now, Event::Peer(key(2), session::Event::Closed(id, None)));
+        let id = scene.establish(key(2));
+        scene.hear(2, id, &announced(2, "10.0.199.0/24"));
+        if is_removed {
+            scene.desire(|desired| desired.peers = vec![config(3)]);
+        } else {
+            scene.speaker.start_over(scene.now, key(2));
+        }
+        scene.write_all();
+        assert_eq!(scene.speaker.rib().counts().ipv4, 0, "removed: {is_removed}");
+    }
 }

@@ -581,7 +581,7 @@ impl Hub {
                 nlri: *nlri,
                 attributes: Some(Arc::clone(attributes)),
             };
-            anew.learn(&source, wanted.iter().map(change).collect());
+            anew.learn(&source, wanted.iter().map(change));
         }
         let sorted = |rib: &LocRib| {
             let mut learned: Vec<_> = rib.learned().collect();
