@@ -20,6 +20,10 @@ const ROUTES: &str = "rib/routes.rs";
 /// What waits to be sent, and what was told before.
 const WAITING: &str = "rib/waiting.rs";
 const GROUPS: &str = "rib/groups.rs";
+const ENTRIES: &str = "rib/entries.rs";
+/// What was only noted since so much waits.
+const LAGGING: &str = "rib/lagging.rs";
+const ADJ_RIB_OUT: &str = "rib/adj_rib_out.rs";
 /// What peers with the same policy are sent.
 const EXPORT_GROUPS: &str = "rib/export_groups.rs";
 const GROUP_UPDATES: &str = "rib/group_updates.rs";
@@ -263,6 +267,31 @@ const VARIANTS: &[Variant] = &[
         "joined.retain(|place| !entries.is_in(*place, group));",
     ),
     variant(
+        "RIB: a lagging peer counts as told nothing",
+        LAGGING,
+        "        if is_told {\n",
+        "        if is_told && false {\n",
+    ),
+    variant(
+        "RIB: a lagging peer counts as told everything",
+        LAGGING,
+        "        if is_told {\n",
+        "        if is_told || true {\n",
+    ),
+    variant(
+        "RIB: a lagging peer counts as told what it is to have",
+        ENTRIES,
+        "            Self::Something => false,\n",
+        "            Self::Something => wanted.is_some(),\n",
+    ),
+    variant(
+        "RIB: the number of a prefix that lags is given away",
+        ADJ_RIB_OUT,
+        "        self.waiting.paths(prefix).next().is_some() || self.lagging.contains(prefix)\n",
+        "        self.waiting.paths(prefix).next().is_some()\n",
+    ),
+    variant("RIB: a lagging peer does not catch up", OUTBOUND, "        self.catch_up(rib);\n", ""),
+    variant(
         "waiting routes: one that is set again as it waits goes to the end",
         WAITING,
         "        if self.groups.find(family, wanted) == Some(group) {\n",
@@ -271,14 +300,14 @@ const VARIANTS: &[Variant] = &[
     variant(
         "waiting routes: one that the peer has is sent all the same",
         WAITING,
-        "        if is_owed || !is_same(told.as_ref(), wanted) {\n",
-        "        if is_owed || told.is_some() || wanted.is_some() {\n",
+        "        if is_owed || !told.is_same(wanted) {\n",
+        "        if is_owed || !matches!(told, ToldBefore::Nothing) || wanted.is_some() {\n",
     ),
     variant(
         "waiting routes: what a refresh asked for is left out if it changes back",
         WAITING,
-        "        if is_owed || !is_same(told.as_ref(), wanted) {\n",
-        "        if !is_same(told.as_ref(), wanted) {\n",
+        "        if is_owed || !told.is_same(wanted) {\n",
+        "        if !told.is_same(wanted) {\n",
     ),
     variant(
         "waiting routes: a refresh is never over",

@@ -12,13 +12,18 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use super::LocRib;
-use super::entries::Place;
+use super::entries::{Place, ToldBefore};
 use super::export::Outgoing;
+use super::lagging::Lagging;
 use super::prefix_table::PrefixId;
 use super::waiting::{Sending, Waiting};
 use crate::wire::announce::{self, Unsent};
 use crate::wire::{MessageType, RouteRefresh};
 use fairway_ground::{AddressFamily, FamilySet, Nlri, PathId, PerFamily};
+
+/// If so many routes wait, other prefixes are only noted: a peer that reads slowly, or not at all until its session ends,
+/// has some megabytes in memory.
+const WAITING_MAX: usize = if cfg!(test) { 8 } else { 65_536 };
 
 /// The Adj-RIB-Out of one session, with the same lifetime.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub struct AdjRibOut {
     /// Families in which the peer is sent several paths to a prefix.
     add_path: FamilySet,
     waiting: Waiting,
+    /// What has changed since so much waited: it waits there when its turn comes.
+    lagging: Lagging,
     counts: PerFamily<u32>,
     /// Families with a requested refresh that has not begun. A neighbour may send a thousand requests while the socket
     /// is busy: they cost a bit here, and one iteration over the table later.
@@ -68,7 +75,7 @@ impl Unsent for Packing<'_> {
     fn pop(&mut self) {
         match (self.announces, self.sending.pop()) {
             (false, Some(_)) => *self.count = self.count.saturating_sub(1),
-            (true, Some(None)) => *self.count = self.count.saturating_add(1),
+            (true, Some(ToldBefore::Nothing)) => *self.count = self.count.saturating_add(1),
             _ => {}
         }
     }
@@ -81,6 +88,7 @@ impl AdjRibOut {
         Self {
             add_path,
             waiting: Waiting::default(),
+            lagging: Lagging::default(),
             counts: PerFamily::default(),
             refresh: FamilySet::EMPTY,
             marks_refreshes: false,
@@ -113,15 +121,47 @@ impl AdjRibOut {
         self.add_path
     }
 
+    /// Whether so much waits that another prefix is only noted: [`AdjRibOut::lag`].
+    pub fn is_full(&self) -> bool {
+        self.waiting.count() >= WAITING_MAX
+    }
+
+    /// A prefix has changed, of which the peer was told something, or nothing: it is looked at again when less waits.
+    pub fn lag(&mut self, prefix: PrefixId, is_told: bool) {
+        self.lagging.insert(prefix, is_told);
+    }
+
+    /// Whether this prefix was noted, and if so, whether the peer was told something of it.
+    pub fn lags(&self, prefix: PrefixId) -> Option<bool> {
+        self.lagging.is_told(prefix)
+    }
+
+    /// A prefix that was noted, if less waits than `count`; the same of it. [`AdjRibOut::want`] or
+    /// [`AdjRibOut::want_again`] is due.
+    pub fn catch_up(&mut self, count: usize) -> Option<(PrefixId, bool)> {
+        if self.waiting.count() >= count { None } else { self.lagging.pop() }
+    }
+
     /// Whether a change of this path to a prefix waits.
     pub fn is_waiting(&self, prefix: PrefixId, path_id: PathId) -> bool {
         self.waiting.entry(Place { prefix, path_id }).is_some()
     }
 
-    /// What the peer has been told of this path to a prefix, if a change of it waits; else that follows from the
-    /// Loc-RIB.
+    /// What the peer has been told of this path to a prefix, if a change of it waits and that is known; else it follows
+    /// from the Loc-RIB, or is about that.
     pub fn told(&self, prefix: PrefixId, path_id: PathId) -> Option<Option<&Arc<Outgoing>>> {
-        self.waiting.entry(Place { prefix, path_id }).map(|entry| entry.told.as_ref())
+        self.waiting.entry(Place { prefix, path_id })?.known()
+    }
+
+    /// The same of a prefix of which the peer was told it is not known what.
+    pub fn want_again(
+        &mut self,
+        family: AddressFamily,
+        prefix: PrefixId,
+        wanted: Option<&Arc<Outgoing>>,
+    ) {
+        let place = Place { prefix, path_id: PathId::NONE };
+        self.waiting.want(family, place, ToldBefore::Something, wanted);
     }
 
     /// The paths to a prefix of which a change waits.
@@ -131,17 +171,17 @@ impl AdjRibOut {
 
     /// The prefixes of which a change waits; one with several paths several times.
     pub fn waiting_prefixes(&self) -> impl Iterator<Item = PrefixId> + '_ {
-        self.waiting.prefixes()
+        self.waiting.prefixes().chain(self.lagging.prefixes())
     }
 
     /// How many changes wait.
     pub fn waiting_count(&self) -> usize {
-        self.waiting.count()
+        self.waiting.count().saturating_add(self.lagging.count())
     }
 
     /// Whether any change of a prefix waits, so that its number must be kept.
     pub fn awaits(&self, prefix: PrefixId) -> bool {
-        self.waiting.paths(prefix).next().is_some()
+        self.waiting.paths(prefix).next().is_some() || self.lagging.contains(prefix)
     }
 
     /// The peer is to have this path to a prefix with attributes `wanted`, or is not to have it. `told` is what it has
@@ -153,7 +193,7 @@ impl AdjRibOut {
         told: Option<Arc<Outgoing>>,
         wanted: Option<&Arc<Outgoing>>,
     ) {
-        self.waiting.want(family, Place { prefix, path_id }, told, wanted);
+        self.waiting.want(family, Place { prefix, path_id }, told.into(), wanted);
     }
 
     /// The peer is sent routes that do not wait here: it has so many more, or fewer.
@@ -199,7 +239,7 @@ impl AdjRibOut {
         // RFC 7313 §4: no marker before End-of-RIB.
         let is_busy =
             self.end.contains(family) || self.marks_refreshes && self.end_of_rib.contains(family);
-        self.waiting.owed(family) == 0 && !is_busy
+        self.waiting.owed(family) == 0 && self.lagging.count() == 0 && !is_busy
     }
 
     /// The next family with an End-of-RIB marker to send.
@@ -214,7 +254,7 @@ impl AdjRibOut {
     /// Whether the peer may have a route that it should not have: a withdrawal is pending, or the End-of-RIB
     /// marker, which removes routes of an earlier session.
     pub fn owes_withdrawals(&self) -> bool {
-        !self.end_of_rib.is_empty() || self.has_withdrawals()
+        !self.end_of_rib.is_empty() || self.has_withdrawals() || self.lagging.count() > 0
     }
 
     /// Whether there is anything to send.
@@ -223,6 +263,7 @@ impl AdjRibOut {
             || !self.end.is_empty()
             || self.due_refresh().is_some()
             || self.waiting.has_announcements()
+            || self.lagging.count() > 0
             || self.has_withdrawals()
     }
 

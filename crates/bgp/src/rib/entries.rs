@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::export::Outgoing;
+use super::export::{Outgoing, is_same};
 use super::pages::Pages;
 use super::prefix_table::PrefixId;
 use fairway_ground::PathId;
@@ -16,14 +16,70 @@ pub(super) struct Place {
     pub(super) path_id: PathId,
 }
 
+/// What the peer was told of a route.
+#[derive(Debug, Clone)]
+pub(super) enum ToldBefore {
+    Nothing,
+    /// It is not known what.
+    Something,
+    This(Arc<Outgoing>),
+}
+
+impl ToldBefore {
+    /// Whether a peer that was told this needs not be told the other.
+    pub(super) fn is_same(&self, wanted: Option<&Arc<Outgoing>>) -> bool {
+        match self {
+            Self::Nothing => wanted.is_none(),
+            Self::Something => false,
+            Self::This(told) => is_same(Some(told), wanted),
+        }
+    }
+}
+
+impl From<Option<Arc<Outgoing>>> for ToldBefore {
+    fn from(told: Option<Arc<Outgoing>>) -> Self {
+        told.map_or(Self::Nothing, Self::This)
+    }
+}
+
 /// A route that waits.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// What the peer was told of it; `None` if nothing.
-    pub(super) told: Option<Arc<Outgoing>>,
+    /// What the peer was told of it, if that is known.
+    known: Option<Arc<Outgoing>>,
+    /// It was told something.
+    is_told: bool,
     pub(super) group: GroupId,
     /// A refresh asked for it: it is sent even if the peer has it.
     pub(super) is_owed: bool,
+}
+
+impl Entry {
+    pub(super) fn new(told: ToldBefore, group: GroupId, is_owed: bool) -> Self {
+        let is_told = !matches!(told, ToldBefore::Nothing);
+        let known = match told {
+            ToldBefore::This(told) => Some(told),
+            ToldBefore::Nothing | ToldBefore::Something => None,
+        };
+        Self { known, is_told, group, is_owed }
+    }
+
+    /// What the peer was told of it.
+    pub(super) fn told(self) -> ToldBefore {
+        match self.known {
+            Some(told) => ToldBefore::This(told),
+            None if self.is_told => ToldBefore::Something,
+            None => ToldBefore::Nothing,
+        }
+    }
+
+    /// The same; `None` if it is not known.
+    pub(super) fn known(&self) -> Option<Option<&Arc<Outgoing>>> {
+        match &self.known {
+            None if self.is_told => None,
+            known => Some(known.as_ref()),
+        }
+    }
 }
 
 /// The place of a group.

@@ -20,6 +20,7 @@ mod export_groups;
 mod group_updates;
 mod groups;
 mod import;
+mod lagging;
 mod loc_rib;
 mod only_to_customer;
 mod originated;

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use super::entries::{Entries, Entry, GroupId, Place};
-use super::export::{Outgoing, is_same};
+use super::entries::{Entries, Entry, GroupId, Place, ToldBefore};
+use super::export::Outgoing;
 use super::groups::{Group, Groups, Lane, withdrawals};
 use super::prefix_table::PrefixId;
 use fairway_ground::{AddressFamily, PathId, PerFamily};
@@ -60,11 +60,11 @@ impl Waiting {
         &mut self,
         family: AddressFamily,
         place: Place,
-        told: Option<Arc<Outgoing>>,
+        told: ToldBefore,
         wanted: Option<&Arc<Outgoing>>,
     ) {
         let Some(group) = self.entries.get(place).map(|entry| entry.group) else {
-            if !is_same(told.as_ref(), wanted) {
+            if !told.is_same(wanted) {
                 self.join(family, place, told, false, wanted);
             }
             return;
@@ -73,12 +73,13 @@ impl Waiting {
             // It keeps its place.
             return;
         }
-        let Some(Entry { told, is_owed, .. }) = self.entries.remove(place) else { return };
+        let Some(entry) = self.entries.remove(place) else { return };
+        let (is_owed, told) = (entry.is_owed, entry.told());
         if let Some(left) = self.groups.get_mut(group) {
             left.lane.leave(group, &self.entries);
         }
         self.groups.remove_if_empty(group);
-        if is_owed || !is_same(told.as_ref(), wanted) {
+        if is_owed || !told.is_same(wanted) {
             self.join(family, place, told, is_owed, wanted);
         }
     }
@@ -88,7 +89,7 @@ impl Waiting {
         match self.entries.get_mut(place) {
             Some(entry) if entry.is_owed => return,
             Some(entry) => entry.is_owed = true,
-            None => self.join(family, place, Some(Arc::clone(told)), true, Some(told)),
+            None => self.join(family, place, ToldBefore::This(Arc::clone(told)), true, Some(told)),
         }
         let owed = self.owed.of_mut(family);
         *owed = owed.saturating_add(1);
@@ -98,7 +99,7 @@ impl Waiting {
         &mut self,
         family: AddressFamily,
         place: Place,
-        told: Option<Arc<Outgoing>>,
+        told: ToldBefore,
         is_owed: bool,
         wanted: Option<&Arc<Outgoing>>,
     ) {
@@ -106,7 +107,7 @@ impl Waiting {
             (None, Some(outgoing)) => self.groups.create(family, outgoing),
             (group, _) => group.unwrap_or_else(|| withdrawals(family)),
         };
-        self.entries.insert(place, Entry { told, group, is_owed });
+        self.entries.insert(place, Entry::new(told, group, is_owed));
         if let Some(joined) = self.groups.get_mut(group) {
             joined.lane.join(place);
             joined.lane.compact(group, &self.entries);
@@ -156,14 +157,14 @@ impl Sending<'_> {
     }
 
     /// The route that [`Sending::first`] returned last is sent. Returns what the peer was told of it before.
-    pub(super) fn pop(&mut self) -> Option<Option<Arc<Outgoing>>> {
+    pub(super) fn pop(&mut self) -> Option<ToldBefore> {
         let place = self.lane.joined.pop_front()?;
         self.lane.count = self.lane.count.saturating_sub(1);
-        let Entry { told, is_owed, .. } = self.entries.remove(place)?;
-        if is_owed {
+        let entry = self.entries.remove(place)?;
+        if entry.is_owed {
             *self.owed = self.owed.saturating_sub(1);
         }
-        Some(told)
+        Some(entry.told())
     }
 }
 
@@ -202,7 +203,9 @@ pub(super) mod tests {
         let is_gone =
             |entry: &&Entry| !order.contains(&entry.group) && !withdrawn.contains(&entry.group);
         assert!(!entries.iter().any(is_gone), "{why}: a group that is gone");
-        let nothing = |entry: &&Entry| withdrawn.contains(&entry.group) && entry.told.is_none();
+        let nothing = |entry: &&Entry| {
+            withdrawn.contains(&entry.group) && matches!(entry.known(), Some(None))
+        };
         assert!(!entries.iter().any(nothing), "{why}: a withdrawal of what was never told");
     }
 }

@@ -217,6 +217,9 @@ impl Outbound {
         if self.adj_rib_out.add_path().contains(family) {
             return self.update_paths(id, prefix, before, routes);
         }
+        if self.adj_rib_out.lags(id).is_some() {
+            return;
+        }
         let path = (id, PathId::NONE);
         let told = match before {
             Before::Nothing | Before::ByPresent(Routes::None) => None,
@@ -224,11 +227,32 @@ impl Outbound {
             Before::ByEarlier(exporter, before) => told(exporter.route(prefix, before)),
             Before::ByPresent(before) => told(self.exporter.route(prefix, before)),
         };
+        if self.adj_rib_out.is_full() && !self.adj_rib_out.is_waiting(id, PathId::NONE) {
+            self.adj_rib_out.lag(id, told.is_some());
+            return;
+        }
         let wanted = self.exporter.route(prefix, routes).unwrap_or_else(|reason| {
             self.unannounced.insert(prefix, reason);
             None
         });
         self.adj_rib_out.want(family, path, told, wanted);
+    }
+
+    /// What was only noted since so much waited waits now, as far as there is room.
+    fn catch_up(&mut self, rib: &LocRib) {
+        while let Some((id, is_told)) = self.adj_rib_out.catch_up(WAITING_MAX) {
+            let Some((prefix, routes)) = rib.known_routes(id) else { continue };
+            let wanted = self.exporter.route(prefix, routes).unwrap_or_else(|reason| {
+                self.unannounced.insert(prefix, reason);
+                None
+            });
+            if is_told {
+                self.adj_rib_out.want_again(prefix.family(), id, wanted);
+            } else {
+                self.adj_rib_out.want(prefix.family(), (id, PathId::NONE), None, wanted);
+            }
+        }
+        self.exporter.forget();
     }
 
     fn update_paths(&mut self, id: PrefixId, prefix: Prefix, before: Before<'_>, routes: &Routes) {
@@ -274,6 +298,7 @@ impl Outbound {
                 break;
             }
         }
+        self.catch_up(rib);
         self.begin_refreshes(rib);
         // One of a group waits until it can look ahead with the others again.
         let waiting_max = if may_be_grouped { 1 } else { WAITING_MAX / 2 };
@@ -343,10 +368,14 @@ impl Outbound {
                     derived.extend(route.map(|it| (PathId::NONE, it)));
                 }
             }
+            if self.adj_rib_out.lags(id) == Some(false) {
+                derived.clear();
+            }
             for path_id in self.adj_rib_out.waiting_paths(id) {
-                derived.remove(&path_id);
-                let told = self.adj_rib_out.told(id, path_id).flatten();
-                derived.extend(told.map(|it| (path_id, Arc::clone(it))));
+                if let Some(told) = self.adj_rib_out.told(id, path_id) {
+                    derived.remove(&path_id);
+                    derived.extend(told.map(|it| (path_id, Arc::clone(it))));
+                }
             }
             let nlri = |path_id| Nlri { prefix, path_id };
             all.extend(derived.into_iter().map(|(path_id, it)| (id, nlri(path_id), it)));
