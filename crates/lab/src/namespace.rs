@@ -33,6 +33,8 @@ impl Namespace {
         let namespace = Self { name };
         // Link-local addresses would be tentative for the first second or two.
         namespace.run("sysctl", &["-q", "-w", "net.ipv6.conf.default.accept_dad=0"])?;
+        // FRR advertises itself where next hops are extended: the kernel would take an address from that, and dial from it.
+        namespace.run("sysctl", &["-q", "-w", "net.ipv6.conf.default.autoconf=0"])?;
         namespace.ip(&["link", "set", "lo", "up"])?;
         Ok(namespace)
     }
