@@ -280,14 +280,16 @@ impl Key {
         let above = length.checked_sub(NEIGHBOUR_BITS);
         match prefix.address() {
             IpAddr::V4(address) => {
-                let bits = address.to_bits().checked_shr(u32::BITS - length).unwrap_or(0);
+                let bits =
+                    address.to_bits().checked_shr(u32::BITS.saturating_sub(length)).unwrap_or(0);
                 match above {
                     Some(above) => Self::Ipv4(bits >> NEIGHBOUR_BITS | 1 << above, place(bits)),
                     None => Self::Ipv4(0, place(bits | 1 << length)),
                 }
             }
             IpAddr::V6(address) => {
-                let bits = address.to_bits().checked_shr(u128::BITS - length).unwrap_or(0);
+                let bits =
+                    address.to_bits().checked_shr(u128::BITS.saturating_sub(length)).unwrap_or(0);
                 let last = u32::try_from(bits & u128::from(u32::MAX)).unwrap_or(0);
                 match above {
                     Some(above) => Self::Ipv6(bits >> NEIGHBOUR_BITS | 1 << above, place(last)),
