@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 static GIVE_BACK: OnceLock<fn()> = OnceLock::new();
 
-/// The time between two calls of one thread. A call looks at all its pages, some 50 µs for 100 MB.
+/// The time between two calls of one thread. A call looks at all its pages.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 thread_local! {
