@@ -10,9 +10,13 @@ use anyhow::{Context, Result, anyhow};
 use nix::sched::{CloneFlags, setns};
 
 use super::process::{bounded, output_of};
+use super::wait::{PATIENCE, wait_until};
 
 /// All our namespaces are called PREFIX-PID-CELL-ROLE, so that leftovers can be told apart.
 const PREFIX: &str = "interop";
+
+/// Where `ip netns` keeps the names.
+const NAMES: &str = "/var/run/netns";
 
 /// Where a program can be started.
 pub trait Place {
@@ -52,7 +56,7 @@ impl Namespace {
 
     /// Runs this inside; sockets that it makes stay there.
     pub fn enter<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-        let file = Path::new("/var/run/netns").join(&self.name);
+        let file = Path::new(NAMES).join(&self.name);
         // The thread that has entered a namespace ends.
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
@@ -159,15 +163,24 @@ pub fn remove_leftovers() -> Result<()> {
         let (Some(PREFIX), Some(maker)) = (parts.next(), parts.next()) else {
             continue;
         };
-        if maker.parse::<u32>().is_err() || std::path::Path::new("/proc").join(maker).exists() {
+        if maker.parse::<u32>().is_err() || Path::new("/proc").join(maker).exists() {
             continue;
         }
-        let inside = output_of(bounded("ip").args(["netns", "pids", name]))?;
-        for process in inside.split_whitespace() {
-            // It may end between the list and the signal.
-            let _ = output_of(bounded("kill").args(["-9", process]));
-        }
-        output_of(bounded("ip").args(["netns", "delete", name]))?;
+        // Suites that start at once find the same leftovers: one that another removes is soon gone as well.
+        wait_until(&format!("namespace {name} is removed"), PATIENCE, || match remove(name) {
+            Err(error) if Path::new(NAMES).join(name).exists() => Err(error),
+            _ => Ok(()),
+        })?;
     }
     Ok(())
+}
+
+/// Ends the processes in the namespace `name`, and removes it.
+fn remove(name: &str) -> Result<()> {
+    let inside = output_of(bounded("ip").args(["netns", "pids", name]))?;
+    for process in inside.split_whitespace() {
+        // It may end between the list and the signal.
+        let _ = output_of(bounded("kill").args(["-9", process]));
+    }
+    output_of(bounded("ip").args(["netns", "delete", name])).map(drop)
 }
