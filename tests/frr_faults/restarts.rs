@@ -169,6 +169,11 @@ fn reload_is_healed(cell: &Cell, theirs: &[&str]) -> Result<()> {
     scene.all_is_in_force()?;
     let told = scene.told()?.len();
     scene.speaker.reload(&file)?;
+    // FRR 10.3 keeps a view beside the operator's router, and with it the session: only this tells that lines were gone.
+    scene.wait("Fairway configures FRR again", PATIENCE, |scene| {
+        ensure!(scene.told()?.len() > told, "the reload left our lines as they were");
+        Ok(())
+    })?;
     scene.wait("FRR has our neighbor again", PATIENCE, |scene| {
         let text = scene.speaker.running_configuration()?;
         ensure!(text.contains(&format!("neighbor {ROUTER} remote-as ")), "FRR has\n{text}");
@@ -176,8 +181,6 @@ fn reload_is_healed(cell: &Cell, theirs: &[&str]) -> Result<()> {
     })?;
     scene.router_has(SOME)?;
     scene.all_is_in_force()?;
-    // Lines of ours were gone. FRR 10.3 keeps a view beside the operator's router, and with it the session.
-    ensure!(scene.told()?.len() > told, "the reload left our lines as they were");
     // Where there is nobody else's, the default instance is ours.
     if theirs.is_empty() { Ok(()) } else { scene.expect_running(&file) }
 }
