@@ -4,6 +4,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // What fails here fails the test.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{ErrorKind, Write};
 use std::net::IpAddr;
@@ -410,10 +411,15 @@ fn every_reader_is_told() {
 /// Events that the kernel dropped, of all sockets of this namespace.
 fn drops() -> u64 {
     let table = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
-    let header = table.lines().next().unwrap();
-    let column = header.split_whitespace().position(|it| it == "Drops").unwrap();
-    let rows = table.lines().skip(1).map(|row| row.split_whitespace().nth(column).unwrap());
-    rows.map(|drops| drops.parse::<u64>().unwrap()).sum()
+    let header: Vec<_> = table.lines().next().unwrap().split_whitespace().collect();
+    let column = |name| header.iter().position(|it| *it == name).unwrap();
+    let (inode, drops) = (column("Inode"), column("Drops"));
+    // The kernel lists a socket twice where its table of all sockets grows meanwhile.
+    let sockets = table.lines().skip(1).map(|row| {
+        let row: Vec<_> = row.split_whitespace().collect();
+        (row[inode], row[drops].parse::<u64>().unwrap())
+    });
+    sockets.collect::<BTreeMap<_, _>>().into_values().sum()
 }
 
 /// Far more changes than the socket can hold, while it is not read.
