@@ -210,8 +210,10 @@ impl Allocator {
             let is_same = held.claim.as_ref().is_some_and(|claim| claim.is_of(service));
             if is_same && kept == *addresses {
                 let pool = pass.pools.names(addresses);
-                self.is_remembered &= pool == held.assignment.pool;
-                held.assignment.pool = pool;
+                if pool != held.assignment.pool {
+                    self.unreported.insert(name.clone());
+                    held.assignment.pool = pool;
+                }
             } else {
                 moved.push((held.age, service, kept));
             }

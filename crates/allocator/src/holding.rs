@@ -64,13 +64,17 @@ impl Allocator {
         };
         let assignment = Assignment { pool: pass.pools.names(&addresses), addresses };
         let is_same = self.held.get(name).is_some_and(|held| held.assignment == assignment);
-        self.is_remembered &= is_same;
+        if !is_same {
+            self.unreported.insert(name.clone());
+        }
         self.held.insert(name.clone(), Held { assignment, age, claim: Some(claim) });
     }
 
     /// `name`, which has left the occupancy index, holds nothing.
     pub(super) fn end_assignment(&mut self, name: &ObjectName) {
-        self.is_remembered &= self.held.remove(name).is_none();
+        if self.held.remove(name).is_some() {
+            self.unreported.insert(name.clone());
+        }
     }
 
     /// Removes a Service from the occupancy index; returns its addresses.

@@ -2,7 +2,7 @@
 //!
 //! A function of the facts and of earlier assignments: no clock, no randomness, no I/O.
 //! Knows no node and no router. The controller calls [`Allocator::converge`] after every change
-//! and keeps [`Allocator::memory`] on disk; the plan reads the [`Outcomes`].
+//! and keeps its [`Memory`] on disk; the plan reads the [`Outcomes`].
 //!
 //! A call makes the fewest possible changes. First, all valid assignments are kept, so a healthy
 //! Service never moves because of another; then Services without addresses restore those in their
@@ -21,6 +21,7 @@
 mod choice;
 mod converge;
 mod holding;
+mod memory;
 mod occupancy;
 mod pool_use;
 mod pools;
@@ -48,6 +49,7 @@ use released::{Home, Released};
 use sharing::Claim;
 use waiting::Waiting;
 
+pub use memory::{Memory, MemoryChange, MemoryCopy};
 pub use pool_use::PoolUse;
 pub use pools::PoolLookup;
 pub use reason::Reason;
@@ -91,15 +93,6 @@ impl Outcome {
 /// The outcome for every Service of our class, in name order.
 pub type Outcomes = BTreeMap<ObjectName, Outcome>;
 
-/// What must survive a restart: plain values, for the caller to store.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Memory {
-    /// The assignments, oldest first.
-    pub assignments: Vec<(ObjectName, Assignment)>,
-    /// Recently released addresses and the Services that had them, oldest first.
-    pub released: Vec<(IpAddr, ObjectName)>,
-}
-
 /// The result of an allocator without memory for these facts.
 pub fn from_scratch(index: &ClusterIndex, load_balancer_class: Option<&str>) -> Outcomes {
     let mut allocator = Allocator::new(load_balancer_class.map(str::to_owned));
@@ -126,8 +119,8 @@ pub struct Allocator {
     held: BTreeMap<ObjectName, Held>,
     next_age: u64,
     is_holding_back: bool,
-    /// [`Self::memory`] equals what [`Self::changed_memory`] returned last.
-    is_remembered: bool,
+    /// Services with another assignment than [`Self::memory_change`] reported last.
+    unreported: BTreeSet<ObjectName>,
     /// It has not made a decision since it was restored.
     is_restored: bool,
     occupancy: Occupancy,
@@ -145,13 +138,14 @@ impl Allocator {
         Self { load_balancer_class, ..Self::default() }
     }
 
-    /// The allocator that continues from `memory`: what [`Self::memory`] returned before the restart.
+    /// The allocator that continues from `memory`, which was kept before the restart.
     /// Nothing is in effect until `converge` has checked it. The cool-down of released addresses
     /// restarts: after a restart it is unknown which withdrawals neighbours have received.
     pub fn restore(load_balancer_class: Option<String>, memory: Memory) -> Self {
         let mut allocator = Self { is_restored: true, ..Self::new(load_balancer_class) };
         for (name, assignment) in memory.assignments {
             let held = Held { assignment, age: allocator.take_age(), claim: None };
+            allocator.unreported.insert(name.clone());
             allocator.held.insert(name, held);
         }
         let assigned = allocator.held.values().flat_map(|held| &held.assignment.addresses);
@@ -164,23 +158,33 @@ impl Allocator {
     }
 
     /// What must survive a restart.
-    pub fn memory(&self) -> Memory {
-        let mut held: Vec<_> = self.held.iter().collect();
-        held.sort_by_key(|(_, held)| held.age);
-        // What was never checked against a pool is kept in the status alone.
-        held.retain(|(_, held)| !held.assignment.pool.is_empty());
-        let assignments =
-            held.into_iter().map(|(name, held)| (name.clone(), held.assignment.clone()));
-        let released = self.released.iter().map(|(address, former)| (address, former.clone()));
-        Memory { assignments: assignments.collect(), released: released.collect() }
+    #[cfg(test)]
+    fn memory(&self) -> Memory {
+        let mut all = self.clone();
+        all.unreported = self.held.keys().cloned().collect();
+        let mut memory = MemoryCopy::default();
+        memory.apply(all.memory_change());
+        memory.apply(MemoryChange { released: Some(self.releases()), ..MemoryChange::default() });
+        memory.memory()
     }
 
-    /// What must survive a restart, if it changed since the last call: most changes of a cluster move
-    /// no address, and with many Services this is long.
-    pub fn changed_memory(&mut self) -> Option<Memory> {
-        let is_released_other = self.released.take_is_other();
-        let is_remembered = std::mem::replace(&mut self.is_remembered, true);
-        (is_released_other || !is_remembered).then(|| self.memory())
+    /// What has changed since the last call of what must survive a restart. The first call after
+    /// [`Self::restore`] reports all of it.
+    pub fn memory_change(&mut self) -> MemoryChange {
+        // What was never checked against a pool is kept in the status alone.
+        let kept = |name: &ObjectName| {
+            let held = self.held.get(name).filter(|held| !held.assignment.pool.is_empty())?;
+            Some((held.age, held.assignment.clone()))
+        };
+        let unreported = std::mem::take(&mut self.unreported).into_iter();
+        let assignments = unreported.map(|name| (kept(&name), name)).map(|(now, name)| (name, now));
+        let assignments = assignments.collect();
+        let released = self.released.take_is_other().then(|| self.releases());
+        MemoryChange { assignments, released }
+    }
+
+    fn releases(&self) -> Vec<(IpAddr, ObjectName)> {
+        self.released.iter().map(|(address, former)| (address, former.clone())).collect()
     }
 
     /// The outcome for every Service of our class.

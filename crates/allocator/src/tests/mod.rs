@@ -89,6 +89,7 @@ struct World {
     changes: Changes,
     now: Instant,
     /// The memory on disk.
+    copy: MemoryCopy,
     kept: Memory,
 }
 
@@ -149,9 +150,8 @@ impl World {
         let before = self.allocator.outcomes().clone();
         let changes = std::mem::take(&mut self.changes);
         let answer = self.allocator.converge(self.now, &self.index, &changes);
-        if let Some(memory) = self.allocator.changed_memory() {
-            self.kept = memory;
-        }
+        self.copy.apply(self.allocator.memory_change());
+        self.kept = self.copy.memory();
         let now = self.allocator.outcomes();
         let names: BTreeSet<_> = before.keys().chain(now.keys()).cloned().collect();
         let others = names.into_iter().filter(|name| before.get(name) != now.get(name));

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use fairway_allocator::{Allocator, Memory, Outcomes, ReleaseMark};
+use fairway_allocator::{Allocator, MemoryChange, Outcomes, ReleaseMark};
 use fairway_ground::Instant;
 use fairway_model::{Changes, ClusterIndex, ObjectName};
 use tracing::{info, warn};
@@ -46,9 +46,9 @@ impl Assigner {
         self.allocator.outcomes()
     }
 
-    /// See [`Allocator::changed_memory`].
-    pub(crate) fn changed_memory(&mut self) -> Option<Memory> {
-        self.allocator.changed_memory()
+    /// See [`Allocator::memory_change`].
+    pub(crate) fn memory_change(&mut self) -> MemoryChange {
+        self.allocator.memory_change()
     }
 
     /// See [`Allocator::last_release`].

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fairway_allocator::Memory;
+use fairway_allocator::{MemoryChange, MemoryCopy};
 use fairway_cluster::{ObjectText, Snapshot};
 use fairway_node::announced::{self, ANNOUNCED_FILE, LastAnnounced};
 use fairway_node::document::{FormatError, decode_document};
@@ -76,7 +76,6 @@ pub struct LockError(PathBuf);
 /// The state to keep on disk.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Wanted {
-    memory: Memory,
     resources: LastGood,
     /// `None` until the operator has given an order, now or in an earlier run.
     drain: Option<DrainRecord>,
@@ -99,6 +98,8 @@ struct KeptDrain {
 /// The writing task.
 pub(crate) struct Saver {
     wanted: watch::Sender<Arc<Wanted>>,
+    /// Of the assignments, what the task has not taken yet: at most one change for each Service.
+    memory: Arc<Mutex<MemoryChange>>,
     drain: watch::Receiver<KeptDrain>,
     task: JoinHandle<()>,
 }
@@ -107,12 +108,17 @@ impl Saver {
     pub(crate) fn start(directory: PathBuf) -> Self {
         let (wanted, latest) = watch::channel(Arc::default());
         let (tell, drain) = watch::channel(KeptDrain::default());
-        Self { wanted, drain, task: tokio::spawn(write_changes(directory, latest, tell)) }
+        let memory = Arc::default();
+        let task = write_changes(directory, latest, Arc::clone(&memory), tell);
+        Self { wanted, memory, drain, task: tokio::spawn(task) }
     }
 
-    /// Saves the assignments. Returns at once.
-    pub(crate) fn save_memory(&self, memory: Memory) {
-        self.wanted.send_modify(|wanted| Arc::make_mut(wanted).memory = memory);
+    /// Saves what has changed of the assignments. Returns at once.
+    pub(crate) fn save_memory(&self, change: MemoryChange) {
+        if !change.is_empty() {
+            locked(&self.memory).absorb(change);
+            self.wanted.send_modify(|_| {});
+        }
     }
 
     /// Saves the last good resources. Returns at once.
@@ -231,14 +237,36 @@ pub(crate) fn lock(directory: &Path) -> Result<Option<File>, LockError> {
     }
 }
 
+/// A panic elsewhere leaves it as it is.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The state on disk, and the assignments that belong there.
+#[derive(Default)]
+struct Written {
+    memory: MemoryCopy,
+    /// The assignments on disk are other ones.
+    is_memory_other: bool,
+    rest: Wanted,
+}
+
+impl Written {
+    fn follow(&mut self, change: MemoryChange) {
+        self.is_memory_other |= !change.is_empty();
+        self.memory.apply(change);
+    }
+}
+
 /// Runs until the saver is dropped, and writes the latest state before it ends. Retries what the disk does
 /// not accept.
 async fn write_changes(
     directory: PathBuf,
     mut latest: watch::Receiver<Arc<Wanted>>,
+    memory: Arc<Mutex<MemoryChange>>,
     drain: watch::Sender<KeptDrain>,
 ) {
-    let mut written = Wanted::default();
+    let written = Arc::new(Mutex::new(Written::default()));
     let mut failed = false;
     loop {
         let changed = match timeout(RETRY_INTERVAL, latest.changed()).await {
@@ -247,23 +275,25 @@ async fn write_changes(
             Err(_) => continue,
         };
         let wanted = Arc::clone(&latest.borrow_and_update());
-        if written != *wanted {
-            let (directory, before, next) = (directory.clone(), written.clone(), wanted.clone());
-            // Flushing blocks; nothing else may.
-            match spawn_blocking(move || write(&directory, before, &next)).await {
-                Ok((now, outcome)) => {
-                    written = now;
-                    match outcome {
-                        Ok(()) if std::mem::take(&mut failed) => info!("state is saved again"),
-                        Ok(()) => {}
-                        Err(error) => failed = report(failed, &error.to_string()),
-                    }
-                }
-                Err(error) => failed = report(failed, &error.to_string()),
-            }
+        locked(&written).follow(std::mem::take(&mut *locked(&memory)));
+        let (directory, written, next) =
+            (directory.clone(), Arc::clone(&written), Arc::clone(&wanted));
+        // Flushing blocks; nothing else may.
+        let outcome = spawn_blocking(move || {
+            let mut written = locked(&written);
+            (write(&directory, &mut written, &next), written.rest.drain)
+        });
+        let (outcome, drained) = match outcome.await {
+            Ok((outcome, drained)) => (outcome.map_err(|error| error.to_string()), drained),
+            Err(error) => (Err(error.to_string()), None),
+        };
+        match outcome {
+            Ok(()) if std::mem::take(&mut failed) => info!("state is saved again"),
+            Ok(()) => {}
+            Err(error) => failed = report(failed, &error),
         }
         // There may be no receiver.
-        let _ = drain.send(KeptDrain { tried: wanted.drain, written: written.drain });
+        let _ = drain.send(KeptDrain { tried: wanted.drain, written: drained });
         if !changed {
             return;
         }
@@ -278,13 +308,9 @@ fn report(failed: bool, error: &str) -> bool {
     true
 }
 
-/// Returns what is on disk now. A file that cannot be written does not prevent the others; returns the first
+/// Writes what is not on disk yet. A file that cannot be written does not prevent the others; returns the first
 /// error.
-fn write(
-    directory: &Path,
-    mut written: Wanted,
-    wanted: &Wanted,
-) -> (Wanted, Result<(), StateError>) {
+fn write(directory: &Path, written: &mut Written, wanted: &Wanted) -> Result<(), StateError> {
     let mut outcome = Ok(());
     let mut is_written = |saved: Result<(), StateError>| {
         let is_written = saved.is_ok();
@@ -292,9 +318,11 @@ fn write(
         is_written
     };
     let file = |name| StateFile::new(directory, name);
-    if written.memory != wanted.memory && is_written(state_file::save(directory, &wanted.memory)) {
-        written.memory.clone_from(&wanted.memory);
+    if written.is_memory_other && is_written(state_file::save(directory, &written.memory.memory()))
+    {
+        written.is_memory_other = false;
     }
+    let written = &mut written.rest;
     if let Some(status) = wanted.drain.filter(|it| written.drain != Some(*it))
         && is_written(file(DRAIN_FILE).save(&drain::encode(status)))
     {
@@ -317,11 +345,14 @@ fn write(
     {
         written.resources.clone_from(&wanted.resources);
     }
-    (written, outcome)
+    outcome
 }
 
 #[cfg(test)]
 mod tests {
+    use fairway_allocator::{Allocator, Assignment, Memory};
+    use fairway_model::ObjectName;
+    use fairway_node::assignments::ASSIGNMENTS_FILE;
     use fairway_node::drain::DrainStatus;
 
     use super::*;
@@ -356,5 +387,26 @@ mod tests {
         saver.finish().await;
         assert_eq!(restore_drain(root.path()).unwrap(), Some(DrainRecord::default()));
         assert_eq!(restore_announced(root.path()).unwrap(), Some(LastAnnounced::default()));
+    }
+
+    #[tokio::test]
+    async fn what_the_disk_refused_of_the_assignments_is_written_with_the_next_change() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(ASSIGNMENTS_FILE);
+        std::fs::create_dir(&file).unwrap();
+        let saver = Saver::start(root.path().to_owned());
+        let assignment =
+            Assignment { pool: "pool".to_owned(), addresses: vec!["192.0.2.1".parse().unwrap()] };
+        let assignments = vec![(ObjectName::new("default", "web"), assignment)];
+        let memory = Memory { assignments, released: Vec::new() };
+        let mut allocator = Allocator::restore(None, memory.clone());
+        saver.save_memory(allocator.memory_change());
+        saver.save_drain(DrainRecord::default());
+        assert!(saver.keeps_drain().await);
+        std::fs::remove_dir(&file).unwrap();
+        assert!(allocator.memory_change().is_empty());
+        saver.save_announced(LastAnnounced::default());
+        saver.finish().await;
+        assert_eq!(state_file::load(root.path()).unwrap(), memory);
     }
 }

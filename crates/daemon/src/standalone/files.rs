@@ -229,9 +229,7 @@ impl Files {
         node.note(now, changed, outcomes, self.planner.plan());
         self.withdrawing.handed(node.generation(), self.assigner.last_release());
         // A crash must not lose this, so it does not wait for the rest of the state.
-        if let Some(memory) = self.assigner.changed_memory() {
-            node.saver().save_memory(memory);
-        }
+        node.saver().save_memory(self.assigner.memory_change());
     }
 
     fn announcements(&self) -> Announcements {
