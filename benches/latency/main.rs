@@ -33,6 +33,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("BIRD", "FRR"),
     ("fairway, 1,000 services", "BIRD"),
     ("fairway, 10,000 services", "BIRD"),
+    ("fairway, 50,000 services", "BIRD"),
 ];
 
 /// Changes measured for each pair.
@@ -88,6 +89,7 @@ fn measure(
         "BIRD" => Box::new(BirdAnnouncer::start(&lab)?),
         "fairway, 1,000 services" => Box::new(FairwayAnnouncer::start(&lab, 1_000)?),
         "fairway, 10,000 services" => Box::new(FairwayAnnouncer::start(&lab, 10_000)?),
+        "fairway, 50,000 services" => Box::new(FairwayAnnouncer::start(&lab, 50_000)?),
         _ => Box::new(FairwayAnnouncer::start(&lab, 0)?),
     };
     let mut monitor = Monitor::start(&lab.router.namespace)?;

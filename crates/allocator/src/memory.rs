@@ -1,7 +1,7 @@
 //! What of the assignments must survive a restart, and what of that has changed.
 //!
-//! With many Services this is long, and a change concerns few of them: so the allocator reports changes, and
-//! whoever writes them to disk keeps a copy. Knows no file and no decision.
+//! With many Services this is long, and a change concerns few of them: so the allocator reports changes, and the
+//! task that writes to disk keeps a copy. Knows no file and no decision.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

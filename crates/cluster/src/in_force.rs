@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairway_model::{Changes, ClusterIndex, Kind, Object, ObjectKey, ObjectName};
+use fairway_model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
 use fairway_resources::{self as resources, BackendKind, Catalog, Finding, FindingObject};
 use serde_json::Value;
 
@@ -22,8 +22,6 @@ type Texts = BTreeMap<ObjectKey, ObjectText>;
 #[derive(Debug, Clone, Default)]
 pub struct InForce {
     catalog: Catalog,
-    /// The catalog's last result, for comparison with the next.
-    objects: Vec<Arc<Object>>,
     findings: Vec<Finding>,
     stale: BTreeSet<ObjectKey>,
     /// The latest versions of the kinds that the catalog settles.
@@ -105,19 +103,17 @@ impl InForce {
         if !std::mem::take(&mut self.is_unsettled) {
             return Changes::default();
         }
-        let resolution = self.catalog.resolve_shared();
+        let resolution = self.catalog.resolve_changes();
         let index = Arc::make_mut(&mut self.index);
-        let mut changes = index.follow(&self.objects, &resolution.objects);
+        let mut changes = index.follow(resolution.objects);
         let pools = resolution.left_out.into_iter().filter(|key| key.kind == Kind::IpAddressPool);
         changes.absorb(index.set_unknown_pools(pools.map(|key| key.name).collect()));
         self.stale = resolution.stale.into_iter().map(|it| it.key).collect();
         self.findings = resolution.findings.into_iter().map(without_place).collect();
-        self.objects = resolution.objects;
-        let texts = self.objects.iter().filter_map(|object| {
-            let key = object.key();
-            let earlier = self.settled.get(&key).filter(|_| self.stale.contains(&key));
-            let text = earlier.or_else(|| self.latest.get(&key))?.clone();
-            Some((key, text))
+        let texts = self.catalog.keys().filter_map(|key| {
+            let earlier = self.settled.get(key).filter(|_| self.stale.contains(key));
+            let text = earlier.or_else(|| self.latest.get(key))?.clone();
+            Some((key.clone(), text))
         });
         let settled = texts.collect();
         self.is_other |= self.settled != settled;

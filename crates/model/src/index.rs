@@ -5,7 +5,6 @@
 
 use std::borrow::Borrow;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -64,6 +63,9 @@ impl Object {
         ObjectKey { kind, name }
     }
 }
+
+/// An object as it is now; `None` if it is in force no more.
+pub type ObjectChange = (Arc<ObjectKey>, Option<Arc<Object>>);
 
 /// All facts in force. Iteration order is name order, and so is every list made from it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -212,32 +214,16 @@ impl ClusterIndex {
         changes
     }
 
-    /// Applies the difference between `before` and `now`: all objects, both in the order of their keys.
-    /// Identical shared values are skipped, so this is cheap for a source that keeps unchanged objects.
-    pub fn follow(&mut self, before: &[Arc<Object>], now: &[Arc<Object>]) -> Changes {
+    /// Applies the changes of a source that keeps unchanged objects.
+    pub fn follow(&mut self, changed: impl IntoIterator<Item = ObjectChange>) -> Changes {
         let mut changes = Changes::default();
-        let (mut before, mut now) = (before.iter().peekable(), now.iter().peekable());
-        loop {
-            let order = match (before.peek(), now.peek()) {
-                (Some(old), Some(new)) if Arc::ptr_eq(old, new) => None,
-                (Some(old), Some(new)) => Some(old.key().cmp(&new.key())),
-                (Some(_), None) => Some(Ordering::Less),
-                (None, Some(_)) => Some(Ordering::Greater),
-                (None, None) => return changes,
-            };
-            if order != Some(Ordering::Greater)
-                && let Some(old) = before.next()
-                && order == Some(Ordering::Less)
-            {
-                changes.absorb(self.delete(&old.key()));
-            }
-            if order != Some(Ordering::Less)
-                && let Some(new) = now.next()
-                && order.is_some()
-            {
-                changes.absorb(self.apply(Object::clone(new)));
-            }
+        for (key, now) in changed {
+            changes.absorb(match now {
+                Some(now) => self.apply(Arc::unwrap_or_clone(now)),
+                None => self.delete(&key),
+            });
         }
+        changes
     }
 
     /// The keys of all objects.
@@ -303,21 +289,22 @@ mod tests {
         let (mut following, mut replaced) = (ClusterIndex::default(), ClusterIndex::default());
         let mut known: BTreeMap<ObjectKey, Arc<Object>> = BTreeMap::new();
         for _ in 0..5_000 {
-            let before: Vec<_> = known.values().cloned().collect();
+            let mut changed = BTreeMap::new();
             for _ in 0..random.next_u64() % 4 {
                 let [one, other, which] = [0; 3].map(|_: i32| random.next_u64() % 5);
                 let object = match which % 2 {
                     0 => Object::EndpointSlice(slice(&format!("s{one}"), &format!("w{other}"))),
                     _ => node(&format!("n{one}")),
                 };
-                if random.next_u64().is_multiple_of(3) {
-                    known.remove(&object.key());
-                } else {
-                    known.insert(object.key(), Arc::new(object));
-                }
+                let key = object.key();
+                let now = (!random.next_u64().is_multiple_of(3)).then(|| Arc::new(object));
+                match &now {
+                    Some(object) => known.insert(key.clone(), Arc::clone(object)),
+                    None => known.remove(&key),
+                };
+                changed.insert(Arc::new(key), now);
             }
-            let now: Vec<_> = known.values().cloned().collect();
-            assert_eq!(following.follow(&before, &now), replaced.reset(now));
+            assert_eq!(following.follow(changed), replaced.reset(known.values().cloned()));
             assert_eq!(following, replaced);
         }
     }

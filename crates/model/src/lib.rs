@@ -26,7 +26,7 @@ pub use changes::Changes;
 pub use endpoints::{Endpoint, EndpointSlice};
 pub use extras::FrrExtras;
 pub use health_check::{HealthCheck, Probe};
-pub use index::{ClusterIndex, Object};
+pub use index::{ClusterIndex, Object, ObjectChange};
 pub use layer2::{Layer2Advertisement, PreferredNodes};
 pub use name::{Kind, ObjectKey, ObjectName};
 pub use namespace::Namespace;

@@ -3,6 +3,7 @@
 //! `tests/tidy`, which looks at every run whether the texts are still there.
 
 mod bgp;
+mod catalog;
 mod cluster;
 mod guards;
 mod layer2;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 
 pub(crate) use bgp::BGP;
+use catalog::CATALOG;
 use cluster::CLUSTER;
 use guards::GUARDS;
 use layer2::LAYER2;
@@ -38,7 +40,7 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &RIB, &CLUSTER, &MEMBERS, &LAYER2].into_iter().chain(GUARDS)
+    [&BGP, &RIB, &CLUSTER, &MEMBERS, &LAYER2, &CATALOG].into_iter().chain(GUARDS)
 }
 
 /// One mistake.

@@ -8,7 +8,7 @@ use std::time::{self, Duration};
 
 use fairway_allocator::{Allocator, Memory};
 use fairway_ground::{Abstention, Instant};
-use fairway_model::{Changes, ClusterIndex, Node, Object, ObjectName};
+use fairway_model::{Changes, ClusterIndex, Node, ObjectName};
 use fairway_node::drain::Moment;
 use fairway_node::withdrawing::Withdrawing;
 use fairway_plan::{self as plan, Local, NodePlanner, PlanChanges, PlanOptions};
@@ -45,8 +45,6 @@ pub(super) struct Files {
     changes: mpsc::Receiver<FileBatch>,
     backend: Arc<dyn Backend>,
     catalog: Catalog,
-    /// The objects of the index, as the catalog gave them.
-    objects: Vec<Arc<Object>>,
     index: Arc<ClusterIndex>,
     assigner: Assigner,
     withdrawing: Withdrawing,
@@ -87,7 +85,6 @@ impl Files {
             changes,
             backend,
             catalog,
-            objects: Vec::new(),
             index: Arc::default(),
             assigner: Assigner::new(restored_allocator(
                 &options.state_dir,
@@ -122,11 +119,10 @@ impl Files {
         }
         // The first batch is complete: restored objects are needed only for files in it.
         self.catalog.forget_unread();
-        let resolution = self.catalog.resolve_shared();
+        let resolution = self.catalog.resolve_changes();
         // Drop the shared copy, so that changing the index does not clone it.
         node.forget_published();
-        let changes = Arc::make_mut(&mut self.index).follow(&self.objects, &resolution.objects);
-        self.objects = resolution.objects;
+        let changes = Arc::make_mut(&mut self.index).follow(resolution.objects);
         self.follow_checks(&changes);
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();

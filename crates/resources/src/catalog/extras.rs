@@ -12,7 +12,7 @@ use crate::field_path::FieldPath;
 
 /// The ConfigMap `bgpextras` in force.
 #[derive(Default)]
-pub(super) struct Extras(Option<ObjectKey>);
+pub(super) struct Extras(Option<Arc<ObjectKey>>);
 
 impl Rule for Extras {
     fn problems(&self, version: &Version) -> Vec<Problem> {
@@ -28,10 +28,10 @@ impl Rule for Extras {
             let problem = Problem::new(path(), message(other));
             problem.because(other, path(), message(&version.key))
         };
-        self.0.iter().map(problem).collect()
+        self.0.iter().map(|other| problem(other)).collect()
     }
 
     fn admit(&mut self, version: &Arc<Version>) {
-        self.0 = Some(version.key.clone());
+        self.0 = Some(Arc::clone(&version.key));
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct FileState {
 /// One object of a file.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    pub(super) key: ObjectKey,
+    pub(super) key: Arc<ObjectKey>,
     /// The first line of its document.
     pub(super) line: usize,
     /// `None` when it has a fault.
@@ -101,6 +101,13 @@ impl FileState {
         Self { findings: vec![finding_of_file(Severity::Warning, file, why)], ..Self::default() }
     }
 
+    /// Its definitions of this object, in the order written.
+    pub(super) fn definitions(&self, key: &ObjectKey) -> &[Entry] {
+        let first = self.entries.partition_point(|entry| *entry.key < *key);
+        let end = self.entries.partition_point(|entry| *entry.key <= *key);
+        self.entries.get(first..end).unwrap_or_default()
+    }
+
     /// Whether an object of `kind` that is missing from the file may be one of its broken documents.
     pub(super) fn may_hide(&self, kind: Kind) -> bool {
         self.nameless.iter().any(|nameless| nameless.is_none_or(|nameless| nameless == kind))
@@ -127,13 +134,13 @@ impl FileState {
             Outcome::Skipped => self.skipped += 1,
             Outcome::Broken { key: None, kind } => self.nameless.push(kind),
             Outcome::Broken { key: Some(key), .. } => {
-                self.entries.push(Entry { key, line, version: None });
+                self.entries.push(Entry { key: key.into(), line, version: None });
             }
             Outcome::Object(object, lines) => {
-                let key = object.key();
+                let key = Arc::new(object.key());
                 let source = root.map(|root| source(root, key.kind)).unwrap_or_default();
                 let version = Version {
-                    key: key.clone(),
+                    key: Arc::clone(&key),
                     object: object.into(),
                     file: Arc::clone(file),
                     line,

@@ -68,9 +68,9 @@ type Groups = Vec<(Settings, Vec<Arc<Version>>)>;
 pub(super) struct FrrRules {
     instances: BTreeMap<Option<InterfaceName>, Groups>,
     /// BFDProfiles with echoMode, by name.
-    echoing: BTreeMap<String, ObjectKey>,
+    echoing: BTreeMap<String, Arc<ObjectKey>>,
     /// Advertisements of pools with IPv6 addresses, and the first such pool of each.
-    over_ipv6: Vec<(Arc<Version>, ObjectKey)>,
+    over_ipv6: Vec<(Arc<Version>, Arc<ObjectKey>)>,
 }
 
 impl FrrRules {
@@ -82,12 +82,13 @@ impl FrrRules {
         let echoing = in_force
             .clone()
             .filter(|version| version.profile().is_some_and(|profile| profile.echo_mode));
-        let echoing = echoing.map(|version| (version.key.name.name.clone(), version.key.clone()));
+        let echoing =
+            echoing.map(|version| (version.key.name.name.clone(), Arc::clone(&version.key)));
         let over_ipv6 = in_force.filter_map(|version| {
             let mut covered = pools_of(version.advertisement()?, pools);
             let pool =
                 covered.find(|it| it.families().any(|it| it == AddressFamily::Ipv6Unicast))?;
-            Some((Arc::clone(version), pool.key.clone()))
+            Some((Arc::clone(version), Arc::clone(&pool.key)))
         });
         Self {
             instances: BTreeMap::new(),

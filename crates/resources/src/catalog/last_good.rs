@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Catalog;
 use super::file::FileState;
 use super::version::Version;
-use super::{Catalog, Held};
 
 /// The format of [`Catalog::last_good`].
 const FORMAT: u64 = 1;
@@ -80,8 +80,8 @@ impl Catalog {
         let is_ours = |version: &Version| {
             version.secret().is_none_or(|it| it.password.is_some() || wanted.includes(version))
         };
-        let ours = self.held.values().filter(|held| is_ours(&held.version));
-        LastGood(ours.map(|held| Arc::clone(&held.version)).collect())
+        let ours = self.held.values().filter(|held| is_ours(held));
+        LastGood(ours.cloned().collect())
     }
 
     /// Restores what [`LastGood::to_json`] returned earlier; call it before any file is read. Objects
@@ -99,8 +99,12 @@ impl Catalog {
                 version.line = saved.line;
                 // Its one line is not a line of the file.
                 version.lines = Default::default();
-                let held = Held { version: Arc::new(version), is_restored: true };
-                self.held.entry(held.version.key.clone()).or_insert(held);
+                let key = Arc::clone(&version.key);
+                if !self.held.contains_key(&key) {
+                    self.restored.insert(Arc::clone(&key));
+                    self.independent.version_changed(&key);
+                    self.held.insert(key, Arc::new(version));
+                }
             }
         }
         Ok(())

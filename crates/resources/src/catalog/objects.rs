@@ -10,9 +10,9 @@ use std::sync::Arc;
 use fairway_model::{ObjectKey, ObjectName};
 use serde_json::Value as Json;
 
+use super::Catalog;
 use super::file::FileState;
 use super::needs::secrets_named;
-use super::{Catalog, Held};
 use crate::finding::Finding;
 
 /// The file name of an object; no other object has it.
@@ -28,7 +28,7 @@ impl Catalog {
         let mut state = FileState::of_object(&place, value, self.backend);
         let known = self.files.get(&place);
         let is_other = known.is_none_or(|known| !state.take_over(known));
-        self.files.insert(place, state);
+        self.replace_file(place, Some(state));
         is_other
     }
 
@@ -45,10 +45,9 @@ impl Catalog {
         let place = place(key);
         let state = FileState::of_object(&place, value, self.backend);
         for version in state.entries.iter().filter_map(|entry| entry.version.as_ref()) {
-            let held = Held { version: Arc::clone(version), is_restored: false };
-            self.held.insert(version.key.clone(), held);
+            self.held.insert(Arc::clone(&version.key), Arc::clone(version));
         }
-        self.files.insert(place, state);
+        self.replace_file(place, Some(state));
     }
 
     /// The findings of an object if the API server had `value` under `key`. Changes
@@ -57,7 +56,7 @@ impl Catalog {
         let place = place(key);
         let mut other = self.clone();
         other.object_read(key, value);
-        let mut findings = other.resolve_shared().findings;
+        let mut findings = other.resolve_changes().findings;
         findings.retain(|finding| *finding.file == *place);
         findings
     }
@@ -66,7 +65,7 @@ impl Catalog {
     pub fn secrets_named(&self) -> BTreeSet<ObjectName> {
         let entries = self.files.values().flat_map(|file| &file.entries);
         let current = entries.filter_map(|entry| entry.version.as_deref());
-        let held = self.held.values().map(|held| &*held.version);
+        let held = self.held.values().map(|held| &**held);
         current.chain(held).flat_map(secrets_named).cloned().collect()
     }
 
@@ -75,7 +74,7 @@ impl Catalog {
         let entries = self.files.values().flat_map(|file| &file.entries);
         let versions = entries.filter_map(|entry| entry.version.as_deref());
         let naming = versions.filter(|it| secrets_named(it).any(|name| secrets.contains(name)));
-        naming.map(|version| version.key.clone()).collect()
+        naming.map(|version| ObjectKey::clone(&version.key)).collect()
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Pools {
 /// Where a range is written.
 struct Place {
     range: AddressRange,
-    key: ObjectKey,
+    key: Arc<ObjectKey>,
     position: usize,
 }
 
@@ -44,7 +44,7 @@ impl Rule for Pools {
         let Some(pool) = version.pool() else { return };
         self.names.add(version);
         for (position, range) in pool.ranges.iter().enumerate() {
-            let place = Place { range: *range, key: version.key.clone(), position };
+            let place = Place { range: *range, key: Arc::clone(&version.key), position };
             self.ranges.insert(range.first(), place);
         }
     }
@@ -64,7 +64,7 @@ fn overlap(range: AddressRange, position: usize, version: &Version, other: &Plac
 
 /// The facts about a pool that advertisements need.
 pub(super) struct PoolFacts {
-    pub(super) key: ObjectKey,
+    pub(super) key: Arc<ObjectKey>,
     pub(super) labels: Labels,
     /// The shortest prefix that stays inside every entry, for each family.
     pub(super) length_minimum: BTreeMap<AddressFamily, u8>,
@@ -78,7 +78,7 @@ impl PoolFacts {
         let pools = in_force.filter_map(|version| {
             let pool = version.pool()?;
             let facts = Self {
-                key: version.key.clone(),
+                key: Arc::clone(&version.key),
                 labels: pool.labels.clone(),
                 length_minimum: length_minimum(pool),
             };

@@ -3,22 +3,24 @@
 //! Every object has up to two versions: the one in its document, and the one that was in force last.
 //! `settle` decides between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairway_model::{Object, ObjectKey};
+use fairway_model::{Kind, Object, ObjectChange, ObjectKey};
 
-use super::file::{Entry, finding_of_file};
-use super::settle::{Admitted, Candidate, finding_object, settle};
+use super::file::{Entry, FileState, finding_of_file};
+use super::independent::is_independent;
+use super::settle::{Admitted, Candidate, finding_object, is_same, settle};
 use super::supplies::Wanted;
 use super::version::Version;
-use super::{Catalog, Held, is_unreadable};
+use super::{Catalog, first_of, is_unreadable, of_kind};
 use crate::finding::{Finding, Severity};
 
 /// The result of all files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution<O = Object> {
-    /// The objects in force, in the order of kinds and names.
+    /// The objects in force, in the order of kinds and names; or those that changed
+    /// ([`Catalog::resolve_changes`]).
     pub objects: Vec<O>,
     /// Faults and warnings, in the order of files and lines.
     pub findings: Vec<Finding>,
@@ -70,140 +72,241 @@ impl<O> Resolution<O> {
 impl Catalog {
     /// Decides which objects are in force. Files that did not change cost no parsing.
     pub fn resolve(&mut self) -> Resolution {
-        let Resolution { objects, findings, stale, left_out, skipped } = self.resolve_shared();
-        let objects = objects.into_iter().map(Arc::unwrap_or_clone).collect();
+        let Resolution { findings, stale, left_out, skipped, .. } = self.resolve_changes();
+        let objects = self.in_force.values().map(|object| Object::clone(object)).collect();
         Resolution { objects, findings, stale, left_out, skipped }
     }
 
-    /// As [`Self::resolve`], without a copy of each object: an unchanged object is the same shared value
-    /// as before.
-    pub fn resolve_shared(&mut self) -> Resolution<Arc<Object>> {
+    /// As [`Self::resolve`], with the objects alone that are other ones than at the last call, in the same order: an
+    /// unchanged object is the same shared value as before. Of objects that no rule relates to others, only those in
+    /// changed files are looked at.
+    pub fn resolve_changes(&mut self) -> Resolution<ObjectChange> {
+        let mut independent = std::mem::take(&mut self.independent);
+        let changed = independent.take_changed();
         let mut findings = self.findings_of_files();
-        let (mut candidates, orphans) = self.candidates(&mut findings);
+        let (mut candidates, orphans) =
+            self.candidates(&changed, &mut independent.duplicates, &mut findings);
         let mut settlement = settle(&mut candidates, self.backend);
         settlement.admitted.sort_unstable_by_key(|admitted| admitted.position);
-        let left_out = left_out(&candidates, &settlement.admitted);
-        let mut resolution = Resolution {
-            left_out,
-            skipped: self.files.values().map(|file| file.skipped).sum(),
-            ..Resolution::default()
-        };
-        let mut in_force = Vec::with_capacity(settlement.admitted.len());
-        let mut needed: BTreeSet<&ObjectKey> = BTreeSet::new();
+        let (mut stale, mut left_out) = (BTreeMap::new(), BTreeSet::new());
+        for key in self::left_out(&candidates, &settlement.admitted) {
+            let left_out =
+                if is_independent(key.kind) { &mut independent.left_out } else { &mut left_out };
+            left_out.insert(Arc::clone(key));
+        }
+        let mut decided = Decided::default();
+        let mut needed: BTreeSet<&Arc<ObjectKey>> = BTreeSet::new();
         for Admitted { position, version, is_kept, .. } in settlement.admitted {
             let Some(candidate) = candidates.get(position) else { continue };
+            let key = candidate.key;
             if candidate.is_lost {
-                needed.insert(candidate.key);
+                needed.insert(key);
             }
-            resolution.objects.push(Arc::clone(&version.object));
-            let is_current =
-                candidate.current.is_some_and(|current| Arc::ptr_eq(current, &version));
+            let is_current = candidate.is_current(&version);
             if !is_current || is_kept || self.unreadable.contains_key(candidate.file) {
-                resolution.stale.push(StaleObject {
-                    key: candidate.key.clone(),
-                    file: candidate.file.to_owned(),
-                    line: candidate.line,
-                });
+                let stale =
+                    if is_independent(key.kind) { &mut independent.stale } else { &mut stale };
+                stale.insert(Arc::clone(key), candidate.stale());
             }
+            decided.in_force.insert(Arc::clone(key), Some(Arc::clone(&version.object)));
             if is_current && !candidate.held.is_some_and(|held| Arc::ptr_eq(held, &version)) {
-                in_force.push(version);
+                decided.remembered.push(version);
             }
         }
         let dropped = orphans.into_iter().filter(|key| !needed.contains(key));
-        let dropped: Vec<ObjectKey> = dropped.cloned().collect();
+        decided.dropped = dropped.cloned().collect();
         drop(candidates);
-        self.remember(in_force, &dropped);
+        let objects = self.apply(decided, &changed);
+        let is_orphan = |key: &Arc<ObjectKey>| {
+            self.held.contains_key(key) && self.definitions_of(key).next().is_none()
+        };
+        independent.orphans = changed.into_iter().filter(is_orphan).collect();
+        findings.extend(independent.duplicates.values().flatten().cloned());
         findings.append(&mut settlement.findings);
         findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-        resolution.findings = findings;
-        resolution
+        stale.extend(independent.stale.iter().map(|(key, it)| (Arc::clone(key), it.clone())));
+        left_out.extend(independent.left_out.iter().cloned());
+        self.independent = independent;
+        Resolution {
+            objects,
+            findings,
+            stale: stale.into_values().collect(),
+            left_out: left_out.iter().map(|key| ObjectKey::clone(key)).collect(),
+            skipped: self.remarked_files().map(|file| file.skipped).sum(),
+        }
     }
 
-    /// Keeps what is in force now, and drops objects without a document.
-    fn remember(&mut self, in_force: Vec<Arc<Version>>, dropped: &[ObjectKey]) {
+    /// Remembers what was decided: about all objects, but of independent ones about `changed` alone. Returns the
+    /// objects that are other ones now.
+    fn apply(&mut self, decided: Decided, changed: &BTreeSet<Arc<ObjectKey>>) -> Vec<ObjectChange> {
+        let Decided { mut in_force, remembered, dropped } = decided;
         for key in dropped {
-            self.held.remove(key);
+            self.held.remove(&key);
+            self.restored.remove(&key);
         }
-        for version in in_force {
-            self.held.insert(version.key.clone(), Held { version, is_restored: false });
+        for version in remembered {
+            self.restored.remove(&version.key);
+            self.held.insert(Arc::clone(&version.key), version);
         }
+        let related = kinds_with_rules().flat_map(|kind| of_kind(&self.in_force, kind));
+        let independent = changed.iter().filter(|key| self.in_force.contains_key(*key));
+        for key in related.map(|(key, _)| key).chain(independent) {
+            in_force.entry(Arc::clone(key)).or_default();
+        }
+        in_force.retain(|key, now| match (self.in_force.get(key), now) {
+            (Some(before), Some(now)) => !Arc::ptr_eq(before, now),
+            _ => true,
+        });
+        for (key, now) in &in_force {
+            match now {
+                Some(now) => self.in_force.insert(Arc::clone(key), Arc::clone(now)),
+                None => self.in_force.remove(key),
+            };
+        }
+        in_force.into_iter().collect()
+    }
+
+    fn remarked_files(&self) -> impl Iterator<Item = &FileState> {
+        self.remarked.iter().filter_map(|path| self.files.get(path))
     }
 
     fn findings_of_files(&self) -> Vec<Finding> {
         let unreadable =
             self.unreadable.iter().map(|(path, why)| finding_of_file(Severity::Fault, path, why));
-        let of_files = self.files.values().flat_map(|file| file.findings.iter().cloned());
+        let of_files = self.remarked_files().flat_map(|file| file.findings.iter().cloned());
         unreadable.chain(of_files).collect()
     }
 
-    /// The objects that may be in force, in the order of their keys, and the objects that were in
-    /// force but have no document any more. Duplicate definitions are noted.
-    fn candidates(&self, findings: &mut Vec<Finding>) -> (Vec<Candidate<'_>>, Vec<&ObjectKey>) {
-        let mut entries: Vec<(&str, &Entry)> = self
-            .files
-            .iter()
-            .flat_map(|(file, state)| state.entries.iter().map(move |entry| (&**file, entry)))
-            .collect();
-        // Stable: the same key keeps the order of files and documents. Those of a file are in this order already.
-        entries.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key));
-        let mut candidates = Vec::with_capacity(entries.len());
-        let mut orphans = Vec::new();
-        let wanted = self.wanted();
-        // Both sides are sorted by key, so one walk pairs them.
-        let mut held = self.held.iter().peekable();
-        for group in entries.chunk_by(|(_, a), (_, b)| a.key == b.key) {
-            let Some((_, first)) = group.first() else { continue };
-            while let Some((key, orphan)) = held.next_if(|(key, _)| **key < first.key) {
-                self.sort_out(key, orphan, &wanted, &mut candidates, &mut orphans);
-            }
-            let held = held.next_if(|(key, _)| **key == first.key).map(|(_, held)| &held.version);
-            candidates.extend(candidate(group, held, findings));
-        }
-        for (key, orphan) in held {
-            self.sort_out(key, orphan, &wanted, &mut candidates, &mut orphans);
-        }
-        (candidates, orphans)
+    /// The definitions of objects of one kind, in the order of keys, files and documents.
+    fn definitions_of_kind(&self, kind: Kind) -> impl Iterator<Item = (&str, &Entry)> {
+        let first = (Arc::new(first_of(kind)), Arc::from(""));
+        let of_kind = self.definitions.range(first..);
+        let of_kind = of_kind.take_while(move |(key, _)| key.kind == kind);
+        of_kind.flat_map(|(key, path)| self.definitions_in(key, path))
     }
 
+    /// The definitions of an object, in the order of files and documents.
+    pub(super) fn definitions_of(
+        &self,
+        key: &Arc<ObjectKey>,
+    ) -> impl Iterator<Item = (&str, &Entry)> {
+        let first = (Arc::clone(key), Arc::from(""));
+        let of_object = self.definitions.range(first..);
+        let of_object = of_object.take_while(move |(it, _)| it == key);
+        of_object.flat_map(|(key, path)| self.definitions_in(key, path))
+    }
+
+    fn definitions_in<'a>(
+        &'a self,
+        key: &ObjectKey,
+        path: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a Entry)> {
+        let entries = self.files.get(path).map_or(&[][..], |file| file.definitions(key));
+        entries.iter().map(move |entry| (path, entry))
+    }
+
+    /// The objects that may be in force, in the order of their keys, and those that were in force but have no document
+    /// any more: all, but of independent ones those that `changed`. Duplicate definitions are noted.
+    fn candidates<'a>(
+        &'a self,
+        changed: &'a BTreeSet<Arc<ObjectKey>>,
+        duplicates: &mut BTreeMap<Arc<ObjectKey>, Vec<Finding>>,
+        findings: &mut Vec<Finding>,
+    ) -> (Vec<Candidate<'a>>, Vec<&'a Arc<ObjectKey>>) {
+        let mut sorting = Sorting { catalog: self, candidates: Vec::new(), orphans: Vec::new() };
+        let wanted = self.wanted();
+        for kind in kinds_with_rules() {
+            let entries: Vec<(&str, &Entry)> = self.definitions_of_kind(kind).collect();
+            // Both sides are sorted by key, so one walk pairs them.
+            let mut held = of_kind(&self.held, kind).peekable();
+            for group in entries.chunk_by(|(_, a), (_, b)| a.key == b.key) {
+                let Some((_, first)) = group.first() else { continue };
+                while let Some((key, orphan)) = held.next_if(|(key, _)| **key < first.key) {
+                    sorting.sort_out(key, orphan, &wanted);
+                }
+                let held = held.next_if(|(key, _)| **key == first.key).map(|(_, held)| held);
+                sorting.candidates.extend(candidate(group, held, findings));
+            }
+            for (key, orphan) in held {
+                sorting.sort_out(key, orphan, &wanted);
+            }
+        }
+        for key in changed {
+            let group: Vec<(&str, &Entry)> = self.definitions_of(key).collect();
+            let held = self.held.get(key);
+            let mut others = Vec::new();
+            match candidate(&group, held, &mut others) {
+                Some(candidate) => sorting.candidates.push(candidate),
+                None => {
+                    let orphan = held.into_iter();
+                    orphan.for_each(|it| sorting.sort_out(key, it, &Wanted::default()));
+                }
+            }
+            if !others.is_empty() {
+                duplicates.insert(Arc::clone(key), others);
+            }
+        }
+        let Sorting { mut candidates, orphans, .. } = sorting;
+        candidates.sort_by_key(|candidate| candidate.key);
+        (candidates, orphans)
+    }
+}
+
+/// The kinds with rules between objects.
+fn kinds_with_rules() -> impl Iterator<Item = Kind> {
+    Kind::ALL.into_iter().filter(|kind| !is_independent(*kind))
+}
+
+/// What a resolution decided.
+#[derive(Default)]
+struct Decided {
+    /// `None` for an object that is in force no more.
+    in_force: BTreeMap<Arc<ObjectKey>, Option<Arc<Object>>>,
+    /// Versions that are in force for the first time.
+    remembered: Vec<Arc<Version>>,
+    /// Objects that are gone.
+    dropped: Vec<Arc<ObjectKey>>,
+}
+
+/// Objects in the course of [`Catalog::candidates`].
+struct Sorting<'a> {
+    catalog: &'a Catalog,
+    candidates: Vec<Candidate<'a>>,
+    orphans: Vec<&'a Arc<ObjectKey>>,
+}
+
+impl<'a> Sorting<'a> {
     /// Decides about an object that was in force and has no document now: it may be in an unreadable
     /// document, or its file has not been read since a restart; otherwise it is gone. Those that are
     /// `wanted` are checked once more: a session may depend on one.
-    fn sort_out<'a>(
-        &'a self,
-        key: &'a ObjectKey,
-        held: &'a Held,
-        wanted: &Wanted<'_>,
-        candidates: &mut Vec<Candidate<'a>>,
-        orphans: &mut Vec<&'a ObjectKey>,
-    ) {
-        let version = &held.version;
-        let file = self.files.get(&version.file);
+    fn sort_out(&mut self, key: &'a Arc<ObjectKey>, held: &'a Arc<Version>, wanted: &Wanted<'_>) {
+        let file = self.catalog.files.get(&held.file);
         let is_hidden = file.is_some_and(|file| file.may_hide(key.kind));
-        let is_lost = !is_hidden && !is_unreadable(&self.unreadable, &version.file);
-        if !is_lost || wanted.includes(version) {
-            candidates.push(Candidate {
+        let is_lost = !is_hidden && !is_unreadable(&self.catalog.unreadable, &held.file);
+        if !is_lost || wanted.includes(held) {
+            self.candidates.push(Candidate {
                 key,
                 current: None,
-                held: Some(version),
-                file: &version.file,
-                line: version.line,
+                held: Some(held),
+                file: &held.file,
+                line: held.line,
                 is_lost,
             });
         }
-        if is_lost && (!held.is_restored || file.is_some()) {
-            orphans.push(key);
+        if is_lost && (!self.catalog.restored.contains(key) || file.is_some()) {
+            self.orphans.push(key);
         }
     }
 }
 
 /// Objects that have a document and are not among `admitted`, which has the same order.
-fn left_out(candidates: &[Candidate<'_>], admitted: &[Admitted]) -> Vec<ObjectKey> {
+fn left_out<'a>(candidates: &[Candidate<'a>], admitted: &[Admitted]) -> Vec<&'a Arc<ObjectKey>> {
     let mut admitted = admitted.iter().map(|it| it.position).peekable();
     let positions = candidates.iter().enumerate();
     let left_out = positions.filter(|(position, candidate)| {
         admitted.next_if_eq(position).is_none() && !candidate.is_lost
     });
-    left_out.map(|(_, candidate)| candidate.key.clone()).collect()
+    left_out.map(|(_, candidate)| candidate.key).collect()
 }
 
 /// Decides which of an object's documents counts: the first that is valid, or was.
@@ -213,9 +316,12 @@ fn candidate<'a>(
     findings: &mut Vec<Finding>,
 ) -> Option<Candidate<'a>> {
     let first = *group.first()?;
-    let counts = |(file, entry): &(&str, &Entry)| {
-        entry.version.is_some() || held.is_some_and(|held| *held.file == **file)
-    };
+    let is_held = |version: &Arc<Version>| held.is_some_and(|held| is_same(held, version));
+    let has_held = group.len() > 1
+        && group.iter().any(|(_, entry)| entry.version.as_ref().is_some_and(is_held));
+    // Where another document has the version that was in force, the one at fault never had it.
+    let was_valid = |file: &str| !has_held && held.is_some_and(|held| *held.file == *file);
+    let counts = |(file, entry): &(&str, &Entry)| entry.version.is_some() || was_valid(file);
     let position = group.iter().position(counts).unwrap_or_default();
     let (file, entry) = group.get(position).copied().unwrap_or(first);
     for (other_file, other) in group.get(position + 1..).unwrap_or_default() {

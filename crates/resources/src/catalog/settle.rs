@@ -17,6 +17,7 @@ use super::needs::needs;
 use super::nodes::Nodes;
 use super::peers::{Peers, Profiles};
 use super::pools::{PoolFacts, Pools};
+use super::resolve::StaleObject;
 use super::supplies::{Supplies, is_supplier, united};
 use super::version::Version;
 use super::warnings::warnings;
@@ -73,7 +74,7 @@ pub(super) trait Rule {
 
 /// No two objects of a kind have the same name: references to them have no namespace.
 #[derive(Default)]
-pub(super) struct Names(BTreeMap<String, ObjectKey>);
+pub(super) struct Names(BTreeMap<String, Arc<ObjectKey>>);
 
 impl Names {
     pub(super) fn problem(&self, version: &Version) -> Option<Problem> {
@@ -91,13 +92,13 @@ impl Names {
     }
 
     pub(super) fn add(&mut self, version: &Version) {
-        self.0.insert(version.key.name.name.clone(), version.key.clone());
+        self.0.insert(version.key.name.name.clone(), Arc::clone(&version.key));
     }
 }
 
 /// An object that may be in force.
 pub(super) struct Candidate<'a> {
-    pub(super) key: &'a ObjectKey,
+    pub(super) key: &'a Arc<ObjectKey>,
     /// The version in its document.
     pub(super) current: Option<&'a Arc<Version>>,
     /// The version that was in force last.
@@ -128,12 +129,18 @@ impl Candidate<'_> {
         are_new && self.changed_at().zip(other.changed_at()).is_some_and(|(this, that)| this > that)
     }
 
-    fn is_current(&self, version: &Arc<Version>) -> bool {
+    pub(super) fn is_current(&self, version: &Arc<Version>) -> bool {
         self.current.is_some_and(|current| Arc::ptr_eq(current, version))
+    }
+
+    /// As an object of which an earlier version is in force.
+    pub(super) fn stale(&self) -> StaleObject {
+        let (key, file) = (ObjectKey::clone(self.key), self.file.to_owned());
+        StaleObject { key, file, line: self.line }
     }
 }
 
-fn is_same(a: &Arc<Version>, b: &Arc<Version>) -> bool {
+pub(super) fn is_same(a: &Arc<Version>, b: &Arc<Version>) -> bool {
     Arc::ptr_eq(a, b) || a.object == b.object
 }
 
@@ -141,7 +148,6 @@ fn is_same(a: &Arc<Version>, b: &Arc<Version>) -> bool {
 pub(super) struct Admitted {
     /// Of the candidate.
     pub(super) position: usize,
-    kind: Kind,
     pub(super) version: Arc<Version>,
     /// It has a fault, and stays nevertheless.
     pub(super) is_kept: bool,
@@ -172,11 +178,6 @@ fn is_free(kind: Kind) -> bool {
         | Kind::Namespace
         | Kind::Secret => true,
     }
-}
-
-/// Whether a rule or a warning about other objects looks at those of this kind: there may be ten thousand of the others.
-fn is_looked_at(kind: Kind) -> bool {
-    !matches!(kind, Kind::Service | Kind::EndpointSlice)
 }
 
 /// Settles all candidates, which are sorted by key. A reverted change is dropped: its candidate has
@@ -234,7 +235,7 @@ fn of_kind<'a, 'b>(
 }
 
 fn position(candidates: &[Candidate<'_>], key: &ObjectKey) -> Option<usize> {
-    candidates.binary_search_by(|candidate| candidate.key.cmp(key)).ok()
+    candidates.binary_search_by(|candidate| (**candidate.key).cmp(key)).ok()
 }
 
 impl Settlement {
@@ -245,7 +246,7 @@ impl Settlement {
             for (position, candidate) in of_kind(candidates, kind) {
                 let version = candidate.current.or(candidate.held);
                 if let Some(version) = version.filter(|_| !candidate.is_lost) {
-                    it.add(position, kind, version);
+                    it.add(position, version);
                 }
             }
         }
@@ -271,15 +272,14 @@ impl Settlement {
         it
     }
 
-    /// Those in force that rules look at.
+    /// Those in force.
     fn versions(&self) -> impl Iterator<Item = &Arc<Version>> + Clone {
-        let looked_at = self.admitted.iter().filter(|admitted| is_looked_at(admitted.kind));
-        looked_at.map(|admitted| &admitted.version)
+        self.admitted.iter().map(|admitted| &admitted.version)
     }
 
-    fn add(&mut self, position: usize, kind: Kind, version: &Arc<Version>) {
+    fn add(&mut self, position: usize, version: &Arc<Version>) {
         let version = Arc::clone(version);
-        self.admitted.push(Admitted { position, kind, version, is_kept: false });
+        self.admitted.push(Admitted { position, version, is_kept: false });
     }
 
     fn settle(&mut self, candidates: &[Candidate<'_>], kind: Kind, rule: &mut dyn Rule) {
@@ -307,7 +307,7 @@ impl Settlement {
             let mut problems = rule.problems(version);
             if problems.is_empty() {
                 rule.admit(version);
-                return self.add(position, candidate.key.kind, version);
+                return self.add(position, version);
             }
             // The version in force last, which is tried last, worked before these changed.
             causes = problems.iter_mut().flat_map(|it| std::mem::take(&mut it.causes)).collect();
@@ -329,8 +329,8 @@ impl Settlement {
         };
         self.lost.push(causes);
         if rule.keep(held) {
-            let (kind, version) = (candidate.key.kind, Arc::clone(held));
-            self.admitted.push(Admitted { position, kind, version, is_kept: true });
+            let version = Arc::clone(held);
+            self.admitted.push(Admitted { position, version, is_kept: true });
         }
     }
 
@@ -354,7 +354,7 @@ impl Settlement {
             match places.get(&position).and_then(|place| self.admitted.get_mut(*place)) {
                 None => {
                     places.insert(position, self.admitted.len());
-                    self.add(position, supplier.key.kind, supplier);
+                    self.add(position, supplier);
                 }
                 Some(admitted) => {
                     admitted.version = Arc::new(united(&admitted.version, supplier, &need));
@@ -365,8 +365,7 @@ impl Settlement {
 
     /// Warnings about the documents' current versions; versions that are not in force have faults instead.
     fn add_warnings(&mut self, candidates: &[Candidate<'_>]) {
-        let looked_at = self.admitted.iter().filter(|admitted| is_looked_at(admitted.kind));
-        let current = looked_at.filter(|admitted| {
+        let current = self.admitted.iter().filter(|admitted| {
             let candidate = candidates.get(admitted.position);
             candidate.is_some_and(|candidate| candidate.is_current(&admitted.version))
         });

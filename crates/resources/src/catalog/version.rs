@@ -13,7 +13,7 @@ use crate::field_lines::FieldLines;
 /// The content of one document.
 #[derive(Debug)]
 pub(super) struct Version {
-    pub(super) key: ObjectKey,
+    pub(super) key: Arc<ObjectKey>,
     pub(super) object: Arc<Object>,
     pub(super) file: Arc<str>,
     /// The first line of its document.
@@ -53,7 +53,7 @@ impl Version {
     /// The same place with other content.
     pub(super) fn with(&self, object: Object) -> Self {
         Self {
-            key: self.key.clone(),
+            key: Arc::clone(&self.key),
             object: Arc::new(object),
             file: Arc::clone(&self.file),
             line: self.line,
