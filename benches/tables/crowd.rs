@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::speaker;
 
 /// How long one run may take.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// What all neighbours saw.
 #[derive(Clone, Copy, Debug, Default)]

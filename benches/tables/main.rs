@@ -1,8 +1,9 @@
-//! How long does it take to move a table through the speaker, and what does it cost? Fairway, BIRD and FRR take turns
+//! How long does it take to move a table through the speaker, and what does it cost? Fairway, BIRD, FRR and GoBGP take turns
 //! in the middle, in the same run; the neighbours around them are the same. The time is from the start to the last
 //! prefix at the last neighbour, and a run counts only when each neighbour has every prefix.
 //!
-//! `cargo bench --bench tables -- [--scenario WORD] [--speaker NAME] [--runs N] [--links] [--json FILE]`, as root.
+//! `cargo bench --bench tables -- [--scenario WORD] [--speaker NAME] [--runs N] [--links] [--growth] [--json FILE]
+//! [--svg FOLDER]`, as root. With `--growth`, from 10^3 to 10^6 routes and from 1 to 500 neighbours in place of the scenarios.
 //! With `--links` each neighbour has a link of its own, a /31, in place of one network for all. With `--internet` a table of
 //! the Internet's shape in place of the scenarios: `[--clients N] [--divisor N] [--resets N]`, see [`internet`].
 
@@ -11,6 +12,7 @@
 mod crowd;
 mod internet;
 mod message;
+mod picture;
 mod scenario;
 mod speaker;
 
@@ -22,10 +24,11 @@ use serde_json::json;
 
 use crowd::Seen;
 use lab::namespace::Namespace;
-use scenario::{SCENARIOS, SPEAKER, Scenario};
+use picture::Shape;
+use scenario::{MORE_PEERS, MORE_ROUTES, SCENARIOS, SPEAKER, Scenario};
 use speaker::{Speaker, SpeakerKind};
 
-/// Without `--runs`. The median counts.
+/// Without `--runs`; GoBGP has one. The median counts.
 const RUNS: usize = 3;
 /// By then a speaker has given back what routes took that are gone.
 const AFTER_LEAVING: Duration = Duration::from_secs(10);
@@ -69,6 +72,7 @@ fn main() -> Result<()> {
     let chosen =
         |kind: &SpeakerKind| only.as_ref().is_none_or(|it| kind.to_string().to_lowercase() == *it);
     let folder = std::env::temp_dir().join(format!("fairway-tables-{}", std::process::id()));
+    let kinds: Vec<SpeakerKind> = SpeakerKind::ALL.into_iter().filter(chosen).collect();
     if arguments.iter().any(|it| it == "--internet") {
         let number = |name: &str, default: usize| {
             value(name).map_or(Ok(default), |it| it.parse()).context(name.to_owned())
@@ -78,53 +82,117 @@ fn main() -> Result<()> {
             divisor: number("--divisor", 1)?.max(1),
             resets: u32::try_from(number("--resets", 30)?)?,
         };
-        let kinds: Vec<SpeakerKind> = SpeakerKind::ALL.into_iter().filter(&chosen).collect();
+        let kinds: Vec<_> = kinds.into_iter().filter(|kind| *kind != SpeakerKind::Gobgp).collect();
         internet::run(&kinds, &folder, size)?;
         return std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark");
     }
-    let (mut rows, mut cell) = (Vec::new(), 0);
-    println!(
-        "| scenario | speaker | time, s | CPU, s | peak, MiB | later, MiB | UPDATEs | MB sent | change, p50 and p99, ms |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|");
     let links = arguments.iter().any(|it| it == "--links");
-    for scenario in SCENARIOS.iter().filter(|it| it.name.contains(&word)) {
-        let scenario = &Scenario { links, ..*scenario };
-        let kinds: Vec<SpeakerKind> = SpeakerKind::ALL.into_iter().filter(&chosen).collect();
-        let mut outcomes: Vec<Vec<Outcome>> = kinds.iter().map(|_| Vec::new()).collect();
-        for _ in 0..runs {
-            for (kind, outcomes) in kinds.iter().zip(&mut outcomes) {
-                let place = speaker::place(&folder, cell);
-                lab::make_directory(&place)?;
-                let outcome = measure(cell, &place, *kind, scenario)
-                    .with_context(|| format!("{kind}, {}; see {}", scenario.name, place.display()));
-                match outcome {
-                    Ok(outcome) => outcomes.push(outcome),
-                    // What a rival cannot do is a result, too.
-                    Err(error) if *kind != SpeakerKind::Fairway => eprintln!("{error:#}"),
-                    Err(error) => return Err(error),
-                }
-                cell += 1;
-            }
+    let mut bench = Bench { folder: &folder, runs, kinds, links, cell: 0 };
+    let mut charts = Vec::new();
+    let mut rows = Vec::new();
+    if arguments.iter().any(|it| it == "--growth") {
+        for (name, title, scenarios) in GROWTH {
+            let found = bench.compare(scenarios.iter())?;
+            charts.push((*name, chart(title, Shape::Growth, scenarios, &found)));
+            rows.extend(found);
         }
-        for (kind, outcomes) in kinds.iter().zip(&outcomes) {
-            if outcomes.is_empty() {
-                println!(
-                    "| {} | {kind} | it did not pass everything on | | | | | | |",
-                    scenario.name
-                );
-                continue;
-            }
-            let row = Row::median(scenario.name, *kind, outcomes);
-            row.print();
-            rows.push(row);
-        }
+    } else {
+        rows = bench.compare(SCENARIOS.iter().filter(|it| it.name.contains(&word)))?;
+        charts.push(("tables", chart("Time, s", Shape::Beside, SCENARIOS, &rows)));
     }
     if let Some(file) = value("--json") {
         let rows: Vec<_> = rows.iter().map(Row::json).collect();
         std::fs::write(&file, serde_json::to_string_pretty(&rows)?).context(file)?;
     }
+    if let Some(place) = value("--svg") {
+        for (name, text) in charts {
+            let file = Path::new(&place).join(format!("{name}.svg"));
+            std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+        }
+    }
     std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark")
+}
+
+/// What grows: the name of the picture, its title, and the scenarios.
+const GROWTH: &[(&str, &str, &[Scenario])] = &[
+    ("growth-routes", "More routes, from one neighbour to another: time, s", MORE_ROUTES),
+    ("growth-peers", "1,000 routes to more neighbours: time, s", MORE_PEERS),
+];
+
+/// How each scenario is measured.
+struct Bench<'a> {
+    folder: &'a Path,
+    runs: usize,
+    kinds: Vec<SpeakerKind>,
+    links: bool,
+    /// Runs so far.
+    cell: usize,
+}
+
+impl Bench<'_> {
+    /// All speakers in turn in each scenario; prints the medians.
+    fn compare<'a>(&mut self, scenarios: impl Iterator<Item = &'a Scenario>) -> Result<Vec<Row>> {
+        println!(
+            "| scenario | speaker | time, s | CPU, s | peak, MiB | later, MiB | UPDATEs | MB sent | change, p50 and p99, ms |"
+        );
+        println!("|---|---|---|---|---|---|---|---|---|");
+        let mut rows = Vec::new();
+        for scenario in scenarios {
+            let scenario = &Scenario { links: self.links, ..*scenario };
+            let kinds = self.kinds.iter().copied().filter(|kind| kind.takes_part(scenario));
+            let kinds: Vec<SpeakerKind> = kinds.collect();
+            let mut outcomes: Vec<Vec<Outcome>> = kinds.iter().map(|_| Vec::new()).collect();
+            for run in 0..self.runs {
+                for (kind, outcomes) in kinds.iter().zip(&mut outcomes) {
+                    // It takes minutes for what takes the others seconds.
+                    if run == 0 || *kind != SpeakerKind::Gobgp {
+                        outcomes.extend(self.once(*kind, scenario)?);
+                    }
+                }
+            }
+            for (kind, outcomes) in kinds.iter().zip(&outcomes) {
+                let Some(row) = Row::median(scenario.name, *kind, outcomes) else {
+                    let name = scenario.name;
+                    println!("| {name} | {kind} | it did not pass everything on | | | | | | |");
+                    continue;
+                };
+                row.print();
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// One run. What a rival cannot do is a result, too.
+    fn once(&mut self, kind: SpeakerKind, scenario: &Scenario) -> Result<Option<Outcome>> {
+        let place = speaker::place(self.folder, self.cell);
+        lab::make_directory(&place)?;
+        let outcome = measure(self.cell, &place, kind, scenario)
+            .with_context(|| format!("{kind}, {}; see {}", scenario.name, place.display()));
+        self.cell += 1;
+        match outcome {
+            Err(error) if kind != SpeakerKind::Fairway => {
+                eprintln!("{error:#}");
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
+    }
+}
+
+/// The times of these scenarios as a picture.
+fn chart(title: &str, shape: Shape, scenarios: &[Scenario], rows: &[Row]) -> String {
+    let names: Vec<&str> = scenarios.iter().map(|it| it.name).collect();
+    let names: Vec<&str> =
+        names.into_iter().filter(|name| rows.iter().any(|row| row.scenario == *name)).collect();
+    let series = SpeakerKind::ALL.map(|kind| {
+        let of = |name: &&str| {
+            let row = rows.iter().find(|row| row.kind == kind && row.scenario == *name);
+            row.map(|row| row.seconds)
+        };
+        (kind.to_string(), names.iter().map(of).collect())
+    });
+    picture::draw(title, shape, &names, &series)
 }
 
 fn measure(cell: usize, place: &Path, kind: SpeakerKind, scenario: &Scenario) -> Result<Outcome> {
@@ -175,10 +243,11 @@ fn wire(middle: &Namespace, around: &Namespace, scenario: &Scenario) -> Result<(
 }
 
 impl Row {
-    fn median(scenario: &'static str, kind: SpeakerKind, outcomes: &[Outcome]) -> Self {
+    /// `None` without an outcome.
+    fn median(scenario: &'static str, kind: SpeakerKind, outcomes: &[Outcome]) -> Option<Self> {
         let of = |value: fn(&Outcome) -> f64| median(outcomes, value);
-        let last = outcomes.last().map(|it| it.seen).unwrap_or_default();
-        Self {
+        let last = outcomes.last()?.seen;
+        Some(Self {
             scenario,
             kind,
             seconds: of(|it| it.seen.time.as_secs_f64()),
@@ -200,7 +269,7 @@ impl Row {
                     median(outcomes, |it| milliseconds(it, 1)),
                 ]
             }),
-        }
+        })
     }
 
     fn print(&self) {

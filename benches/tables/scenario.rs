@@ -84,6 +84,26 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "10x10k-to-200", senders: 10, routes_each: 10_000, receivers: 200, ..NONE },
 ];
 
+const fn transit(name: &'static str, routes_each: usize) -> Scenario {
+    Scenario { name, senders: 1, routes_each, receivers: 1, ..NONE }
+}
+
+/// From one neighbour to another.
+pub(crate) const MORE_ROUTES: &[Scenario] = &[
+    transit("1,000 routes", 1_000),
+    transit("10,000", 10_000),
+    transit("100,000", 100_000),
+    transit("1,000,000", 1_000_000),
+];
+
+const fn told(name: &'static str, receivers: usize) -> Scenario {
+    Scenario { name, senders: 1, routes_each: 1_000, receivers, ..NONE }
+}
+
+/// A thousand routes of one neighbour, to all others.
+pub(crate) const MORE_PEERS: &[Scenario] =
+    &[told("1 receiver", 1), told("10", 10), told("100", 100), told("500", 500)];
+
 impl Scenario {
     pub(crate) fn peers(&self) -> usize {
         self.senders + self.receivers

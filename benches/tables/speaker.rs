@@ -1,4 +1,4 @@
-//! The speaker in the middle: Fairway, BIRD or FRR, with the same configuration in its own syntax.
+//! The speaker in the middle: Fairway, BIRD, FRR or GoBGP, with the same configuration in its own syntax.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -36,10 +36,16 @@ pub(crate) enum SpeakerKind {
     Fairway,
     Bird,
     Frr,
+    Gobgp,
 }
 
 impl SpeakerKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Fairway, Self::Bird, Self::Frr];
+    pub(crate) const ALL: [Self; 4] = [Self::Fairway, Self::Bird, Self::Frr, Self::Gobgp];
+
+    /// Whether its configuration has what the scenario needs. GoBGP's has no routes of its own.
+    pub(crate) fn takes_part(self, scenario: &Scenario) -> bool {
+        self != Self::Gobgp || scenario.own == 0 && !scenario.has_ipv6
+    }
 }
 
 impl fmt::Display for SpeakerKind {
@@ -48,6 +54,7 @@ impl fmt::Display for SpeakerKind {
             Self::Fairway => "Fairway",
             Self::Bird => "BIRD",
             Self::Frr => "FRR",
+            Self::Gobgp => "GoBGP",
         })
     }
 }
@@ -89,6 +96,13 @@ impl Speaker {
                 let words = ["-Z", "-f", &file, "-i", &pid, "--vty_socket", &folder, "-P", "0"];
                 let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
                 daemon(place, middle, "/usr/lib/frr/bgpd", &words)?
+            }
+            SpeakerKind::Gobgp => {
+                let file = place.join("gobgpd.toml").to_string_lossy().into_owned();
+                fs::write(&file, gobgp_text(scenario)).context("GoBGP's file")?;
+                let words = ["-f", &file, "-t", "toml", "-l", "error", "--pprof-disable"];
+                let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+                daemon(place, middle, "/usr/bin/gobgpd", &words)?
             }
         };
         speaker.wait_until_idle()?;
@@ -201,6 +215,21 @@ fn frr_text(scenario: &Scenario) -> String {
         let _ = writeln!(text, "  network {}/32", own(number));
     }
     text + " exit-address-family\n"
+}
+
+fn gobgp_text(scenario: &Scenario) -> String {
+    let mut text = format!("[global.config]\nas = {ASN}\nrouter-id = \"{SPEAKER}\"\n");
+    for number in 0..scenario.peers() {
+        let _ = write!(
+            text,
+            "[[neighbors]]\n[neighbors.config]\nneighbor-address = \"{}\"\npeer-as = {}\n\
+             [neighbors.transport.config]\npassive-mode = true\nlocal-address = \"{}\"\n",
+            scenario.neighbour_address(number),
+            asn(number),
+            scenario.speaker_address(number)
+        );
+    }
+    text
 }
 
 /// The folder of a run.
