@@ -191,8 +191,20 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: a second group takes the place of what is on the way",
         OUTBOUND,
-        "            && self.on_the_way.is_none()\n",
-        "",
+        "            self.on_the_way.push_back(OnTheWay::new(",
+        "            self.on_the_way.clear();\n            self.on_the_way.push_back(OnTheWay::new(",
+    ),
+    variant(
+        "RIB: the last of what is on the way goes first",
+        OUTBOUND,
+        "self.on_the_way.front_mut()",
+        "self.on_the_way.back_mut()",
+    ),
+    variant(
+        "RIB: what is on the way of a peer that is behind has no bound",
+        OUTBOUND,
+        "        self.on_the_way.len() < ON_THE_WAY_MAX\n            && left",
+        "        let _ = ON_THE_WAY_MAX;\n        left",
     ),
     variant(
         "RIB: a prefix changes once and never again",

@@ -328,6 +328,13 @@ impl OnTheWay {
         self.next >= self.updates.messages.len()
     }
 
+    /// How many octets they take that were not sent yet.
+    pub fn length_bytes(&self) -> usize {
+        let GroupUpdates { octets, messages, .. } = &*self.updates;
+        let before = self.next.checked_sub(1).and_then(|before| messages.get(before));
+        octets.len().saturating_sub(before.map_or(0, |it| it.end))
+    }
+
     /// Appends the next message to `to`, if there is one.
     pub fn next_message(&mut self, to: &mut BytesMut) {
         let GroupUpdates { octets, messages, .. } = &*self.updates;

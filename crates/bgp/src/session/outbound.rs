@@ -4,7 +4,7 @@
 //! was when neighbours were told last, and from the export policy; so a change of either says both what is wanted now and
 //! what was told before. Another part of [`super::Peer`]'s Established state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -21,6 +21,11 @@ use fairway_seam::{DrainState, PathAttributes, PeerConfig};
 /// be full, and few enough to stay in the cache.
 const WAITING_MAX: usize = if cfg!(test) { 4 } else { 8192 };
 
+/// Of what a peer is sent with its group, as many octets and as many parts wait for its socket: all peers of the group share
+/// them. One that reads more slowly looks itself, and is sent the last change of each prefix alone.
+const ON_THE_WAY_BYTES_MAX: usize = if cfg!(test) { 200 } else { 4 << 20 };
+const ON_THE_WAY_MAX: usize = if cfg!(test) { 3 } else { 64 };
+
 /// The sending half of an Established session.
 #[derive(Debug)]
 pub(super) struct Outbound {
@@ -32,8 +37,8 @@ pub(super) struct Outbound {
     ahead: PrefixId,
     /// Some of them may be for the neighbour.
     pub(super) is_behind: bool,
-    /// UPDATEs that peers with the same policy are sent, too; they go before what waits.
-    on_the_way: Option<OnTheWay>,
+    /// UPDATEs that peers with the same policy are sent, too, in their order; they go before what waits.
+    on_the_way: VecDeque<OnTheWay>,
     pub(super) unannounced: BTreeMap<Prefix, Ineligible>,
 }
 
@@ -57,7 +62,7 @@ impl Outbound {
             told_by: ToldBy::Nobody,
             ahead: PrefixId::FIRST,
             is_behind: false,
-            on_the_way: None,
+            on_the_way: VecDeque::new(),
             unannounced: BTreeMap::new(),
         }
     }
@@ -112,12 +117,12 @@ impl Outbound {
 
     /// Whether there may be anything to send.
     pub(super) fn has_pending(&self) -> bool {
-        self.is_behind || self.on_the_way.is_some() || self.adj_rib_out.has_pending()
+        self.is_behind || !self.on_the_way.is_empty() || self.adj_rib_out.has_pending()
     }
 
     /// Whether the neighbour may have a route that it should not have.
     pub(super) fn owes_withdrawals(&self) -> bool {
-        let on_the_way = self.on_the_way.as_ref().is_some_and(OnTheWay::has_withdrawals);
+        let on_the_way = self.on_the_way.iter().any(OnTheWay::has_withdrawals);
         on_the_way || self.adj_rib_out.owes_withdrawals()
     }
 
@@ -159,10 +164,17 @@ impl Outbound {
         // What cannot be sent to the neighbour, or could not, cannot be sent to the group.
         let is_with_others = self.may_be_grouped()
             && !self.is_behind
-            && self.on_the_way.is_none()
+            && self.keeps_up()
             && self.adj_rib_out.waiting_count() == 0
             && changes.list.len() <= WAITING_MAX;
         is_with_others.then(|| groups.changes(&self.exporter, rib, changes)).flatten()
+    }
+
+    /// Whether more may wait for its socket of what its group is sent.
+    fn keeps_up(&self) -> bool {
+        let left = self.on_the_way.iter().map(OnTheWay::length_bytes);
+        self.on_the_way.len() < ON_THE_WAY_MAX
+            && left.fold(0, usize::saturating_add) < ON_THE_WAY_BYTES_MAX
     }
 
     fn announce_with_group(&mut self, rib: &LocRib, changes: &Changes, updates: Arc<GroupUpdates>) {
@@ -180,7 +192,8 @@ impl Outbound {
         let key = self.exporter.key();
         if let Some(growth) = updates.growth(key) {
             self.adj_rib_out.grow(growth);
-            self.on_the_way = Some(OnTheWay::new(updates, key, self.exporter.own_next_hops()));
+            let next_hops = self.exporter.own_next_hops();
+            self.on_the_way.push_back(OnTheWay::new(updates, key, next_hops));
         }
     }
 
@@ -285,10 +298,10 @@ impl Outbound {
     ) -> Option<MessageType> {
         let may_be_grouped = self.may_be_grouped();
         loop {
-            if let Some(on_the_way) = &mut self.on_the_way {
+            if let Some(on_the_way) = self.on_the_way.front_mut() {
                 on_the_way.next_message(buffer);
                 if on_the_way.is_sent() {
-                    self.on_the_way = None;
+                    self.on_the_way.pop_front();
                 }
                 return Some(MessageType::Update);
             }

@@ -1,6 +1,7 @@
 //! How many random stories does a test tell, from which seeds, and on how many cores?
 //!
-//! `FAIRWAY_SEEDS` asks for more than a test should take, on two cores; `FAIRWAY_SEED` for one alone. Knows no story.
+//! `FAIRWAY_SEEDS` asks for more than a test should take, on two cores; `FAIRWAY_SEED` for one alone, or with the other for
+//! as many from it on. Knows no story.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,9 @@ pub(crate) fn tell<const COUNTS: usize>(
     count: u64,
     story: impl Fn(u64) -> [u64; COUNTS] + Sync,
 ) -> (u64, [u64; COUNTS]) {
-    let seeds = number("FAIRWAY_SEED").map_or(0..count, |seed| seed..seed + 1);
+    let alone = number("FAIRWAY_SEEDS").is_none();
+    let seeds =
+        number("FAIRWAY_SEED").map_or(0..count, |seed| seed..seed + if alone { 1 } else { count });
     let (next, failed) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
     let totals = [const { AtomicU64::new(0) }; COUNTS];
     std::thread::scope(|scope| {

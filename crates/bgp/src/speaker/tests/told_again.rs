@@ -76,8 +76,8 @@ fn a_peer_that_is_behind_has_what_was_sent_to_it_and_no_more() {
         // What the first turn gave to the socket is never written.
         scene.turn();
     }
-    // The first is in the socket, the second goes next.
-    assert_eq!(advertised(&scene), 2);
+    // The first is in the socket, and three go next with those of its group.
+    assert_eq!(advertised(&scene), 4);
     let written: Vec<Chunk> =
         Vec::from([Chunk { key: key(3), id: scene.session(3), updates: Vec::new() }]);
     scene.written(&written);
