@@ -216,6 +216,7 @@ impl Watch<'_> {
             bytes: world.bytes.load(Ordering::Relaxed),
             phases: Vec::new(),
         };
+        eprintln!("all have everything after {:.1} s", seen.converged.as_secs_f64());
         self.settle().await;
         let mut round = 1;
         seen.phases.push(self.phase("calm", CALM, &mut round).await?);
@@ -278,6 +279,7 @@ impl Watch<'_> {
             sleep(CHANGE_PAUSE).await;
         }
         times.sort_unstable();
+        eprintln!("{name}: {} changes, longest {:?}", times.len(), times.last());
         let of =
             |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or_default();
         Ok(Phase {

@@ -53,6 +53,10 @@ const COMMUNITIES: &[(u64, usize)] = &[(250, 0), (150, 2), (250, 4), (200, 7), (
 
 /// Where addresses may begin that routers refuse, or that the benchmark uses.
 const AVOIDED: [u32; 3] = [0, 10, 127];
+/// From here on there are no unicast addresses.
+const IPV4_END: u32 = 224 << 24;
+/// Prefixes that are shorter than this have others inside.
+const HOLDING: u8 = 20;
 const FIRST_IPV6: u128 = 0x2a00 << 112;
 
 /// An index of no prefix.
@@ -131,7 +135,9 @@ impl Table {
                 let index = table.ipv4.len() as u32;
                 table.ipv4.push((address, length));
                 table.by_place[place(address, length)] = index;
-                next = address + size;
+                // Holders of much announce parts of it, too.
+                next = address + if length < HOLDING { 256 } else { size };
+                assert!(next < IPV4_END, "the table is longer than the addresses there are");
             }
             // Half of the sets are alone in their neighbourhood.
             next += (rng.next_u64() % 3) as u32 * 256 * u32::from(origin.is_multiple_of(2));

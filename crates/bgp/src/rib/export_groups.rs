@@ -4,7 +4,7 @@
 //!
 //! Knows no session. Owned by the speaker; asked by the Established state of a peer that has been told all before.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::export::Exporter;
 use super::group_updates::{Changed, GroupUpdates};
@@ -61,6 +61,8 @@ pub struct ExportGroups {
     groups: Vec<Group>,
     kept: Vec<Kept>,
     kept_bytes: usize,
+    /// All that was encoded and is on its way to some peer, or is kept.
+    alive: Vec<Weak<GroupUpdates>>,
     /// The version of the table that they follow from.
     version: u64,
 }
@@ -139,6 +141,8 @@ impl ExportGroups {
         }
         let (updates, end) = encode(&mut exporter.of_group());
         let updates = updates.map(Arc::new);
+        self.alive.retain(|it| it.strong_count() > 0);
+        self.alive.extend(updates.as_ref().map(Arc::downgrade));
         let length_bytes = |kept: &Kept| kept.updates.as_ref().map_or(0, |it| it.length_bytes());
         let kept = Kept { group, of, updates: updates.clone(), end };
         self.kept_bytes = self.kept_bytes.saturating_add(length_bytes(&kept));
@@ -176,6 +180,12 @@ impl ExportGroups {
         };
         group.has_others |= *group.first.get_or_insert(key) != key;
         place.filter(|_| group.has_others || group.had_others)
+    }
+
+    /// How many octets are on their way to some peer, or are kept.
+    pub fn length_bytes(&self) -> usize {
+        let alive = self.alive.iter().filter_map(Weak::upgrade).map(|it| it.length_bytes());
+        alive.fold(0, usize::saturating_add)
     }
 
     /// Whether nothing is kept.

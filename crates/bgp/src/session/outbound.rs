@@ -21,10 +21,16 @@ use fairway_seam::{DrainState, PathAttributes, PeerConfig};
 /// be full, and few enough to stay in the cache.
 const WAITING_MAX: usize = if cfg!(test) { 4 } else { 8192 };
 
-/// Of what a peer is sent with its group, as many octets and as many parts wait for its socket: all peers of the group share
-/// them. One that reads more slowly looks itself, and is sent the last change of each prefix alone.
+/// Of what a peer is sent with its group, as many octets wait for its socket in any case. One that reads more slowly
+/// looks itself, and is sent the last change of each prefix alone.
 const ON_THE_WAY_BYTES_MAX: usize = if cfg!(test) { 200 } else { 4 << 20 };
-const ON_THE_WAY_MAX: usize = if cfg!(test) { 3 } else { 64 };
+
+/// More octets wait while all peers together have not more than this on their way: those of a group share them, so this is
+/// the change of a whole table.
+const SHARED_BYTES_MAX: usize = if cfg!(test) { 600 } else { 64 << 20 };
+
+/// As many parts wait: a part of few octets takes a hundred beside them.
+const ON_THE_WAY_MAX: usize = if cfg!(test) { 3 } else { 1024 };
 
 /// The sending half of an Established session.
 #[derive(Debug)]
@@ -164,17 +170,18 @@ impl Outbound {
         // What cannot be sent to the neighbour, or could not, cannot be sent to the group.
         let is_with_others = self.may_be_grouped()
             && !self.is_behind
-            && self.keeps_up()
+            && self.keeps_up(groups)
             && self.adj_rib_out.waiting_count() == 0
             && changes.list.len() <= WAITING_MAX;
         is_with_others.then(|| groups.changes(&self.exporter, rib, changes)).flatten()
     }
 
     /// Whether more may wait for its socket of what its group is sent.
-    fn keeps_up(&self) -> bool {
+    fn keeps_up(&self, groups: &ExportGroups) -> bool {
         let left = self.on_the_way.iter().map(OnTheWay::length_bytes);
         self.on_the_way.len() < ON_THE_WAY_MAX
-            && left.fold(0, usize::saturating_add) < ON_THE_WAY_BYTES_MAX
+            && (left.fold(0, usize::saturating_add) < ON_THE_WAY_BYTES_MAX
+                || groups.length_bytes() < SHARED_BYTES_MAX)
     }
 
     fn announce_with_group(&mut self, rib: &LocRib, changes: &Changes, updates: Arc<GroupUpdates>) {
