@@ -21,6 +21,9 @@ use fairway_seam::{DrainState, PathAttributes, PeerConfig};
 /// be full, and few enough to stay in the cache.
 const WAITING_MAX: usize = if cfg!(test) { 4 } else { 8192 };
 
+/// Longer lists of changes are not encoded for a group: the octets would be too many at once.
+const GROUP_CHANGES_MAX: usize = 8 * WAITING_MAX;
+
 /// Of what a peer is sent with its group, as many octets wait for its socket in any case. One that reads more slowly
 /// looks itself, and is sent the last change of each prefix alone.
 const ON_THE_WAY_BYTES_MAX: usize = if cfg!(test) { 200 } else { 4 << 20 };
@@ -172,7 +175,7 @@ impl Outbound {
             && !self.is_behind
             && self.keeps_up(groups)
             && self.adj_rib_out.waiting_count() == 0
-            && changes.list.len() <= WAITING_MAX;
+            && changes.list.len() <= GROUP_CHANGES_MAX;
         is_with_others.then(|| groups.changes(&self.exporter, rib, changes)).flatten()
     }
 
