@@ -203,8 +203,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: what is on the way of a peer that is behind has no bound",
         OUTBOUND,
-        "        self.on_the_way.len() < ON_THE_WAY_MAX\n            && left",
-        "        let _ = ON_THE_WAY_MAX;\n        left",
+        "            && self.keeps_up(groups)\n",
+        "            && (self.keeps_up(groups) || true)\n",
     ),
     variant(
         "RIB: a prefix changes once and never again",
