@@ -30,6 +30,34 @@ fn what_kubectl_shows_is_checked_from_standard_input() {
 }
 
 #[test]
+fn a_folder_with_nothing_to_read_is_a_fault_and_one_with_a_comment_is_not() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = |name: &str| {
+        let folder = root.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        folder
+    };
+    let check = |folder: &std::path::Path| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_fairway")).arg("check").arg(folder).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = check(&folder("empty"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("empty: holds nothing to read: it is empty; expected files"), "{said}");
+    let nested = folder("nested");
+    std::fs::create_dir(nested.join("peers")).unwrap();
+    std::fs::write(nested.join("bird.conf"), "router id 192.0.2.1;\n").unwrap();
+    std::fs::write(nested.join("frr.conf"), "hostname a\n").unwrap();
+    let (code, said) = check(&nested);
+    assert_eq!(code, Some(1), "{said}");
+    let has = "it has 1 folder, peers, and 2 other files, such as bird.conf; expected files";
+    assert!(said.contains(has), "{said}");
+    std::fs::write(nested.join("later.yaml"), "# nothing yet\n").unwrap();
+    assert_eq!(check(&nested), (Some(0), String::new()));
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let faulty = manifest("v1", "Service", "spec: {type: Loadbalancer, ports: [{port: 80}]}");
     for format in [[].as_slice(), &["--json"]] {

@@ -13,7 +13,7 @@ use fairway_resources::{Catalog, Finding, FindingObject, Severity};
 
 use super::backend::BackendArguments;
 use super::{for_metallb, output};
-use crate::source::read_all;
+use crate::source::{nothing_to_read, read_all};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -25,7 +25,7 @@ use crate::source::read_all;
 
 Objects that others refer to (Secrets, BFDProfiles, Communities) have to be in the files as well.
 Each fault is a line: FILE:LINE: Kind/name: field.path: what is wrong, what is allowed.
-Exit code 0: no faults (warnings do not count). 1: faults.")]
+Exit code 0: no faults (warnings do not count). 1: faults, or a folder with nothing to read.")]
 pub(super) struct CheckArguments {
     /// Files and folders, as for `fairway run --config`; - is standard input
     #[arg(required = true, value_name = "PATH")]
@@ -60,6 +60,14 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     let resolution = catalog.resolve();
     let objects = resolution.objects.len();
     let mut findings = resolution.findings;
+    findings.extend(nothing_to_read(&arguments.paths).into_iter().map(|(file, message)| Finding {
+        severity: Severity::Fault,
+        file,
+        line: None,
+        object: None,
+        field: None,
+        message,
+    }));
     let mut index = ClusterIndex::default();
     index.reset(resolution.objects);
     findings.extend(kernel_features(&catalog, &index));

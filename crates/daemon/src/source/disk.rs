@@ -84,13 +84,45 @@ impl Target {
         if !self.is_folder {
             return path == self.path;
         }
-        let is_resource = path
-            .extension()
-            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|it| extension == *it));
-        let is_hidden =
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        path.parent() == Some(&self.path) && is_resource && !is_hidden
+        path.parent() == Some(&self.path) && is_resource(path)
     }
+}
+
+/// Whether a file of this name counts in a folder.
+fn is_resource(path: &Path) -> bool {
+    let has_ending = path
+        .extension()
+        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|it| extension == *it));
+    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    has_ending && !is_hidden
+}
+
+/// Why nothing of a folder is read, for people; `None` if something is, or if it cannot be listed, which is reported
+/// elsewhere.
+pub(super) fn nothing_to_read(folder: &Path) -> Option<String> {
+    let paths: Vec<PathBuf> = list(folder).ok()?.iter().map(|name| folder.join(name)).collect();
+    if paths.iter().any(|path| is_resource(path)) {
+        return None;
+    }
+    let (folders, files): (Vec<&PathBuf>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
+    let named = |found: &[&PathBuf], one: &str, several: &str| {
+        let name = found.first()?.file_name()?.to_string_lossy();
+        Some(match found.len() {
+            1 => format!("1 {one}, {name}"),
+            count => format!("{count} {several}, such as {name}"),
+        })
+    };
+    let found = [named(&folders, "folder", "folders"), named(&files, "other file", "other files")];
+    let found: Vec<String> = found.into_iter().flatten().collect();
+    let has = if found.is_empty() {
+        "it is empty".to_owned()
+    } else {
+        format!("it has {}", found.join(", and "))
+    };
+    Some(format!(
+        "holds nothing to read: {has}; expected files with names that end in .yaml, .yml or .json (files in folders \
+         inside are not read)"
+    ))
 }
 
 /// The names in a folder.

@@ -158,6 +158,15 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<FileChange>, FileSourceError> {
     Ok(changes)
 }
 
+/// The folders among `paths` in which there is nothing to read, each with the reason for people.
+pub fn nothing_to_read(paths: &[PathBuf]) -> Vec<(String, String)> {
+    let folders = paths.iter().filter(|path| path.is_dir());
+    let reasons = folders.filter_map(|path| {
+        Some((path.to_string_lossy().into_owned(), disk::nothing_to_read(path)?))
+    });
+    reasons.collect()
+}
+
 #[allow(clippy::disallowed_methods, reason = "an edge: what happens here has its time from here")]
 fn now() -> Instant {
     Instant::now()

@@ -10,7 +10,7 @@ mod tests;
 mod tracker;
 
 pub use disk::FileSourceError;
-pub use files::{FileSource, STANDARD_INPUT, read_all};
+pub use files::{FileSource, STANDARD_INPUT, nothing_to_read, read_all};
 
 use std::time::Instant;
 

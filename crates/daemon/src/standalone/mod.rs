@@ -6,14 +6,15 @@ mod health;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fairway_ground::printable;
 use files::Files;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::build_info;
 use crate::metrics::ClientCounters;
 use crate::node::{self, Claimed, Kind, NodeError};
 use crate::options::{HostOptions, Unsaid};
-use crate::source::{FileSource, FileSourceError};
+use crate::source::{FileSource, FileSourceError, nothing_to_read};
 
 /// The options of `fairway run`.
 #[derive(Debug, Clone)]
@@ -50,6 +51,9 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
     let claimed = Claimed::new(&options)?;
     let catalog = files::restored_catalog(&options.state_dir, options.backend.kind());
     let (source, changes) = FileSource::start(&config, catalog.files_in_force())?;
+    for (folder, why) in nothing_to_read(&config) {
+        warn!("{}: {}", printable(&folder), printable(&why));
+    }
     let counters = Arc::<ClientCounters>::default();
     let kind = Kind {
         unsaid: Unsaid::Listen,
