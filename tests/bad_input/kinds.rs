@@ -61,6 +61,8 @@ fn faulty_autonomous_systems_are_told() {
         ("word", from("dynamicASN: any"), 8, "spec.dynamicASN", "expected internal or external"),
         ("number", from("dynamicASN: 64502"), 8, "spec.dynamicASN", "in quotes"),
         ("zero", from("peerASN: 0"), 8, "spec.peerASN", "0 is not allowed; expected an AS number from 1 to 4294967295"),
+        ("asdot", from("peerASN: 1.10"), 8, "spec.peerASN", "1.1 is not allowed; expected an AS number from 0 to 4294967295 (asdot HIGH.LOW is HIGH x 65536 + LOW)"),
+        ("asdot text", from("peerASN: '1.10'"), 8, "spec.peerASN", "1.10 is asdot notation; expected the plain number, 65546"),
         ("negative", from("peerASN: -1"), 8, "spec.peerASN", "4294967295"),
         ("local 0", from("peerASN: 64502\nlocalASN: 0"), 9, "spec.localASN", "1 to 4294967295"),
         ("local is ours", from("peerASN: 64502\nlocalASN: 64500"), 9, "spec.localASN", "is myASN already"),

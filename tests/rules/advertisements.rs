@@ -16,6 +16,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("advertisement-length-zero", METALLB, "aggregationLength is not 0", new("aggregationLength: 0")).refused("1 to 32"),
         row("advertisement-community", METALLB, "A community is written as in 65001:100", new("communities: ['65536:1']")).refused("65001:100"),
         row("advertisement-community-large", METALLB, "A large one is written as in large:65001:1:2", new("communities: ['large:1:2']")).refused("large:65001:1:2"),
+        row("advertisement-community-three", METALLB, "One of three numbers begins with large:", new("communities: ['1:2:3']")).refused("large:65001:1:2"),
         row("advertisement-community-twice", METALLB, "It has each community once", new("communities: ['1:1', '1:1']")).refused("given twice"),
         row("advertisement-pool-twice", METALLB, "It names each pool once", advertisement("new", "ipAddressPools: [public, public]")).refused("given twice"),
         row("advertisement-peer-twice", OURS, "It names each peer once", new("peers: [tor, tor]")).refused("given twice"),

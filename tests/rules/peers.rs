@@ -28,6 +28,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row("peer-my-asn-zero", METALLB, "myASN is not 0", peer("new", "myASN: 0, peerASN: 1, peerAddress: 192.0.2.9")).refused("1 to 4294967295"),
         row("peer-asn-missing", METALLB, "peerASN or dynamicASN is given", without("peerASN")).refused("peerASN"),
         row("peer-asn-both", METALLB, "Of peerASN and dynamicASN only one is given", with("dynamicASN: external")).refused("cannot both be set"),
+        row("peer-asn-asdot", METALLB, "peerASN is a plain number", peer("new", "myASN: 1, peerASN: '1.10', peerAddress: 192.0.2.9")).refused("65546"),
         row("peer-asn-dynamic", METALLB, "dynamicASN is internal or external", peer("new", "myASN: 1, dynamicASN: any, peerAddress: 192.0.2.9")).refused("internal"),
         row("peer-address-missing", METALLB, "peerAddress, interface or listenRange is given", without("peerAddress")).refused("is missing"),
         row("peer-address-both", METALLB, "Of peerAddress and interface only one is given", with("interface: eth0")).refused("remove one"),

@@ -37,6 +37,15 @@ impl fmt::Display for Asn {
     }
 }
 
+impl Asn {
+    /// The number that is written in asdot notation, as HIGH.LOW (RFC 5396 §2).
+    pub fn plain(asdot: &str) -> Option<u32> {
+        let (high, low) = asdot.split_once('.')?;
+        let (high, low): (u16, u16) = (high.parse().ok()?, low.parse().ok()?);
+        Some(u32::from(high) << 16 | u32::from(low))
+    }
+}
+
 impl FromStr for Asn {
     type Err = ParseError;
 

@@ -56,10 +56,15 @@ impl FromStr for Community {
         let halves = text.split_once(':').and_then(|(high, low)| {
             Some((u32::from(high.parse::<u16>().ok()?) << 16) | u32::from(low.parse::<u16>().ok()?))
         });
+        let is_large = || format!("large:{text}").parse::<LargeCommunity>().is_ok();
         halves.map(Self).ok_or_else(|| ParseError {
             text: text.to_owned(),
-            expected: "a community: two numbers from 0 to 65535 as in 65001:100, or a \
-                       well-known name such as no-export",
+            expected: if is_large() {
+                "a community of two numbers; one of three is a large community, and is written as in \
+                 large:65001:1:2"
+            } else {
+                "a community: two numbers from 0 to 65535 as in 65001:100, or a well-known name such as no-export"
+            },
         })
     }
 }
@@ -117,10 +122,12 @@ mod tests {
 
     #[test]
     fn text_that_is_no_community_says_what_would_be() {
-        for text in ["", "1", "1:2:3", "65536:1", "a:b", "1:-1"] {
+        for text in ["", "1", "65536:1", "a:b", "1:-1"] {
             let error = text.parse::<Community>().unwrap_err().to_string();
             assert!(error.contains("65001:100"), "{error}");
         }
+        let error = "1:2:3".parse::<Community>().unwrap_err().to_string();
+        assert!(error.contains("large:65001:1:2"), "{error}");
         assert!("large:1:2".parse::<LargeCommunity>().is_err());
         assert!("1:2:3:4".parse::<LargeCommunity>().is_err());
     }

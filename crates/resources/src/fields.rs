@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use fairway_ground::LinkBandwidth;
+use fairway_ground::{Asn, LinkBandwidth};
 use fairway_model::Bandwidth;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
@@ -117,6 +117,9 @@ impl FromStr for HostAddressIpv6 {
     }
 }
 
+/// Says what the field holds, where an AS number may be in asdot notation (RFC 5396).
+const AS_NOUN: &str = "an AS number";
+
 /// Reads a whole number from `minimum` to `maximum`; `noun` is what the field holds, as in "a port".
 /// `also` is one more accepted value, which messages do not mention.
 fn bounded<'de, D: Deserializer<'de>>(
@@ -147,10 +150,19 @@ fn bounded<'de, D: Deserializer<'de>>(
         }
 
         fn visit_f64<E: Error>(self, value: f64) -> Result<i64, E> {
-            Err(E::custom(format_args!("{value} is not allowed; expected {}", Shown(&self))))
+            let asdot =
+                if self.2 == AS_NOUN { " (asdot HIGH.LOW is HIGH x 65536 + LOW)" } else { "" };
+            Err(E::custom(format_args!("{value} is not allowed; expected {}{asdot}", Shown(&self))))
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
+            if self.2 == AS_NOUN
+                && let Some(number) = Asn::plain(text)
+            {
+                return Err(E::custom(format_args!(
+                    "{text} is asdot notation; expected the plain number, {number}"
+                )));
+            }
             let quotes = if text.parse::<i64>().is_ok() { ", without quotes" } else { "" };
             Err(E::custom(format_args!("{text:?} is text; expected {}{quotes}", Shown(&self))))
         }
@@ -170,10 +182,10 @@ fn bounded<'de, D: Deserializer<'de>>(
 
 /// Defines a whole number with its bounds and its noun.
 macro_rules! bounded_number {
-    ($(#[$doc:meta])* $name:ident($type:ty), $minimum:literal, $maximum:expr, $noun:literal) => {
+    ($(#[$doc:meta])* $name:ident($type:ty), $minimum:literal, $maximum:expr, $noun:expr) => {
         bounded_number!($(#[$doc])* $name($type), $minimum, $maximum, $noun, None);
     };
-    ($(#[$doc:meta])* $name:ident($type:ty), $minimum:literal, $maximum:expr, $noun:literal, $also:expr) => {
+    ($(#[$doc:meta])* $name:ident($type:ty), $minimum:literal, $maximum:expr, $noun:expr, $also:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) struct $name(pub(crate) $type);
@@ -212,11 +224,11 @@ bounded_number!(
 );
 bounded_number!(
     /// An AS number.
-    AsNumber(u32), 1, 4_294_967_295, "an AS number"
+    AsNumber(u32), 1, 4_294_967_295, AS_NOUN
 );
 bounded_number!(
     /// The AS number of a router, or 0 where another field defines it.
-    PeerAsNumber(u32), 0, 4_294_967_295, "an AS number"
+    PeerAsNumber(u32), 0, 4_294_967_295, AS_NOUN
 );
 bounded_number!(
     /// How many neighbours a range may have; FRR's bound.
