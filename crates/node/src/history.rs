@@ -49,6 +49,8 @@ impl<T: PartialEq + Default> Tracked<T> {
 /// The history of one Service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceHistory {
+    /// When it appeared, in Unix time; `None` if it was there when the daemon started.
+    pub appeared_at_epoch_seconds: Option<u64>,
     /// Its addresses.
     pub addresses: Tracked<Vec<IpAddr>>,
     /// The routes that this node announces for it.
@@ -85,7 +87,12 @@ impl History {
                 continue;
             };
             let routes = routes(plan, name);
-            let history = self.services.entry(name.clone()).or_default();
+            let history = self.services.entry(name.clone()).or_insert_with(|| {
+                Arc::new(ServiceHistory {
+                    appeared_at_epoch_seconds: at,
+                    ..ServiceHistory::default()
+                })
+            });
             if history.addresses.would_change(&outcome.addresses)
                 || history.routes.would_change(&routes)
             {
@@ -135,5 +142,10 @@ mod tests {
         history.note(600, [&web], &outcomes(&["192.0.2.2"]), &plan);
         let last = history.of(&web).unwrap().addresses.last.clone();
         assert_eq!(last, Some(Change { at_epoch_seconds: 600, before: Vec::new() }));
+        let pending = ObjectName::new("default", "pending");
+        let waits = Outcome { addresses: Vec::new(), pool: None, reason: None };
+        history.note(700, [&pending], &Outcomes::from([(pending.clone(), waits)]), &plan);
+        assert_eq!(history.of(&pending).unwrap().appeared_at_epoch_seconds, Some(700));
+        assert_eq!(history.of(&pending).unwrap().addresses.last, None);
     }
 }

@@ -80,24 +80,29 @@ fn addresses(explanation: &Explanation<'_>) -> Vec<String> {
     let mut lines = vec![given];
     lines.extend(outcome.reason.as_ref().map(ToString::to_string));
     let last = explanation.history.and_then(|it| it.addresses.last.as_ref());
-    lines.push(since(explanation.snapshot, last, |before| listed(before)));
+    lines.push(since(explanation, last, |before| listed(before)));
     lines
 }
 
 /// When the last change was, and what was before it.
 fn since<T>(
-    snapshot: &Snapshot<'_>,
+    explanation: &Explanation<'_>,
     last: Option<&Change<T>>,
     show: impl FnOnce(&T) -> String,
 ) -> String {
-    match last {
-        Some(change) => format!(
+    let snapshot = explanation.snapshot;
+    let appeared_at = explanation.history.and_then(|it| it.appeared_at_epoch_seconds);
+    match (last, appeared_at) {
+        (Some(change), _) => format!(
             "since {}, {} ago; before that {}",
             Utc(change.at_epoch_seconds),
             ago(snapshot, change.at_epoch_seconds),
             show(&change.before)
         ),
-        None => format!(
+        (None, Some(at)) => {
+            format!("unchanged since the Service appeared, {} ago", ago(snapshot, at))
+        }
+        (None, None) => format!(
             "unchanged since the daemon started, {} ago",
             ago(snapshot, snapshot.started_epoch_seconds)
         ),
@@ -139,7 +144,7 @@ fn bgp(explanation: &Explanation<'_>) -> Vec<String> {
     let history = explanation.history.filter(|_| !explanation.prefixes.is_empty());
     if let Some(history) = history {
         let show = |before: &Routes| routes(explanation, before);
-        lines.push(since(explanation.snapshot, history.routes.last.as_ref(), show));
+        lines.push(since(explanation, history.routes.last.as_ref(), show));
     }
     let mismatches = explanation.mismatches.iter();
     lines.extend(

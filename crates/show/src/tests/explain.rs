@@ -135,6 +135,19 @@ Missing      peer two is Idle
 }
 
 #[test]
+fn a_service_that_waits_for_a_minute_is_not_as_old_as_the_daemon() {
+    let mut lab = lab_of(FILES);
+    let name = ObjectName::new("shop", "web");
+    lab.outcomes.get_mut(&name).unwrap().addresses.clear();
+    let mut history = History::default();
+    history.note(0, [], &lab.outcomes, &lab.plan);
+    history.note(NOW_EPOCH_SECONDS - 61, [&name], &lab.outcomes, &lab.plan);
+    lab.history = history;
+    let section = section(&lab, "Addresses");
+    assert!(section.contains("unchanged since the Service appeared, 00:01:01 ago"), "{section}");
+}
+
+#[test]
 fn programs_get_the_same_chain() {
     let lab = lab_of(FILES);
     let answer = shown(&lab, &web());
