@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairway_ground::{AddressFamily, PeerKey, Remote};
+use fairway_ground::{AddressFamily, PeerKey, PerFamily, Remote};
 use fairway_plan::NodePlan;
-use fairway_seam::{BgpView, DrainState, PeerConfig, PeerView, SessionState};
+use fairway_seam::{BgpView, DesiredRoute, DrainState, PeerConfig, PeerView, SessionState};
 
 use super::bfd;
 use super::families::{
@@ -112,8 +112,7 @@ pub(super) fn write(page: &mut Page, bgp: &BgpView, plan: &NodePlan) {
     let wanted = wanted(plan, bgp.drain);
     let mut samples = page.family(&BGP_PENDING);
     for it in &peers {
-        let key = it.view.config.route_key();
-        samples.add(&[&it.peer, &it.vrf], wanted.get(&key).copied().unwrap_or_default());
+        samples.add(&[&it.peer, &it.vrf], wanted_by(&it.view.config, &wanted));
     }
     let mut samples = page.family(&BGP_PEER);
     for it in &peers {
@@ -154,19 +153,61 @@ fn write_split(
     }
 }
 
-/// How many routes are planned for each neighbour.
-fn wanted(plan: &NodePlan, drain: DrainState) -> BTreeMap<PeerKey, u64> {
-    let mut wanted: BTreeMap<PeerKey, u64> = BTreeMap::new();
+/// How many routes of each family are planned for each neighbour.
+fn wanted(plan: &NodePlan, drain: DrainState) -> BTreeMap<PeerKey, PerFamily<u64>> {
+    let mut wanted: BTreeMap<PeerKey, PerFamily<u64>> = BTreeMap::new();
     if drain == DrainState::Drained {
         return wanted;
     }
     // A thousand routes in a row name the same neighbours.
-    for alike in plan.routes.chunk_by(|one, next| Arc::ptr_eq(&one.peers, &next.peers)) {
+    let are_alike = |one: &DesiredRoute, next: &DesiredRoute| {
+        Arc::ptr_eq(&one.peers, &next.peers) && one.prefix.family() == next.prefix.family()
+    };
+    for alike in plan.routes.chunk_by(are_alike) {
+        let Some(first) = alike.first() else { continue };
         let count = u64::try_from(alike.len()).unwrap_or(u64::MAX);
-        for peer in alike.first().into_iter().flat_map(|it| it.peers.iter()) {
-            let of_peer = wanted.entry(*peer).or_default();
+        for peer in first.peers.iter() {
+            let of_peer = wanted.entry(*peer).or_default().of_mut(first.prefix.family());
             *of_peer = of_peer.saturating_add(count);
         }
     }
     wanted
+}
+
+/// Those of the families that its session is to carry: no other reaches it, and none is missing.
+fn wanted_by(peer: &PeerConfig, wanted: &BTreeMap<PeerKey, PerFamily<u64>>) -> u64 {
+    let Some(of_peer) = wanted.get(&peer.route_key()) else { return 0 };
+    let carried = AddressFamily::ALL.into_iter().filter(|it| peer.families.contains(*it));
+    carried.map(|family| *of_peer.of(family)).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::net::IpAddr;
+
+    use fairway_ground::{Asn, RemoteAs};
+    use fairway_seam::RouteAttributes;
+
+    use super::*;
+
+    #[test]
+    fn a_session_that_carries_one_family_lacks_no_route_of_the_other() {
+        let asn = Asn::new(65_001).unwrap();
+        let peer = |text: &str| {
+            let key = PeerKey::from(text.parse::<IpAddr>().unwrap());
+            PeerConfig::new(key, asn, RemoteAs::Asn(asn), "192.0.2.9".parse().unwrap())
+        };
+        let (four, six) = (peer("192.0.2.1"), peer("2001:db8::1"));
+        let peers = Arc::new(BTreeSet::from([four.key, six.key]));
+        let route = |prefix: &str| DesiredRoute {
+            prefix: prefix.parse().unwrap(),
+            peers: Arc::clone(&peers),
+            attributes: Arc::<RouteAttributes>::default(),
+        };
+        let routes = ["203.0.113.1/32", "203.0.113.2/32", "2001:db8:1::1/128"].map(route);
+        let plan = NodePlan { routes: routes.to_vec().into(), ..NodePlan::default() };
+        let wanted = wanted(&plan, DrainState::InService);
+        assert_eq!([wanted_by(&four, &wanted), wanted_by(&six, &wanted)], [2, 1]);
+    }
 }

@@ -87,7 +87,7 @@ families! {
     BGP_ANNOUNCED: Gauge, Node, "metallb_bgp_announced_prefixes_total" ["peer", "vrf"]
         "Prefixes that are advertised to the neighbour";
     BGP_PENDING: Gauge, Node, "metallb_bgp_pending_prefixes_total" ["peer", "vrf"]
-        "Prefixes that this node plans for the neighbour, advertised or not";
+        "Prefixes that this node plans for the neighbour, of the families that its session is to carry, advertised or not";
     BGP_UPDATES_SENT: Counter, Node, "metallb_bgp_updates_total" ["peer", "vrf"]
         "UPDATE messages sent";
     BGP_UPDATES_RECEIVED: Counter, Node, "metallb_bgp_updates_total_received" ["peer", "vrf"]
