@@ -13,7 +13,7 @@ use super::families::{
     BGP_KEEPALIVES_RECEIVED, BGP_KEEPALIVES_SENT, BGP_LIMIT_EXCEEDED, BGP_MALFORMED,
     BGP_NOTIFICATIONS_RECEIVED, BGP_NOTIFICATIONS_SENT, BGP_OPENS_RECEIVED, BGP_OPENS_SENT,
     BGP_PEER, BGP_PENDING, BGP_RECEIVED, BGP_REFRESHES_RECEIVED, BGP_REFRESHES_SENT, BGP_REFUSED,
-    BGP_SENT, BGP_SESSION_UP, BGP_STALE, BGP_UNANNOUNCED, BGP_UPDATES_RECEIVED, BGP_UPDATES_SENT,
+    BGP_SENT, BGP_SESSION_UP, BGP_SHUTDOWN, BGP_STALE, BGP_UNANNOUNCED, BGP_UPDATES_RECEIVED, BGP_UPDATES_SENT,
     DRAIN, EVENT_TO_UPDATE, NOT_IN_FORCE, RIB_PREFIXES,
 };
 use super::page::{Family, Page};
@@ -23,7 +23,7 @@ type Number = fn(&PeerView) -> u64;
 /// Such values, by the value of one more label.
 type PerLabel<const COUNT: usize> = [(&'static str, Number); COUNT];
 
-const NUMBERS: [(Family, Number); 20] = [
+const NUMBERS: [(Family, Number); 21] = [
     (BGP_SESSION_UP, |peer| u64::from(peer.state == SessionState::Established)),
     (BGP_ANNOUNCED, |peer| {
         let told = peer.prefixes_advertised;
@@ -39,6 +39,7 @@ const NUMBERS: [(Family, Number); 20] = [
     (BGP_REFRESHES_SENT, |peer| peer.messages.sent.route_refreshes),
     (BGP_SENT, |peer| peer.messages.sent.total()),
     (BGP_RECEIVED, |peer| peer.messages.received.total()),
+    (BGP_SHUTDOWN, |peer| u64::from(peer.config.shutdown.is_some())),
     (BGP_ESTABLISHED, |peer| peer.connections_established),
     (BGP_DROPPED, |peer| peer.connections_dropped),
     (BGP_NOTIFICATIONS_RECEIVED, |peer| peer.messages.received.notifications),

@@ -152,6 +152,8 @@ families! {
         "Time from an event (a file was written, a watch delivered an object) until its UPDATEs were written to the socket; one observation for each neighbour that got one";
     BGP_PEER: Gauge, Node, "fairway_bgp_peer_info" ["peer", "vrf", "desc", "state"]
         "Always 1: the name of the BGPPeer and the state of RFC 4271, for joins over peer and vrf";
+    BGP_SHUTDOWN: Gauge, Node, "fairway_bgp_peer_shutdown_bool" ["peer", "vrf"]
+        "1 while its BGPPeer has `shutdown`, so that the session is down as planned";
     BGP_ESTABLISHED: Counter, Node, "fairway_bgp_connections_established_total" ["peer", "vrf"]
         "Times that the session became Established";
     BGP_DROPPED: Counter, Node, "fairway_bgp_connections_dropped_total" ["peer", "vrf"]
