@@ -183,6 +183,12 @@ impl Allocator {
         MemoryChange { assignments, released }
     }
 
+    /// Nobody will ask what has changed so far: for a caller that keeps the assignments elsewhere. Without this the names
+    /// of all Services that ever changed add up.
+    pub fn forget_memory_change(&mut self) {
+        self.unreported.clear();
+    }
+
     fn releases(&self) -> Vec<(IpAddr, ObjectName)> {
         self.released.iter().map(|(address, former)| (address, former.clone())).collect()
     }

@@ -130,6 +130,11 @@ impl Tenure {
         self.checks.extend(dropped.into_iter().map(|it| (now + WITHDRAWAL_BOUND, it)));
     }
 
+    #[cfg(test)]
+    pub(super) fn memory_change(&mut self) -> fairway_allocator::MemoryChange {
+        self.allocator.memory_change()
+    }
+
     /// Runs the allocator, and records which addresses it took from which Services. Returns the Services
     /// with a new outcome.
     pub(super) fn converge(
@@ -139,6 +144,8 @@ impl Tenure {
         changes: &Changes,
     ) -> BTreeSet<ObjectName> {
         let touched = self.allocator.converge(now, index, changes);
+        // The API server keeps the assignments: what changed of them would add up here.
+        self.allocator.forget_memory_change();
         let why = self.allocator.given_up().iter();
         self.given_up.extend(why.map(|(name, reason)| (name.clone(), reason.clone())));
         for name in &touched {

@@ -34,6 +34,16 @@ fn a_service_gets_its_address_by_one_write() {
 }
 
 #[test]
+fn what_the_api_server_keeps_does_not_add_up_here() {
+    let mut lab = Lab::with_pool("192.0.2.0/24");
+    lab.run(3);
+    lab.service("web", json!({}), json!({}));
+    lab.run(5);
+    let tenure = lab.core.tenure.as_mut().unwrap();
+    assert!(tenure.memory_change().is_empty());
+}
+
+#[test]
 fn who_gets_none_says_why_until_there_is_one() {
     let mut lab = Lab::with_pool("192.0.2.1/32");
     lab.service("a", json!({}), json!({}));
