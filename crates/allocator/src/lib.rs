@@ -157,7 +157,7 @@ impl Allocator {
         allocator
     }
 
-    /// What must survive a restart.
+    /// All that must survive a restart, as [`Self::memory_change`] reports it.
     #[cfg(test)]
     fn memory(&self) -> Memory {
         let mut all = self.clone();
@@ -177,7 +177,10 @@ impl Allocator {
             Some((held.age, held.assignment.clone()))
         };
         let unreported = std::mem::take(&mut self.unreported).into_iter();
-        let assignments = unreported.map(|name| (kept(&name), name)).map(|(now, name)| (name, now));
+        let assignments = unreported.map(|name| {
+            let now = kept(&name);
+            (name, now)
+        });
         let assignments = assignments.collect();
         let released = self.released.take_is_other().then(|| self.releases());
         MemoryChange { assignments, released }

@@ -203,8 +203,26 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: what is on the way of a peer that is behind has no bound",
         OUTBOUND,
-        "            && self.keeps_up(groups)\n",
-        "            && (self.keeps_up(groups) || true)\n",
+        "            && self.keeps_up(rib, groups);\n",
+        "            && (self.keeps_up(rib, groups) || true);\n",
+    ),
+    variant(
+        "RIB: withdrawals of our own wait behind the change of a whole table on the way",
+        OUTBOUND,
+        "!rib.has_originated() && groups",
+        "groups",
+    ),
+    variant(
+        "RIB: what is on the way of all peers has no bound",
+        EXPORT_GROUPS,
+        "self.length_bytes() >= ENCODED_BYTES_MAX",
+        "self.length_bytes() == usize::MAX",
+    ),
+    variant(
+        "RIB: what is on the way of one group takes the place of another's last changes",
+        EXPORT_GROUPS,
+        "position(|it| it.of != Of::Changes)",
+        "position(|_| true)",
     ),
     variant(
         "RIB: a prefix changes once and never again",

@@ -4,21 +4,24 @@
 //!
 //! Knows no session. Owned by the speaker; asked by the Established state of a peer that has been told all before.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use super::export::Exporter;
-use super::group_updates::{Changed, GroupUpdates};
+use super::group_updates::{Changed, Counter, GroupUpdates};
 use super::loc_rib::{Changes, LocRib};
 use super::prefix_table::PrefixId;
 use super::routes::Routes;
 use fairway_ground::PeerKey;
 
-/// As much is kept, in octets, beside what was encoded last: peers that begin at the same time go through the table at
-/// different speeds.
-const KEPT_BYTES_MAX: usize = 4 << 20;
+/// Of the table, as much is kept, in octets, beside what was encoded last: peers that begin at the same time go through
+/// it at different speeds. The last changes are kept until all peers have them.
+const KEPT_BYTES_MAX: usize = if cfg!(test) { 2_000 } else { 4 << 20 };
 
 /// As many entries are kept.
-const KEPT_MAX: usize = 64;
+const KEPT_MAX: usize = 2 * GROUPS_MAX;
+
+/// While more octets than this are kept or on their way, nothing more is encoded: each peer looks itself.
+const ENCODED_BYTES_MAX: usize = if cfg!(test) { 6_000 } else { 128 << 20 };
 
 /// There are as many groups: the policy of a peer is compared with each.
 const GROUPS_MAX: usize = 64;
@@ -55,14 +58,23 @@ struct Kept {
     end: PrefixId,
 }
 
+impl Kept {
+    /// How many octets it takes, if it is a part of the table.
+    fn table_bytes(&self) -> usize {
+        let updates = self.updates.as_ref().filter(|_| self.of != Of::Changes);
+        updates.map_or(0, |it| it.length_bytes())
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct ExportGroups {
     groups: Vec<Group>,
     kept: Vec<Kept>,
+    /// How many octets of the table are kept.
     kept_bytes: usize,
-    /// All that was encoded and is on its way to some peer, or is kept.
-    alive: Vec<Weak<GroupUpdates>>,
+    /// Of all that was encoded and is on its way to some peer, or is kept.
+    encoded: Counter,
     /// The version of the table that they follow from.
     version: u64,
 }
@@ -139,22 +151,26 @@ impl ExportGroups {
         if let Some(Kept { updates, end, .. }) = self.kept.iter().find(is_it) {
             return updates.clone().map(|updates| (updates, *end));
         }
-        let (updates, end) = encode(&mut exporter.of_group());
-        let updates = updates.map(Arc::new);
-        self.alive.retain(|it| it.strong_count() > 0);
-        self.alive.extend(updates.as_ref().map(Arc::downgrade));
-        let length_bytes = |kept: &Kept| kept.updates.as_ref().map_or(0, |it| it.length_bytes());
-        let kept = Kept { group, of, updates: updates.clone(), end };
-        self.kept_bytes = self.kept_bytes.saturating_add(length_bytes(&kept));
-        while self.kept_bytes > KEPT_BYTES_MAX || self.kept.len() >= KEPT_MAX {
-            if self.kept.is_empty() {
-                break;
-            }
-            let oldest = self.kept.remove(0);
-            self.kept_bytes = self.kept_bytes.saturating_sub(length_bytes(&oldest));
+        if self.length_bytes() >= ENCODED_BYTES_MAX {
+            return None;
         }
-        self.kept.push(kept);
+        let (updates, end) = encode(&mut exporter.of_group());
+        let updates = updates.map(|updates| Arc::new(updates.counted(&self.encoded)));
+        self.keep(Kept { group, of, updates: updates.clone(), end });
         updates.map(|updates| (updates, end))
+    }
+
+    /// Keeps it, in place of the oldest parts of the table where there is too much.
+    fn keep(&mut self, kept: Kept) {
+        self.kept_bytes = self.kept_bytes.saturating_add(kept.table_bytes());
+        while self.kept_bytes > KEPT_BYTES_MAX || self.kept.len() >= KEPT_MAX {
+            let Some(oldest) = self.kept.iter().position(|it| it.of != Of::Changes) else { break };
+            let oldest = self.kept.remove(oldest);
+            self.kept_bytes = self.kept_bytes.saturating_sub(oldest.table_bytes());
+        }
+        if self.kept.len() < KEPT_MAX {
+            self.kept.push(kept);
+        }
     }
 
     /// The table has changed.
@@ -184,8 +200,7 @@ impl ExportGroups {
 
     /// How many octets are on their way to some peer, or are kept.
     pub fn length_bytes(&self) -> usize {
-        let alive = self.alive.iter().filter_map(Weak::upgrade).map(|it| it.length_bytes());
-        alive.fold(0, usize::saturating_add)
+        self.encoded.count()
     }
 
     /// Whether nothing is kept.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{BufMut, BytesMut};
 
@@ -18,6 +19,32 @@ use fairway_ground::{AddressFamily, NextHop, Nlri, PathId, PeerKey, PerFamily, P
 /// More different sets of peers in one batch than this, and each peer has its own UPDATEs: it would be compared with all.
 const PEER_SETS_MAX: usize = 64;
 
+/// More octets in one batch than this, and each peer has its own UPDATEs: routes with long attributes that differ.
+pub(super) const OCTETS_MAX: usize = if cfg!(test) { 4_000 } else { 16 << 20 };
+
+/// How many octets all batches take that are kept, or that some peer has still to be sent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counter(Arc<AtomicUsize>);
+
+impl Counter {
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The octets of one batch, as long as it is in memory.
+#[derive(Debug, Default)]
+struct Counted {
+    counter: Counter,
+    bytes: usize,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.counter.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct GroupUpdates {
@@ -26,9 +53,11 @@ pub struct GroupUpdates {
     messages: Vec<Message>,
     withdrawal_count: usize,
     peer_sets: PeerSets,
+    /// In the order of peers.
     alone: Vec<(PeerKey, usize)>,
     /// Our next hops of the peer for which they were encoded.
     next_hops: PerFamily<Option<NextHop>>,
+    counted: Counted,
 }
 
 /// One UPDATE.
@@ -195,23 +224,31 @@ impl GroupUpdates {
             let lane = lanes.of(sources, prefix.family(), wanted.as_ref())?;
             lane.prefixes.push((prefix, growth));
         }
+        alone.sort_unstable();
         if peer_sets.0.len() > PEER_SETS_MAX {
             return None;
         }
         let next_hops = group.own_next_hops();
-        let (octets, messages) = (BytesMut::new(), Vec::new());
-        let mut updates =
-            Self { octets, messages, withdrawal_count: 0, peer_sets, alone, next_hops };
+        let mut updates = Self {
+            octets: BytesMut::new(),
+            messages: Vec::new(),
+            withdrawal_count: 0,
+            peer_sets,
+            alone,
+            next_hops,
+            counted: Counted::default(),
+        };
         let (withdrawn, announced): (Vec<_>, Vec<_>) =
             lanes.all.iter().partition(|it| it.outgoing.is_none());
-        withdrawn.into_iter().for_each(|lane| updates.pack(lane));
+        withdrawn.into_iter().try_for_each(|lane| updates.pack(lane))?;
         updates.withdrawal_count = updates.messages.len();
-        announced.into_iter().for_each(|lane| updates.pack(lane));
+        announced.into_iter().try_for_each(|lane| updates.pack(lane))?;
         group.forget();
         Some(updates)
     }
 
-    fn pack(&mut self, lane: &Lane) {
+    /// Appends the messages of a lane. `None` if that is too much for one batch.
+    fn pack(&mut self, lane: &Lane) -> Option<()> {
         let Lane { family, sources, outgoing, prefixes } = lane;
         let mut packing = Packing { left: prefixes.iter(), growth: 0 };
         let next_hop = outgoing.as_ref().filter(|it| it.has_own_next_hop);
@@ -234,7 +271,19 @@ impl GroupUpdates {
                 next_hop,
                 growth: std::mem::take(&mut packing.growth),
             });
+            if self.octets.len() > OCTETS_MAX {
+                return None;
+            }
         }
+        Some(())
+    }
+
+    /// Counts them with others, as long as they are in memory.
+    pub(super) fn counted(mut self, counter: &Counter) -> Self {
+        let bytes = self.length_bytes();
+        counter.0.fetch_add(bytes, Ordering::Relaxed);
+        self.counted = Counted { counter: counter.clone(), bytes };
+        self
     }
 
     /// Whether `peer` is among those that routes of our own are for where the peers of the group are.
@@ -244,7 +293,9 @@ impl GroupUpdates {
 
     /// The places of changes that say something else to this peer: its own path was used before, or is used now.
     pub fn alone(&self, peer: PeerKey) -> impl Iterator<Item = usize> + '_ {
-        self.alone.iter().filter(move |(key, _)| *key == peer).map(|(_, place)| *place)
+        let first = self.alone.partition_point(|(key, _)| *key < peer);
+        let from_first = self.alone.get(first..).unwrap_or_default().iter();
+        from_first.take_while(move |(key, _)| *key == peer).map(|(_, place)| *place)
     }
 
     /// By how many more routes of each family this peer has after them, or fewer; `None` if it is sent none of them.
@@ -260,7 +311,8 @@ impl GroupUpdates {
     /// How many octets they take.
     pub(super) fn length_bytes(&self) -> usize {
         let messages = self.messages.len().saturating_mul(size_of::<Message>());
-        self.octets.len().saturating_add(messages)
+        let alone = self.alone.len().saturating_mul(size_of::<(PeerKey, usize)>());
+        self.octets.len().saturating_add(messages).saturating_add(alone)
     }
 }
 

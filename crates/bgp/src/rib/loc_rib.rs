@@ -240,6 +240,11 @@ impl LocRib {
         self.originated.iter().filter_map(|route| self.nets.id(route.prefix))
     }
 
+    /// Whether there are routes of our own.
+    pub fn has_originated(&self) -> bool {
+        self.originated.iter().next().is_some()
+    }
+
     /// Another number after each [`LocRib::take_changes`]: routes that are known stay the same between two of them.
     pub fn version(&self) -> u64 {
         self.version

@@ -29,8 +29,9 @@ const GROUP_CHANGES_MAX: usize = 8 * WAITING_MAX;
 const ON_THE_WAY_BYTES_MAX: usize = if cfg!(test) { 200 } else { 4 << 20 };
 
 /// More octets wait while all peers together have not more than this on their way: those of a group share them, so this is
-/// the change of a whole table.
-const SHARED_BYTES_MAX: usize = if cfg!(test) { 600 } else { 64 << 20 };
+/// the change of a whole table. Not beside routes of our own: their withdrawals would wait, too, and an address is given
+/// to another Service only after that.
+const SHARED_BYTES_MAX: usize = if cfg!(test) { 1_200 } else { 64 << 20 };
 
 /// As many parts wait: a part of few octets takes a hundred beside them.
 const ON_THE_WAY_MAX: usize = if cfg!(test) { 3 } else { 1024 };
@@ -173,18 +174,18 @@ impl Outbound {
         // What cannot be sent to the neighbour, or could not, cannot be sent to the group.
         let is_with_others = self.may_be_grouped()
             && !self.is_behind
-            && self.keeps_up(groups)
             && self.adj_rib_out.waiting_count() == 0
-            && changes.list.len() <= GROUP_CHANGES_MAX;
+            && changes.list.len() <= GROUP_CHANGES_MAX
+            && self.keeps_up(rib, groups);
         is_with_others.then(|| groups.changes(&self.exporter, rib, changes)).flatten()
     }
 
     /// Whether more may wait for its socket of what its group is sent.
-    fn keeps_up(&self, groups: &ExportGroups) -> bool {
+    fn keeps_up(&self, rib: &LocRib, groups: &ExportGroups) -> bool {
         let left = self.on_the_way.iter().map(OnTheWay::length_bytes);
+        let has_room = || !rib.has_originated() && groups.length_bytes() < SHARED_BYTES_MAX;
         self.on_the_way.len() < ON_THE_WAY_MAX
-            && (left.fold(0, usize::saturating_add) < ON_THE_WAY_BYTES_MAX
-                || groups.length_bytes() < SHARED_BYTES_MAX)
+            && (left.fold(0, usize::saturating_add) < ON_THE_WAY_BYTES_MAX || has_room())
     }
 
     fn announce_with_group(&mut self, rib: &LocRib, changes: &Changes, updates: Arc<GroupUpdates>) {
@@ -420,3 +421,6 @@ enum Before<'a> {
 fn told(made: Result<Option<&Arc<Outgoing>>, Ineligible>) -> Option<Arc<Outgoing>> {
     made.ok().flatten().cloned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -98,7 +98,8 @@ struct KeptDrain {
 /// The writing task.
 pub(crate) struct Saver {
     wanted: watch::Sender<Arc<Wanted>>,
-    /// Of the assignments, what the task has not taken yet: at most one change for each Service.
+    /// Of the assignments, what the task has not taken yet: at most one change for each Service that was assigned
+    /// an address since.
     memory: Arc<Mutex<MemoryChange>>,
     drain: watch::Receiver<KeptDrain>,
     task: JoinHandle<()>,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::BytesMut;
 
 use super::super::export::Encoding;
-use super::super::group_updates::OnTheWay;
+use super::super::group_updates::{OCTETS_MAX, OnTheWay};
 use super::*;
 use crate::example::Example as _;
 use crate::wire::{Framing, MESSAGE_LENGTH_BYTES_MAX, Update, UpdateContext};
@@ -233,10 +233,76 @@ fn what_is_kept_has_a_bound() {
         (_, first) = groups.routes_from(&peer, &rib, first, 2).unwrap();
         windows += 1;
     }
-    assert_eq!((windows, groups.kept.len()), (128, KEPT_MAX));
-    assert!(!groups.is_empty() && groups.kept_bytes < KEPT_BYTES_MAX);
-    let length = |kept: &Kept| kept.updates.as_ref().unwrap().length_bytes();
-    assert_eq!(groups.kept.iter().map(length).sum::<usize>(), groups.kept_bytes);
+    assert_eq!(windows, 128);
+    assert!((KEPT_BYTES_MAX / 2..=KEPT_BYTES_MAX).contains(&groups.kept_bytes));
+    assert_eq!(groups.kept.iter().map(Kept::table_bytes).sum::<usize>(), groups.kept_bytes);
+    assert_eq!(groups.length_bytes(), groups.kept_bytes, "the rest is given back");
     groups.forget();
-    assert!(groups.is_empty() && groups.kept_bytes == 0);
+    assert!(groups.is_empty() && groups.kept_bytes == 0 && groups.length_bytes() == 0);
+}
+
+/// `count` prefixes, each with a path of its own.
+fn learn_many(rib: &mut LocRib, count: u8) {
+    for number in 0..count {
+        let of_its_own =
+            |it: &mut PathAttributes| it.communities = [Community(number.into())].into();
+        learn(rib, 9, &format!("10.0.{number}.0/24"), of_its_own);
+    }
+}
+
+#[test]
+fn the_last_changes_of_two_groups_are_encoded_once_each_however_long_they_are() {
+    let mut rib = LocRib::default();
+    learn_many(&mut rib, 30);
+    let changes = rib.take_changes();
+    let mut groups = ExportGroups::default();
+    let policies: [fn(u8) -> Exporter; 2] = [plain, |number| plain(number).take_long_lived(true)];
+    let mut encoded = Vec::new();
+    for round in [1..3, 3..5, 5..7] {
+        for policy in &policies {
+            let of_round = round.clone().map(|number| policy(number));
+            let updates = of_round.map(|it| groups.changes(&it, &rib, &changes));
+            encoded.push(updates.last().flatten().unwrap());
+        }
+    }
+    assert!(encoded.iter().all(|it| it.length_bytes() > KEPT_BYTES_MAX / 2));
+    for (place, updates) in encoded.iter().enumerate().skip(2) {
+        assert!(Arc::ptr_eq(updates, &encoded[place % 2]), "round {place}");
+    }
+}
+
+#[test]
+fn nothing_more_is_encoded_while_too_much_is_on_its_way() {
+    let mut rib = LocRib::default();
+    let mut groups = ExportGroups::default();
+    let mut on_their_way = Vec::new();
+    let mut lengths = Vec::new();
+    for round in 0..20 {
+        learn(&mut rib, 9, "192.0.2.0/24", |it| it.communities = [Community(round)].into());
+        learn_many(&mut rib, 10 + u8::try_from(round).unwrap());
+        let changes = rib.take_changes();
+        groups.changes(&plain(2), &rib, &changes);
+        on_their_way.extend(groups.changes(&plain(3), &rib, &changes));
+        lengths.push(groups.length_bytes());
+    }
+    let held: usize = on_their_way.iter().map(|it| it.length_bytes()).sum();
+    assert!((ENCODED_BYTES_MAX..ENCODED_BYTES_MAX + OCTETS_MAX).contains(&held), "{lengths:?}");
+    assert_eq!(groups.length_bytes(), held);
+    // Those who are not sent it look themselves, until others have read.
+    on_their_way.clear();
+    learn(&mut rib, 9, "192.0.2.0/24", |_| ());
+    let changes = rib.take_changes();
+    groups.changes(&plain(2), &rib, &changes);
+    assert!(groups.changes(&plain(3), &rib, &changes).is_some());
+}
+
+#[test]
+fn each_peer_looks_itself_where_a_batch_is_too_long() {
+    let mut rib = LocRib::default();
+    learn_many(&mut rib, 120);
+    let changes = rib.take_changes();
+    let mut groups = ExportGroups::default();
+    let sent = [2, 3, 4].map(|number| groups.changes(&plain(number), &rib, &changes).is_some());
+    assert_eq!(sent, [false; 3]);
+    assert_eq!(groups.length_bytes(), 0);
 }

@@ -1,0 +1,78 @@
+use std::net::IpAddr;
+
+use super::*;
+use crate::example::Example as _;
+use crate::rib::Encoding;
+use crate::wire::MESSAGE_LENGTH_BYTES_MAX;
+use fairway_ground::{
+    AsPath, Asn, Community, FamilySet, NextHop, PeerKey, PeerKind, PrefixFilter, RouterId,
+};
+use fairway_seam::{DesiredRoute, PathSource, RouteAttributes, RouteChange};
+
+const ENCODING: Encoding =
+    Encoding { four_octet_as: true, message_length_bytes_max: MESSAGE_LENGTH_BYTES_MAX };
+
+/// What peer `number` is told, who was told all that there was: nothing.
+fn outbound(number: u8) -> Outbound {
+    let key = PeerKey::from(IpAddr::from([192, 0, 2, number]));
+    let config = PeerConfig { key, pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
+    let ipv4 = FamilySet::only(AddressFamily::Ipv4Unicast);
+    let next_hops =
+        LocalNextHops { ipv4: Some([198, 51, 100, number].into()), ..LocalNextHops::default() };
+    let exporter = Exporter::new(&config, ipv4, next_hops, DrainState::InService, ENCODING);
+    let mut outbound = Outbound::new(AdjRibOut::new(FamilySet::EMPTY, FamilySet::EMPTY), exporter);
+    outbound.announce_all(&LocRib::default());
+    outbound
+}
+
+/// A neighbour announces a prefix again, with a long list of attributes.
+fn learn(rib: &mut LocRib, round: u32) {
+    let address = [192, 0, 2, 9];
+    let source = PathSource {
+        key: PeerKey::from(IpAddr::from(address)),
+        address: address.into(),
+        kind: PeerKind::External,
+        remote_asn: Asn::new(65_009).unwrap(),
+        router_id: RouterId::new(9).unwrap(),
+    };
+    let as_path = AsPath::sequence(vec![65_009]);
+    let mut attributes = PathAttributes::originated(as_path, NextHop::Ipv4(address.into()));
+    attributes.communities = (round..round + 60).map(Community).collect();
+    let nlri = "198.51.100.0/24".parse().unwrap();
+    let change = RouteChange { nlri, attributes: Some(Arc::new(attributes)) };
+    rib.learn(&Arc::new(source), vec![change]);
+}
+
+/// The most octets that wait for the socket of a peer that reads nothing, of what its group is sent.
+fn waiting_bytes_max(rib: &mut LocRib) -> usize {
+    rib.take_changes();
+    let mut groups = ExportGroups::default();
+    let [mut slow, mut other] = [2, 3].map(outbound);
+    let mut waiting_bytes = 0;
+    for round in 1..100 {
+        learn(rib, round);
+        let changes = rib.take_changes();
+        for peer in [&mut other, &mut slow] {
+            peer.announce(rib, &mut groups, &changes);
+        }
+        while other.next_message(rib, &mut groups, &mut BytesMut::new()).is_some() {}
+        let left = slow.on_the_way.iter().map(OnTheWay::length_bytes);
+        waiting_bytes = waiting_bytes.max(left.sum::<usize>());
+    }
+    waiting_bytes
+}
+
+#[test]
+fn withdrawals_of_our_own_do_not_wait_behind_the_change_of_a_whole_table() {
+    let mut rib = LocRib::default();
+    let alone = waiting_bytes_max(&mut rib);
+    rib.set(vec![DesiredRoute {
+        prefix: "203.0.113.1/32".parse().unwrap(),
+        peers: Arc::new(BTreeSet::new()),
+        attributes: Arc::new(RouteAttributes::default()),
+    }]);
+    let beside_own = waiting_bytes_max(&mut rib);
+    // Of one message more than the bound, each.
+    assert!((200..500).contains(&beside_own), "{beside_own}");
+    assert!((500..1_200).contains(&alone), "{alone}");
+}
