@@ -185,7 +185,7 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: changes overtake what waits",
         OUTBOUND,
-        "            && self.adj_rib_out.waiting_count() == 0\n            && changes",
+        "            && self.nothing_goes_first()\n            && changes",
         "            && changes",
     ),
     variant(
@@ -205,6 +205,12 @@ const VARIANTS: &[Variant] = &[
         OUTBOUND,
         "            && self.keeps_up(rib, groups);\n",
         "            && (self.keeps_up(rib, groups) || true);\n",
+    ),
+    variant(
+        "RIB: what is on the way goes before the start of a refresh",
+        OUTBOUND,
+        " && !self.adj_rib_out.owes_start_marker()",
+        "",
     ),
     variant(
         "RIB: withdrawals of our own wait behind the change of a whole table on the way",

@@ -242,6 +242,12 @@ impl AdjRibOut {
         self.waiting.owed(family) == 0 && self.lagging.count() == 0 && !is_busy
     }
 
+    /// Whether the start marker of a refresh is to be sent: of routes that the peer is sent before it and not after it
+    /// again, it would believe that they are gone (RFC 7313 §4).
+    pub fn owes_start_marker(&self) -> bool {
+        !self.begin.is_empty()
+    }
+
     /// The next family with an End-of-RIB marker to send.
     fn due_end_of_rib(&self) -> Option<AddressFamily> {
         self.end_of_rib.iter().next().filter(|_| !self.end_of_rib_held)

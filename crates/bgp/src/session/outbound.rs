@@ -174,10 +174,15 @@ impl Outbound {
         // What cannot be sent to the neighbour, or could not, cannot be sent to the group.
         let is_with_others = self.may_be_grouped()
             && !self.is_behind
-            && self.adj_rib_out.waiting_count() == 0
+            && self.nothing_goes_first()
             && changes.list.len() <= GROUP_CHANGES_MAX
             && self.keeps_up(rib, groups);
         is_with_others.then(|| groups.changes(&self.exporter, rib, changes)).flatten()
+    }
+
+    /// Whether nothing of its own goes before what its group is sent.
+    fn nothing_goes_first(&self) -> bool {
+        self.adj_rib_out.waiting_count() == 0 && !self.adj_rib_out.owes_start_marker()
     }
 
     /// Whether more may wait for its socket of what its group is sent.
@@ -316,8 +321,7 @@ impl Outbound {
                 }
                 return Some(MessageType::Update);
             }
-            let may_look_ahead =
-                may_be_grouped && self.is_behind && self.adj_rib_out.waiting_count() == 0;
+            let may_look_ahead = may_be_grouped && self.is_behind && self.nothing_goes_first();
             if !(may_look_ahead && self.look_ahead_with_group(rib, groups)) {
                 break;
             }

@@ -76,3 +76,24 @@ fn withdrawals_of_our_own_do_not_wait_behind_the_change_of_a_whole_table() {
     assert!((200..500).contains(&beside_own), "{beside_own}");
     assert!((500..1_200).contains(&alone), "{alone}");
 }
+
+/// The peer removes what is not announced again between the two marks (RFC 7313 §4).
+#[test]
+fn the_start_of_a_refresh_goes_before_routes_that_come_after_it_was_asked_for() {
+    let mut rib = LocRib::default();
+    let mut groups = ExportGroups::default();
+    let [mut refreshed, mut other] = [2, 3].map(outbound);
+    refreshed.adj_rib_out.mark_refreshes();
+    // It has no route as yet.
+    refreshed.adj_rib_out.refresh(AddressFamily::Ipv4Unicast);
+    refreshed.begin_refreshes(&rib);
+    learn(&mut rib, 1);
+    let changes = rib.take_changes();
+    for peer in [&mut other, &mut refreshed] {
+        peer.announce(&rib, &mut groups, &changes);
+    }
+    let mut next = || refreshed.next_message(&rib, &mut groups, &mut BytesMut::new());
+    let sent = std::iter::from_fn(&mut next).collect::<Vec<_>>();
+    use MessageType::{RouteRefresh, Update};
+    assert_eq!(sent, [RouteRefresh, Update, RouteRefresh]);
+}
