@@ -260,7 +260,7 @@ fn the_last_changes_of_two_groups_are_encoded_once_each_however_long_they_are() 
     let mut encoded = Vec::new();
     for round in [1..3, 3..5, 5..7] {
         for policy in &policies {
-            let of_round = round.clone().map(|number| policy(number));
+            let of_round = round.clone().map(policy);
             let updates = of_round.map(|it| groups.changes(&it, &rib, &changes));
             encoded.push(updates.last().flatten().unwrap());
         }
