@@ -162,13 +162,15 @@ impl ExportGroups {
 
     /// Keeps it, in place of the oldest parts of the table where there is too much.
     fn keep(&mut self, kept: Kept) {
-        self.kept_bytes = self.kept_bytes.saturating_add(kept.table_bytes());
-        while self.kept_bytes > KEPT_BYTES_MAX || self.kept.len() >= KEPT_MAX {
+        let bytes = kept.table_bytes();
+        let is_too_much = |before: usize| before.saturating_add(bytes) > KEPT_BYTES_MAX;
+        while is_too_much(self.kept_bytes) || self.kept.len() >= KEPT_MAX {
             let Some(oldest) = self.kept.iter().position(|it| it.of != Of::Changes) else { break };
             let oldest = self.kept.remove(oldest);
             self.kept_bytes = self.kept_bytes.saturating_sub(oldest.table_bytes());
         }
         if self.kept.len() < KEPT_MAX {
+            self.kept_bytes = self.kept_bytes.saturating_add(bytes);
             self.kept.push(kept);
         }
     }
