@@ -129,3 +129,76 @@ fn an_address_that_one_gives_up_goes_to_who_asks_for_it() {
     let heir = services.as_array().unwrap().iter().find(|it| it["name"] == "heir").unwrap();
     assert_eq!(heir["addresses"][0], "198.51.100.10", "{services}");
 }
+
+/// `--fail-on` for the edit of `examples/plan/CASE`.
+fn gate(case: &str, fail_on: &str) -> Output {
+    let folder = |side: &str| format!("examples/plan/{case}/{side}");
+    plan("", &["--config", &folder("after"), "--against", &folder("before"), "--fail-on", fail_on])
+}
+
+#[test]
+fn an_edit_that_disrupts_more_than_is_permitted_exits_with_3() {
+    for (case, fail_on, excess) in [
+        ("pool", "withdraw", Some("2 withdrawals; permitted: 0")),
+        ("pool", "withdraw,move", Some("2 withdrawals, 1 moved address; permitted: 0")),
+        ("pool", "withdraw,move,2", Some("2 withdrawals, 1 moved address; permitted: 2")),
+        ("pool", "withdraw,move,3", None),
+        ("pool", "reset", None),
+        ("asn", "withdraw,reset,move", Some("4 session resets; permitted: 0")),
+        ("asn", "reset,4", None),
+        ("asn", "withdraw,move", None),
+        // The node loses a route; another node answers for an address on layer 2.
+        ("label", "withdraw", Some("1 withdrawal; permitted: 0")),
+        ("label", "move", Some("1 moved address; permitted: 0")),
+        ("label", "reset", None),
+    ] {
+        let output = gate(case, fail_on);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = excess.map_or_else(String::new, |excess| {
+            format!("error: the edit disrupts more than --fail-on permits: {excess}\n")
+        });
+        assert_eq!(said, expected, "{case} {fail_on}");
+        assert_eq!(output.status.code(), Some(if excess.is_some() { 3 } else { 0 }), "{case}");
+    }
+}
+
+#[test]
+fn the_gate_changes_nothing_of_what_is_printed() {
+    for json in [&[][..], &["--json"][..]] {
+        let edit =
+            ["--config", "examples/plan/pool/after", "--against", "examples/plan/pool/before"];
+        let free = plan("", &[&edit[..], json].concat());
+        let gated = plan("", &[&edit[..], json, &["--fail-on", "withdraw"]].concat());
+        assert_eq!(free.stdout, gated.stdout);
+        assert_eq!((free.status.code(), gated.status.code()), (Some(0), Some(3)));
+    }
+}
+
+#[test]
+fn a_disruption_outweighs_faults() {
+    let folder = TempDir::new().unwrap();
+    let before = write(folder.path(), "before.yaml", &format!("{POOL}---\n{WEB}"));
+    let moved = POOL.replace("198.51.100.1", "198.51.100.2");
+    let after = write(folder.path(), "after.yaml", &format!("{moved}---\n{WEB}---\n{WEB}"));
+    let edit = ["--node", "n1", "--config", &after, "--against", &before];
+    for (fail_on, code) in [("move", 3), ("move,1", 1)] {
+        let output = plan("", &[&edit[..], &["--fail-on", fail_on]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("defined already"), "{said}");
+        assert_eq!(output.status.code(), Some(code), "{said}");
+    }
+}
+
+#[test]
+fn the_gate_compares_two_states_and_knows_its_words() {
+    let config = ["--config", "examples/plan/pool/after"];
+    let alone = plan("", &[&config[..], &["--fail-on", "move"]].concat());
+    let unknown = gate("pool", "moves");
+    for (output, says) in
+        [(alone, "--against"), (unknown, "\"moves\" is unknown; allowed: one or more of withdraw")]
+    {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+}

@@ -9,6 +9,7 @@ use fairway_allocator::Allocator;
 use fairway_frr::io::preview::{Preview, PreviewError, preview};
 use fairway_frr::owner::Owner;
 use fairway_ground::printable;
+use fairway_plan::report::{DisruptionBudget, Edit};
 use fairway_plan::{ClusterPlan, report};
 use fairway_resources::BackendKind;
 use fairway_seam::Desired;
@@ -23,6 +24,7 @@ use crate::source::STANDARD_INPUT;
 #[command(after_help = "Examples:
   fairway plan --config /etc/fairway
   fairway plan --config new/ --against /etc/fairway
+  fairway plan --config new/ --against /etc/fairway --fail-on withdraw,reset,move
   fairway plan --config node-1.yaml --config pools.yaml --node node-1 --json
   fairway plan --config /etc/fairway --against-frr
   kubectl get -A -o yaml nodes,services,endpointslices,ipaddresspools,bgppeers,bgpadvertisements |
@@ -32,7 +34,8 @@ Objects that others refer to (Secrets, BFDProfiles, Communities) have to be in t
 With Node objects among the resources, all those nodes are shown; each counts as having a speaker,
 unless its conditions or labels rule it out. `--against` names the files in force now: addresses
 that are assigned stay where possible, as in a running daemon.
-Exit code 0: done. 1: done, with faults: they are on stderr, and faulty objects are left out.")]
+Exit code 0: done. 1: done, with faults: they are on stderr, and faulty objects are left out. 3: the
+edit disrupts more than --fail-on permits, with or without faults.")]
 pub(super) struct PlanArguments {
     /// A file, or a folder of *.yaml, *.yml and *.json, or - for standard input; may be given more than once,
     /// or as a list separated by commas
@@ -48,6 +51,13 @@ pub(super) struct PlanArguments {
     /// The files in force now, in the same form: show only the differences
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     against: Vec<PathBuf>,
+
+    /// Exit with code 3 if the edit disrupts more than is permitted. A list of what counts, separated by commas:
+    /// withdraw (routes, for each node and peer, and addresses that no node answers for on layer 2 any more), reset
+    /// (sessions, for each node) and move (addresses that Services lose or exchange for others, and addresses that
+    /// another node answers for on layer 2); behind them how many of all these are permitted [default: 0]
+    #[arg(long, value_name = "WHAT[,N]", requires = "against")]
+    fail_on: Option<DisruptionBudget>,
 
     /// Show the lines that FRR on this machine would be sent by `--bgp frr`, in place of the plan. Reads its
     /// configuration and changes nothing
@@ -73,9 +83,11 @@ pub(super) struct PlanArguments {
     json: bool,
 }
 
+/// The exit code of an edit that does what `--fail-on` rules out.
+const DISRUPTS: u8 = 3;
+
 pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
-    let PlanArguments { config, against, against_frr, frr, node, lb_class, attributes, json } =
-        arguments;
+    let PlanArguments { config, against, against_frr, node, lb_class, attributes, .. } = arguments;
     let inputs = config.iter().chain(against).filter(|path| path.as_os_str() == STANDARD_INPUT);
     if inputs.count() > 1 {
         eprintln!("error: standard input (-) can be read only once");
@@ -105,15 +117,21 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let plans = before.iter().chain([&after]);
     let has_faults = say_faults(reader.findings(), plans);
     if *against_frr {
-        return against_frr_of(frr, &after, has_faults);
+        return against_frr_of(&arguments.frr, &after, has_faults);
     }
-    let print = if *json { output::print_json } else { output::print };
-    print(&match (before, json) {
+    let edit = before.as_ref().map(|before| Edit::new(before, &after));
+    let print = if arguments.json { output::print_json } else { output::print };
+    print(&match (&edit, arguments.json) {
         (None, false) => report::text(&after),
         (None, true) => format!("{:#}\n", report::json(&after)),
-        (Some(before), false) => report::edit_text(&before, &after),
-        (Some(before), true) => format!("{:#}\n", report::edit_json(&before, &after)),
+        (Some(edit), false) => report::edit_text(edit),
+        (Some(edit), true) => format!("{:#}\n", report::edit_json(edit)),
     })?;
+    let excess = arguments.fail_on.as_ref().zip(edit).and_then(|(it, edit)| it.excess(&edit));
+    if let Some(excess) = excess {
+        eprintln!("error: the edit disrupts more than --fail-on permits: {excess}");
+        return Ok(ExitCode::from(DISRUPTS));
+    }
     Ok(if has_faults { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -1,7 +1,7 @@
 //! The effect of replacing one plan by another: which addresses move, which routes are announced,
 //! withdrawn and changed, which sessions.
 //!
-//! Compares only; `edit_text` and `edit_json` print it.
+//! Compares only; `edit_text` and `edit_json` print it, `budget` counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -22,6 +22,27 @@ pub(super) struct ServiceEdit<'a> {
     pub(super) after: Option<&'a Outcome>,
 }
 
+impl ServiceEdit<'_> {
+    /// How many addresses it has lost, if it existed before and exists now.
+    pub(super) fn lost_count(&self) -> usize {
+        self.both().map_or(0, |(before, after)| only_in(before, after))
+    }
+
+    /// How many it got, likewise.
+    pub(super) fn got_count(&self) -> usize {
+        self.both().map_or(0, |(before, after)| only_in(after, before))
+    }
+
+    fn both(&self) -> Option<(&Outcome, &Outcome)> {
+        self.before.zip(self.after)
+    }
+}
+
+/// How many addresses `some` has and `other` has not.
+fn only_in(some: &Outcome, other: &Outcome) -> usize {
+    some.addresses.iter().filter(|address| !other.addresses.contains(address)).count()
+}
+
 /// A route of one node to one peer: new without `before`, gone without `after`.
 pub(super) struct RouteEdit<'a> {
     pub(super) node: &'a str,
@@ -40,9 +61,9 @@ pub(super) struct Layer2Edit<'a> {
     pub(super) after: Option<&'a Layer2Announcement>,
 }
 
-/// All changes.
+/// What replacing one plan by another changes.
 #[derive(Default)]
-pub(super) struct Edit<'a> {
+pub struct Edit<'a> {
     pub(super) services: Vec<ServiceEdit<'a>>,
     pub(super) routes: Vec<RouteEdit<'a>>,
     pub(super) layer2: Vec<Layer2Edit<'a>>,
@@ -60,7 +81,7 @@ fn pairs<'a, K: Ord, V>(
 
 impl<'a> Edit<'a> {
     /// The effect of replacing `before` by `after`.
-    pub(super) fn new(before: &'a ClusterPlan, after: &'a ClusterPlan) -> Self {
+    pub fn new(before: &'a ClusterPlan, after: &'a ClusterPlan) -> Self {
         let mut edit = Self::default();
         let services = pairs(&before.outcomes, &after.outcomes);
         let different = services.filter(|(_, before, after)| before != after);

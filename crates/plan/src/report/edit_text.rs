@@ -74,25 +74,16 @@ fn line(what: &str, parts: &[(usize, &str)]) -> String {
     format!("{what}: {said}\n")
 }
 
-/// Whether it lost an address, and whether it got one, if it existed before and exists now.
-fn lost_and_got(edit: &ServiceEdit<'_>) -> (bool, bool) {
-    let Some((before, after)) = edit.before.zip(edit.after) else { return (false, false) };
-    let is_more = |some: &Outcome, than: &Outcome| {
-        some.addresses.iter().any(|address| !than.addresses.contains(address))
-    };
-    (is_more(before, after), is_more(after, before))
-}
-
 fn is_moved(edit: &ServiceEdit<'_>) -> bool {
-    lost_and_got(edit) == (true, true)
+    edit.lost_count() > 0 && edit.got_count() > 0
 }
 
 fn has_more(edit: &ServiceEdit<'_>) -> bool {
-    lost_and_got(edit) == (false, true)
+    edit.lost_count() == 0 && edit.got_count() > 0
 }
 
 fn has_fewer(edit: &ServiceEdit<'_>) -> bool {
-    lost_and_got(edit) == (true, false) && !is_lost(edit)
+    edit.lost_count() > 0 && edit.got_count() == 0 && !is_lost(edit)
 }
 
 /// Whether it had addresses, still exists, and has none.

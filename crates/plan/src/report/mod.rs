@@ -3,12 +3,14 @@
 //! ```text
 //!  ClusterPlan ─► routes ─► whole ─► text, JSON
 //!  two of them ─► edit ──┬─► edit_text
-//!                        └─► edit_json
+//!                        ├─► edit_json
+//!                        └─► budget: how much is disrupted
 //! ```
 //!
 //! Pure: plans in, text or JSON out. Knows no file, and never prints a password. The text suits a
 //! change request: what changes, where, and at which cost.
 
+mod budget;
 mod edit;
 mod edit_json;
 mod edit_text;
@@ -21,7 +23,8 @@ mod whole;
 use serde_json::Value;
 
 use super::ClusterPlan;
-use edit::Edit;
+pub use budget::DisruptionBudget;
+pub use edit::Edit;
 
 /// A plan, for people.
 pub fn text(plan: &ClusterPlan) -> String {
@@ -33,14 +36,14 @@ pub fn json(plan: &ClusterPlan) -> Value {
     whole::json(plan)
 }
 
-/// The effect of replacing `before` by `after`, for people.
-pub fn edit_text(before: &ClusterPlan, after: &ClusterPlan) -> String {
-    edit_text::text(&Edit::new(before, after))
+/// An edit, for people.
+pub fn edit_text(edit: &Edit<'_>) -> String {
+    edit_text::text(edit)
 }
 
-/// The effect of replacing `before` by `after`, for programs.
-pub fn edit_json(before: &ClusterPlan, after: &ClusterPlan) -> Value {
-    edit_json::json(&Edit::new(before, after))
+/// An edit, for programs.
+pub fn edit_json(edit: &Edit<'_>) -> Value {
+    edit_json::json(edit)
 }
 
 /// Comma-separated names; of many, the first few and how many more.

@@ -47,7 +47,7 @@ fn fate(before: &PeerConfig, change: impl FnOnce(&mut PeerConfig)) -> [String; 3
     change(&mut after);
     let before = plan(&["n1"], std::slice::from_ref(before), &[]);
     let after = plan(&["n1"], &[after], &[]);
-    let text = edit_text(&before, &after);
+    let text = edit_text(&Edit::new(&before, &after));
     let line = text.lines().last().unwrap();
     let cells: Vec<_> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
     let [change, _, _, fields, _, effect] = cells[..] else { panic!("{text}") };
@@ -90,7 +90,7 @@ fn the_first_line_counts_what_becomes_of_services() {
     let (four, six) = ("192.0.2.1", "2001:db8::1");
     let first_line = |before: Option<&[&str]>, after: Option<&[&str]>| {
         let [before, after] = [before, after].map(|it| plan(it.map(outcome)));
-        let text = edit_text(&before, &after);
+        let text = edit_text(&Edit::new(&before, &after));
         text.lines().next().unwrap().to_owned()
     };
     for (before, after, says) in [
@@ -163,7 +163,7 @@ fn a_shutdown_is_no_restart() {
 fn a_router_with_another_address_is_the_same_to_the_reader() {
     let before = plan(&["n1"], &[peer("tor", "192.0.2.1")], &[]);
     let after = plan(&["n1"], &[peer("tor", "192.0.2.9")], &[]);
-    let text = edit_text(&before, &after);
+    let text = edit_text(&Edit::new(&before, &after));
     let moved = text.matches("peerAddress 192.0.2.1 -> 192.0.2.9").count();
     assert_eq!(moved, 2, "added and removed:\n{text}");
     assert!(text.contains("Sessions: 1 added, 1 removed\n"), "{text}");
@@ -177,7 +177,7 @@ fn only_routes_that_a_session_carries_are_shown() {
     let before = plan(&["n1"], &[single], &both);
     assert!(!text(&before).contains("2001:db8::1"), "{}", text(&before));
     let after = plan(&["n1"], &[dual], &both);
-    let json = edit_json(&before, &after);
+    let json = edit_json(&Edit::new(&before, &after));
     let announced = json["routes"]["announced"].as_array().unwrap();
     let prefixes: Vec<_> = announced.iter().map(|it| it["prefix"].as_str().unwrap()).collect();
     assert_eq!(prefixes, ["2001:db8::1/128"]);
@@ -193,7 +193,7 @@ fn nodes_and_routers_of_which_the_same_is_true_share_a_line() {
     let names = ["n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"];
     let before = plan(&names, &peers, &[]);
     let after = plan(&names, &peers, &["198.51.100.1/32"]);
-    let text = edit_text(&before, &after);
+    let text = edit_text(&Edit::new(&before, &after));
     let expected = "\
 Services: unchanged
 Sessions: unchanged
@@ -204,7 +204,7 @@ CHANGE      PREFIX            PEERS   NODES                           ATTRIBUTES
 announced   198.51.100.1/32   a, b    n1, n2, n3, n4, n5 and 3 more   <none>       <none>
 ";
     assert_eq!(text, expected);
-    let back = edit_json(&after, &before);
+    let back = edit_json(&Edit::new(&after, &before));
     assert_eq!(back["routes"]["withdrawn"].as_array().unwrap().len(), 16, "one for each");
 }
 
@@ -213,8 +213,8 @@ fn a_node_that_goes_takes_its_routes_along() {
     let peers = [peer("a", "192.0.2.1")];
     let before = plan(&["n1", "n2"], &peers, &["198.51.100.1/32"]);
     let after = plan(&["n1"], &peers, &["198.51.100.1/32"]);
-    let json = edit_json(&before, &after);
+    let json = edit_json(&Edit::new(&before, &after));
     assert_eq!(json["routes"]["withdrawn"][0]["node"], "n2");
     assert_eq!(json["sessions"]["removed"][0]["node"], "n2");
-    assert_eq!(edit_text(&after, &after), "Nothing changes.\n");
+    assert_eq!(edit_text(&Edit::new(&after, &after)), "Nothing changes.\n");
 }

@@ -1,0 +1,140 @@
+//! Does an edit disrupt more than its author permits? Counts what [`Edit`] has found. `fairway plan --fail-on` asks.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use super::edit::{Edit, ServiceEdit};
+use super::sessions::Fate;
+
+/// What an edit may do to traffic that flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Disruption {
+    /// A route that a node no longer announces to a peer, or an address that no node answers for on layer 2 any more.
+    Withdrawal,
+    /// A session that is reset.
+    Reset,
+    /// A Service that loses an address, with or without getting another one, or an address on layer 2 that another node
+    /// answers for.
+    Move,
+}
+
+/// How much an edit may disrupt, as in `withdraw,reset,5`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisruptionBudget {
+    /// Only these count.
+    counted: BTreeSet<Disruption>,
+    /// So many of them, in total, are permitted.
+    permitted: usize,
+}
+
+const ALLOWED: &str = "one or more of withdraw, reset and move, separated by commas; behind them, if not 0, how many \
+                       are permitted in total, such as withdraw,reset,5";
+
+impl FromStr for DisruptionBudget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (mut counted, mut permitted) = (BTreeSet::new(), None);
+        for word in text.split(',').map(str::trim) {
+            if permitted.is_some() {
+                return Err(format!("{word:?} follows the number; allowed: {ALLOWED}"));
+            }
+            match word {
+                "withdraw" => _ = counted.insert(Disruption::Withdrawal),
+                "reset" => _ = counted.insert(Disruption::Reset),
+                "move" => _ = counted.insert(Disruption::Move),
+                number if number.starts_with(|first: char| first.is_ascii_digit()) => {
+                    let fault = |_| format!("{number:?} is no number; allowed: {ALLOWED}");
+                    permitted = Some(number.parse().map_err(fault)?);
+                }
+                _ => return Err(format!("{word:?} is unknown; allowed: {ALLOWED}")),
+            }
+        }
+        if counted.is_empty() {
+            return Err(format!("nothing is counted; allowed: {ALLOWED}"));
+        }
+        Ok(Self { counted, permitted: permitted.unwrap_or(0) })
+    }
+}
+
+impl DisruptionBudget {
+    /// What `edit` disrupts, if that is more than is permitted.
+    pub fn excess(&self, edit: &Edit<'_>) -> Option<String> {
+        let counts = self.counted.iter().map(|kind| (*kind, count(edit, *kind)));
+        let counts: Vec<(Disruption, usize)> = counts.filter(|(_, count)| *count > 0).collect();
+        let total = counts.iter().fold(0, |sum: usize, (_, count)| sum.saturating_add(*count));
+        if total <= self.permitted {
+            return None;
+        }
+        let part = |(kind, count): &(Disruption, usize)| {
+            let one = match kind {
+                Disruption::Withdrawal => "withdrawal",
+                Disruption::Reset => "session reset",
+                Disruption::Move => "moved address",
+            };
+            let many = match (kind, count) {
+                (_, 1) => "",
+                (Disruption::Withdrawal | Disruption::Reset, _) => "s",
+                (Disruption::Move, _) => "es",
+            };
+            format!("{count} {one}{many}")
+        };
+        let parts: Vec<String> = counts.iter().map(part).collect();
+        Some(format!("{}; permitted: {}", parts.join(", "), self.permitted))
+    }
+}
+
+fn count(edit: &Edit<'_>, kind: Disruption) -> usize {
+    let answered = |is_after: bool| -> BTreeSet<IpAddr> {
+        let side = edit.layer2.iter().filter_map(|it| if is_after { it.after } else { it.before });
+        side.map(|it| it.address).collect()
+    };
+    match kind {
+        Disruption::Withdrawal => {
+            let routes = edit.routes.iter().filter(|it| it.after.is_none()).count();
+            routes.saturating_add(answered(false).difference(&answered(true)).count())
+        }
+        Disruption::Reset => edit.sessions.iter().filter(|it| it.fate == Fate::Reset).count(),
+        Disruption::Move => {
+            let lost = edit.services.iter().map(ServiceEdit::lost_count);
+            let elsewhere = edit.layer2.iter().filter(|it| it.after.is_none()).map(|it| it.before);
+            let now = answered(true);
+            let elsewhere = elsewhere.flatten().filter(|it| now.contains(&it.address)).count();
+            lost.fold(elsewhere, usize::saturating_add)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_words_and_then_a_number() {
+        let budget = |text: &str| text.parse::<DisruptionBudget>();
+        let both = BTreeSet::from([Disruption::Withdrawal, Disruption::Move]);
+        assert_eq!(
+            budget("withdraw,move"),
+            Ok(DisruptionBudget { counted: both.clone(), permitted: 0 })
+        );
+        assert_eq!(
+            budget("move, withdraw,12"),
+            Ok(DisruptionBudget { counted: both, permitted: 12 })
+        );
+        for (text, error) in [
+            ("", "\"\" is unknown"),
+            ("5", "nothing is counted"),
+            ("withdraw,,5", "\"\" is unknown"),
+            ("withdraw,5x", "\"5x\" is no number"),
+            ("withdraw,5,reset", "\"reset\" follows the number"),
+            ("withdrawal", "\"withdrawal\" is unknown"),
+            ("reset,-1", "\"-1\" is unknown"),
+            ("reset,99999999999999999999", "\"99999999999999999999\" is no number"),
+        ] {
+            let said = budget(text).unwrap_err();
+            assert!(said.starts_with(error), "{text}: {said}");
+            assert!(said.ends_with("such as withdraw,reset,5"), "{said}");
+        }
+    }
+}
