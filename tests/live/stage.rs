@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use fairway_daemon::admin::{Request, client};
 use fairway_ground::AddressFamily;
-use fairway_show::{Format, ShowCommand};
+use fairway_show::{Format, Query, ShowCommand, VrfSelection};
 use serde_json::{Value, json};
 
 /// The maximum duration of any step.
@@ -138,7 +138,8 @@ impl Daemon {
     }
 
     fn show(&self, what: ShowCommand) -> Option<Value> {
-        let request = Request::Show { what, format: Format::Json };
+        let request =
+            Request::Show(Query { what, format: Format::Json, vrf: VrfSelection::Undivided });
         let text = client::ask(&self.folder.join("socket"), &request).ok()?;
         serde_json::from_str(&text).ok()
     }

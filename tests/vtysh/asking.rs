@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -43,6 +43,14 @@ impl Vtysh {
     pub(crate) fn is_new(&self) -> bool {
         let major = self.version.split('.').next().and_then(|text| text.parse::<u32>().ok());
         major.is_some_and(|major| major >= 10)
+    }
+
+    /// vtysh itself, for a terminal.
+    pub(crate) fn on_terminal(&self, sockets: &Path) -> Command {
+        let installation = Installation::new(self.release, sockets, MOUNT_POINT);
+        let mut command = installation.command(VTYSH);
+        command.args(["--vty_socket", &installation.seen("")]);
+        command
     }
 
     /// What `vtysh -c WORDS` prints.

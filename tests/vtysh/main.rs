@@ -9,6 +9,7 @@ mod commands;
 mod compare;
 mod exporter;
 mod frr;
+mod keyboard;
 mod lines;
 mod metallb;
 mod reasons;
@@ -26,6 +27,7 @@ use asking::{Vtysh, raw, scrape, scrape_json};
 use clap::Parser;
 use commands::{COMMANDS, Command, FROM_ROUTER_TWO, Known, REFUSALS, TEXTS};
 use lab::suite::{self, Case, Suite};
+use lab::wait::{PATIENCE, wait_until};
 use lines::Lines;
 use shape::Shape;
 use stage::{End, Stage};
@@ -101,6 +103,10 @@ fn play(directory: &Path, vtyshs: &[Vtysh]) -> Result<()> {
     let mut answers = Answers::default();
     steady(&stage, vtyshs, &mut answers)?;
     println!("vtysh: the commands are answered to {}", named(vtyshs));
+    both(&stage, vtyshs)?;
+    println!("vtysh: fairway show answers the same, to words cut short as well");
+    keyboard(&stage, directory, vtyshs)?;
+    println!("vtysh: Tab and ? know each command, in vtysh and in bash");
     exporter::check(&stage)?;
     println!("vtysh: an exporter finds what it decodes");
     states(&mut stage, &mut answers)?;
@@ -155,6 +161,66 @@ fn steady(stage: &Stage, vtyshs: &[Vtysh], answers: &mut Answers) -> Result<()> 
         ensure!(found == status, "{words}: status {found}, expected {status}");
     }
     Ok(())
+}
+
+/// Every command of the page in `fairway show` and in vtysh, in full and cut short.
+fn both(stage: &Stage, vtyshs: &[Vtysh]) -> Result<()> {
+    let newest = vtyshs.iter().find(|it| it.is_new()).or(vtyshs.first()).context("no vtysh")?;
+    let known = COMMANDS.iter().filter(|it| it.known != Known::OnlyNew || newest.is_new());
+    let json = known.map(|command| command.json());
+    let text = TEXTS.iter().map(|(words, _)| (*words).to_owned());
+    for words in json.chain(text.filter(|words| is_for_a_daemon(words))) {
+        let short = keyboard::cut_short(&words);
+        wait_until(&format!("one answer to {words}"), PATIENCE, || {
+            let of_vtysh = newest.ask(&stage.sockets, &short)?;
+            let line: Vec<&str> = words.split(' ').skip(1).collect();
+            let of_fairway = stage.fairway.show_text(&line)?;
+            let line: Vec<&str> = short.split(' ').skip(1).collect();
+            let of_short = stage.fairway.show_text(&line)?;
+            let later = newest.ask(&stage.sockets, &short)?;
+            for answer in [of_fairway, of_short] {
+                let [before, answer, after] = [&of_vtysh, &answer, &later].map(|it| it.trim());
+                ensure!(is_between(before, answer, after), "{before}\nfairway:\n{answer}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// vtysh answers some lines itself, and `|` is the shell's where there is one.
+fn is_for_a_daemon(words: &str) -> bool {
+    !words.contains('|') && !["show running-config", "write terminal"].contains(&words)
+}
+
+/// Whether `answer` is that of vtysh before and after it, but for the figures of lines that change by themselves.
+fn is_between(before: &str, answer: &str, after: &str) -> bool {
+    let lines = [before, answer, after].map(|it| it.lines().collect::<Vec<_>>());
+    let [before, answer, after] = &lines;
+    let without_figures = |line: &str| line.replace(|sign: char| sign.is_ascii_digit(), "");
+    before.len() == answer.len()
+        && before.len() == after.len()
+        && before.iter().zip(answer).zip(after).all(|((before, answer), after)| {
+            let is_moving = before != after && without_figures(before) == without_figures(answer);
+            answer == before || answer == after || is_moving
+        })
+}
+
+/// The same on a terminal.
+fn keyboard(stage: &Stage, directory: &Path, vtyshs: &[Vtysh]) -> Result<()> {
+    let lines = |is_new: bool| {
+        let known = COMMANDS.iter().filter(move |it| it.known != Known::OnlyNew || is_new);
+        let words = known.map(|command| command.words);
+        let texts = TEXTS.iter().map(|(words, _)| *words).filter(|words| is_for_a_daemon(words));
+        words.chain(texts.filter(|words| words.starts_with("show ")))
+    };
+    for vtysh in vtyshs {
+        keyboard::check_vtysh(&mut vtysh.on_terminal(&stage.sockets), lines(vtysh.is_new()))
+            .with_context(|| format!("at the keyboard of vtysh {}", vtysh.version))?;
+    }
+    let (program, socket) = (lab::fairway::program(), stage.fairway.socket());
+    keyboard::check_bash(&program, &socket, directory, lines(true))
+        .context("at the keyboard of bash")
 }
 
 /// What a session goes through shows in some commands.

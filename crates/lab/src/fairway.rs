@@ -178,6 +178,11 @@ impl Fairway {
         fs::remove_file(self.resource(name)).with_context(|| format!("removing {name}"))
     }
 
+    /// The socket of `fairway show`.
+    pub fn socket(&self) -> PathBuf {
+        self.path("fairway.sock").into()
+    }
+
     /// Runs `fairway show WORDS --json`.
     pub fn show(&self, words: &[&str]) -> Result<Value> {
         let mut command = bounded(&self.program);

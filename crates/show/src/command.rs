@@ -57,12 +57,12 @@ pub enum ShowCommand {
         /// The table.
         family: AddressFamily,
     },
-    /// `show bgp ipv4|ipv6 unicast community|large-community COMMUNITY [exact-match]`.
-    BgpCommunity {
+    /// `show bgp ipv4|ipv6 unicast community|large-community|regexp|PREFIX longer-prefixes ...`.
+    BgpFiltered {
         /// The table.
         family: AddressFamily,
         /// Which paths of it.
-        filter: CommunityFilter,
+        filter: TableFilter,
     },
     /// `show bgp nexthop [ADDRESS]`.
     BgpNextHops {
@@ -88,6 +88,18 @@ pub enum ShowCommand {
         /// How much of it.
         detail: BfdDetail,
     },
+    /// `show ip|ipv6 route [summary]`: routes of the kernel, of which Fairway has none.
+    #[serde(rename_all = "camelCase")]
+    KernelRoutes {
+        /// Only how many there are.
+        is_summary: bool,
+        /// Whether answers are keyed by VRF.
+        is_keyed: bool,
+    },
+    /// `show version`.
+    Version,
+    /// `show running-config`.
+    RunningConfig,
     /// `show services`.
     Services,
     /// `explain service [NAMESPACE/]NAME`.
@@ -146,13 +158,21 @@ pub enum PeerRoutes {
 /// Which paths of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CommunityFilter {
-    /// The community that they must carry.
-    pub text: String,
-    /// Whether it is a large community.
-    pub is_large: bool,
-    /// Whether they must carry no other.
-    pub is_exact: bool,
+pub enum TableFilter {
+    /// Those that carry a community.
+    #[serde(rename_all = "camelCase")]
+    Community {
+        /// The community.
+        text: String,
+        /// Whether it is a large community.
+        is_large: bool,
+        /// Whether they must carry no other.
+        is_exact: bool,
+    },
+    /// Those of this prefix and of prefixes inside it.
+    LongerPrefixes(String),
+    /// Those whose AS path matches this regular expression.
+    AsPath(String),
 }
 
 /// How much `show bfd peers` shows.
@@ -180,6 +200,9 @@ impl ShowCommand {
             | Self::BgpRouter
             | Self::BfdPeers { .. }
             | Self::BfdPeer { .. }
+            | Self::KernelRoutes { .. }
+            | Self::Version
+            | Self::RunningConfig
             | Self::Pools
             | Self::Layer2
             | Self::Members
@@ -193,7 +216,7 @@ impl ShowCommand {
             Self::Services | Self::ExplainService { .. } => {
                 ViewScope { advertised: true, ..sessions }
             }
-            Self::BgpUnicast { prefix: None, .. } | Self::BgpCommunity { .. } => tables,
+            Self::BgpUnicast { prefix: None, .. } | Self::BgpFiltered { .. } => tables,
             Self::BgpUnicast { prefix: Some(_), .. } | Self::BgpUnicastDetail { .. } => {
                 ViewScope { received: false, ..ViewScope::EVERYTHING }
             }

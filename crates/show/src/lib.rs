@@ -1,8 +1,10 @@
 //! What `fairway show` prints: FRR's words where FRR has them, kubectl's habits elsewhere.
 //!
 //! ```text
-//!  Snapshot ─► render ─┬─► summary, neighbors, table, peer_routes, ...  (as FRR 8.4)
-//!                      └─► services, explain, pools, layer2, config     (ours)
+//!  words ─► language ─► Query
+//!                         ▼
+//!          Snapshot ─► render ─┬─► summary, neighbors, table, peer_routes, ...  (as FRR 8.4)
+//!                              └─► services, explain, pools, layer2, config     (ours)
 //! ```
 //!
 //! Pure: a snapshot and a command in, text or JSON out. Knows no clock, no socket and no backend,
@@ -19,10 +21,13 @@ mod drain;
 mod drain_report;
 mod entry;
 mod explain;
+mod expression;
 mod family_key;
 mod graceful_restart;
 mod hex;
 mod instance;
+mod kernel_routes;
+pub mod language;
 mod layer2;
 mod members;
 mod neighbor;
@@ -37,6 +42,7 @@ mod peer_bfd;
 mod peer_routes;
 mod pools;
 mod prefix_counts;
+mod query;
 mod reset;
 mod route;
 mod router;
@@ -45,13 +51,15 @@ mod summary;
 mod table;
 mod time;
 mod told;
+mod version;
+mod vrf;
 pub mod vty;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use command::{
-    BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter,
+    BfdDetail, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter, TableFilter,
 };
 pub use drain_report::DrainReport;
 use fairway_allocator::Outcomes;
@@ -63,7 +71,8 @@ use fairway_plan::{NodePlan, columns};
 use fairway_resources::{Finding, StaleObject};
 use fairway_seam::{BgpView, Layer2View, MemberStatus};
 pub use instance::VRF_DEFAULT;
-pub use neighbor::called as neighbors_called;
+pub use neighbor::{called as neighbors_called, remote_asn};
+pub use query::{Query, VrfSelection};
 use serde_json::Value;
 use table::Selection;
 
@@ -137,6 +146,20 @@ pub enum ShowError {
     /// The text is not a large community.
     #[error("% Large-community malformed")]
     MalformedLargeCommunity,
+    /// The text is not a regular expression.
+    #[error("% Can't compile regexp {text}: {cause}")]
+    MalformedExpression {
+        /// The text.
+        text: String,
+        /// What is wrong with it, in one line.
+        cause: String,
+    },
+    /// No neighbour is in this VRF.
+    #[error("% there is no VRF {0:?} with a neighbor; `vrf all` shows those that there are")]
+    UnknownVrf(String),
+    /// FRR does not look up a prefix in all VRFs.
+    #[error("Specified 'all' vrf's but this command currently only works per view/vrf")]
+    OneVrfAtATime,
     /// There are no peer groups here.
     #[error("% No such peer-group")]
     NoSuchPeerGroup,
@@ -165,18 +188,6 @@ fn because(faults: &[String]) -> String {
     faults.iter().map(|fault| format!("\n  {fault}")).collect()
 }
 
-/// The answer to `command`, to be printed unchanged.
-pub fn render(
-    command: &ShowCommand,
-    format: Format,
-    snapshot: &Snapshot<'_>,
-) -> Result<String, ShowError> {
-    match format {
-        Format::Text => text(command, snapshot),
-        Format::Json => json(command, snapshot).map(|value| format!("{value:#}\n")),
-    }
-}
-
 /// The answer as text.
 pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<String, ShowError> {
     match command {
@@ -202,8 +213,8 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
             entry::text(snapshot, *family, prefix)
         }
         ShowCommand::BgpUnicastDetail { family } => Ok(entry::all_texts(snapshot, *family)),
-        ShowCommand::BgpCommunity { family, filter } => {
-            Ok(table::text(snapshot, *family, &Selection::carrying(filter)?))
+        ShowCommand::BgpFiltered { family, filter } => {
+            Ok(table::text(snapshot, *family, &Selection::of(filter, *family)?))
         }
         ShowCommand::BgpNextHops { address } => Ok(next_hops::text(snapshot, address.as_deref())),
         ShowCommand::BgpPeerGroups { group: None } => Ok(String::new()),
@@ -211,6 +222,9 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::BgpRouter => Ok(router::text(snapshot)),
         ShowCommand::BfdPeers { detail } => Ok(bfd::text(snapshot, *detail)),
         ShowCommand::BfdPeer { peer, detail } => bfd::peer_text(snapshot, peer, *detail),
+        ShowCommand::KernelRoutes { is_summary, .. } => Ok(kernel_routes::text(*is_summary)),
+        ShowCommand::Version => Ok(version::text(snapshot)),
+        ShowCommand::RunningConfig => Ok(version::running_config(snapshot)),
         ShowCommand::Services => Ok(services::text(snapshot)),
         ShowCommand::Layer2 => Ok(layer2::text(snapshot)),
         ShowCommand::Members => Ok(members::text(snapshot)),
@@ -243,14 +257,21 @@ pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
             entry::json(snapshot, *family, prefix)?
         }
         ShowCommand::BgpUnicastDetail { family } => entry::all_json(snapshot, *family),
-        ShowCommand::BgpCommunity { family, filter } => {
-            table::json(snapshot, *family, &Selection::carrying(filter)?)
+        ShowCommand::BgpFiltered { family, filter } => {
+            table::json(snapshot, *family, &Selection::of(filter, *family)?)
         }
         ShowCommand::BgpNextHops { address } => next_hops::json(snapshot, address.as_deref()),
         ShowCommand::BgpPeerGroups { .. } => object::Object::new(),
         ShowCommand::BgpRouter => router::json(snapshot),
         ShowCommand::BfdPeers { detail } => return Ok(bfd::json(snapshot, *detail)),
         ShowCommand::BfdPeer { peer, detail } => bfd::peer_json(snapshot, peer, *detail)?,
+        ShowCommand::KernelRoutes { is_summary, is_keyed } => {
+            kernel_routes::json(*is_summary, *is_keyed)
+        }
+        ShowCommand::Version => version::json(snapshot),
+        ShowCommand::RunningConfig => {
+            object::Object::new().field("hostname", snapshot.node.name.as_str())
+        }
         ShowCommand::Services => services::json(snapshot),
         ShowCommand::Layer2 => layer2::json(snapshot),
         ShowCommand::Members => members::json(snapshot),

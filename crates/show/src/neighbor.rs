@@ -42,7 +42,7 @@ pub fn called<'a>(view: &'a BgpView, wanted: Option<&str>) -> Vec<&'a PeerView> 
 }
 
 /// Its AS: from its OPEN, else from the configuration; 0 if that leaves it open, as FRR has it.
-pub(super) fn remote_asn(peer: &PeerView) -> u32 {
+pub fn remote_asn(peer: &PeerView) -> u32 {
     match (&peer.session, peer.config.remote_as) {
         (Some(session), _) => session.remote_asn.get(),
         (None, RemoteAs::Asn(asn)) => asn.get(),

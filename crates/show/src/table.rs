@@ -2,17 +2,19 @@
 //!
 //! `version` of a path is that of the table: the time of the last change of an entry is not kept.
 
-use fairway_ground::{AddressFamily, Community, LargeCommunity, PeerKey};
+use fairway_ground::{AddressFamily, Community, LargeCommunity, PeerKey, Prefix};
+use ipnet::IpNet;
+use regex::Regex;
 use serde_json::Value;
 
 use super::instance::Instance;
 use super::object::Object;
 use super::path_next_hops::Detail;
 use super::route::{Entry, EntryPath, Row, entries};
-use super::{CommunityFilter, ShowError, Snapshot};
+use super::{ShowError, Snapshot, TableFilter, expression};
 
 /// Which paths of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Selection {
     /// All of them.
     Everything,
@@ -22,27 +24,45 @@ pub(super) enum Selection {
     Carrying(Community, bool),
     /// The same for a large community.
     CarryingLarge(LargeCommunity, bool),
+    /// Those of this prefix and of prefixes inside it.
+    Inside(Prefix),
+    /// Those with such an AS path.
+    AsPath(Regex),
 }
 
 impl Selection {
-    /// The selection that `filter` describes.
-    pub(super) fn carrying(filter: &CommunityFilter) -> Result<Self, ShowError> {
-        let text = &filter.text;
-        Ok(match filter.is_large {
-            false => {
+    /// The selection that `filter` describes, in the table of `family`.
+    pub(super) fn of(filter: &TableFilter, family: AddressFamily) -> Result<Self, ShowError> {
+        Ok(match filter {
+            TableFilter::Community { text, is_large: false, is_exact } => {
                 let malformed = |_| ShowError::MalformedCommunity(text.clone());
-                Self::Carrying(text.parse().map_err(malformed)?, filter.is_exact)
+                Self::Carrying(text.parse().map_err(malformed)?, *is_exact)
             }
-            true => {
+            TableFilter::Community { text, is_large: true, is_exact } => {
                 let malformed = |_| ShowError::MalformedLargeCommunity;
-                Self::CarryingLarge(text.parse().map_err(malformed)?, filter.is_exact)
+                Self::CarryingLarge(text.parse().map_err(malformed)?, *is_exact)
+            }
+            TableFilter::LongerPrefixes(text) => {
+                let net = text.parse::<IpNet>().ok();
+                let prefix = net.and_then(|net| Prefix::new(net.addr(), net.prefix_len()).ok());
+                let malformed = || ShowError::MalformedPrefix { text: text.clone(), family };
+                Self::Inside(prefix.filter(|it| it.family() == family).ok_or_else(malformed)?)
+            }
+            TableFilter::AsPath(text) => {
+                let malformed =
+                    |cause| ShowError::MalformedExpression { text: text.clone(), cause };
+                Self::AsPath(expression::compile_as_path(text).map_err(malformed)?)
             }
         })
     }
 
-    fn holds(&self, path: &EntryPath<'_>) -> bool {
+    fn holds(&self, prefix: Prefix, path: &EntryPath<'_>) -> bool {
         match self {
             Self::Everything => true,
+            Self::Inside(around) => {
+                around.length() <= prefix.length() && around.contains(prefix.address())
+            }
+            Self::AsPath(expression) => expression.is_match(&path.as_path()),
             Self::From(key) => {
                 matches!(path, EntryPath::Learned(it) if it.path.source.key == *key)
             }
@@ -61,7 +81,7 @@ fn carries<T: PartialEq>(carried: &[T], wanted: &T, is_exact: bool) -> bool {
 /// The selected paths of an entry, each with its position among all paths.
 fn selected<'a>(entry: &Entry<'a>, selection: &Selection) -> Vec<(usize, EntryPath<'a>)> {
     let paths = entry.paths.iter().copied().enumerate();
-    paths.filter(|(_, path)| selection.holds(path)).collect()
+    paths.filter(|(_, path)| selection.holds(entry.prefix, path)).collect()
 }
 
 /// The table in FRR's columns; empty if a selection matches nothing.

@@ -40,10 +40,12 @@ pub enum ClientError {
         path: PathBuf,
     },
     /// The daemon accepts the connection and does not answer.
-    #[error("the daemon at {} did not answer within {} s", path.display(), ANSWER_TIMEOUT.as_secs())]
+    #[error("the daemon at {} did not answer within {} s", path.display(), limit.as_secs())]
     Silent {
         /// The socket.
         path: PathBuf,
+        /// How long it had.
+        limit: Duration,
     },
     /// The connection broke.
     #[error("the daemon at {} did not answer: {cause}", path.display())]
@@ -71,7 +73,12 @@ pub enum ClientError {
 
 /// Sends `request` to the daemon at `path` and returns the text to print.
 pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
-    match exchange(path, request)? {
+    ask_within(ANSWER_TIMEOUT, path, request)
+}
+
+/// The same, with another limit for the answer.
+pub fn ask_within(limit: Duration, path: &Path, request: &Request) -> Result<String, ClientError> {
+    match exchange(limit, path, request)? {
         Answer::Output(output) => Ok(output),
         Answer::Error(why) => Err(ClientError::Refused(why)),
         Answer::Drain(_) => Err(something_else(path, "a report of a drain")),
@@ -80,7 +87,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
 
 /// Sends `request` to the daemon at `path` and returns the progress of the drain.
 pub fn ask_drain(path: &Path, request: DrainRequest) -> Result<DrainReport, ClientError> {
-    match exchange(path, &Request::Drain(request))? {
+    match exchange(ANSWER_TIMEOUT, path, &Request::Drain(request))? {
         Answer::Drain(report) => Ok(report),
         Answer::Error(why) => Err(ClientError::Refused(why)),
         Answer::Output(_) => Err(something_else(path, "text")),
@@ -91,9 +98,9 @@ fn something_else(path: &Path, what: &str) -> ClientError {
     ClientError::Answer { path: path.to_owned(), cause: serde::de::Error::custom(what) }
 }
 
-fn exchange(path: &Path, request: &Request) -> Result<Answer, ClientError> {
+fn exchange(limit: Duration, path: &Path, request: &Request) -> Result<Answer, ClientError> {
     let exchange = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::WouldBlock => ClientError::Silent { path: path.to_owned() },
+        io::ErrorKind::WouldBlock => ClientError::Silent { path: path.to_owned(), limit },
         _ => ClientError::Exchange { path: path.to_owned(), cause },
     };
     let answer = |cause| ClientError::Answer { path: path.to_owned(), cause };
@@ -101,13 +108,13 @@ fn exchange(path: &Path, request: &Request) -> Result<Answer, ClientError> {
         io::ErrorKind::PermissionDenied => ClientError::Denied { path: path.to_owned() },
         _ => ClientError::Connect { path: path.to_owned(), cause },
     })?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(exchange)?;
+    stream.set_read_timeout(Some(limit)).map_err(exchange)?;
     let mut line = serde_json::to_string(request).map_err(answer)?;
     line.push('\n');
     (&stream).write_all(line.as_bytes()).map_err(exchange)?;
     let mut reply = String::new();
-    let limit = u64::try_from(ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
-    BufReader::new((&stream).take(limit)).read_line(&mut reply).map_err(exchange)?;
+    let length_max = u64::try_from(ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
+    BufReader::new((&stream).take(length_max)).read_line(&mut reply).map_err(exchange)?;
     if reply.len() >= ANSWER_BYTES_MAX {
         let cause = format!("an answer without an end, longer than {ANSWER_BYTES_MAX} bytes");
         return Err(exchange(io::Error::other(cause)));

@@ -15,8 +15,8 @@ mod socket;
 pub mod vty;
 
 use drain::DrainRequest;
-use fairway_seam::Clear;
-use fairway_show::{DrainReport, Format, ShowCommand};
+use fairway_show::language::{ClearOrder, Completed};
+use fairway_show::{DrainReport, Query};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use listen::listen as listen_at;
@@ -33,19 +33,11 @@ const REQUEST_LENGTH_BYTES_MAX: usize = 4096;
 #[serde(rename_all = "camelCase")]
 pub enum Request {
     /// `fairway show`.
-    Show {
-        /// The command.
-        what: ShowCommand,
-        /// Text or JSON.
-        format: Format,
-    },
+    Show(Query),
     /// `fairway clear bgp`.
-    Clear {
-        /// An address, the name of a BGPPeer, or `*` for all.
-        peer: String,
-        /// Hard, or soft in which direction.
-        how: Clear,
-    },
+    Clear(ClearOrder),
+    /// Tab in a shell: the values that a word may be completed to, one in each line.
+    Complete(Completed),
     /// `fairway drain`.
     Drain(DrainRequest),
     /// `fairway reload`.

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fairway_ground::Bound;
-use fairway_show as show;
+use fairway_seam::ViewScope;
+use fairway_show::Snapshot;
+use fairway_show::language::complete;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -141,13 +143,20 @@ async fn send(
 }
 
 async fn answer(request: &Request, observer: &Observer, orders: &mpsc::Sender<Order>) -> Answer {
-    let (what, format) = match request {
-        Request::Show { what, format } => (what, *format),
+    let query = match request {
+        Request::Show(query) => query,
+        Request::Complete(completed) => {
+            let values = |snapshot: &Snapshot<'_>| complete(completed, snapshot);
+            return match observer.look(ViewScope::SESSIONS, values).await {
+                Ok(values) => Answer::Output(values.join("\n")),
+                Err(error) => Answer::Error(error.to_string()),
+            };
+        }
         Request::Drain(request) => return drain(*request, orders, observer).await,
         Request::Reload { accepts_empty } => return reload(*accepts_empty, orders).await,
-        Request::Clear { peer, how } => return clear(observer.backend(), peer, *how).await,
+        Request::Clear(order) => return clear(observer.backend(), order).await,
     };
-    match observer.look(what.scope(), |snapshot| show::render(what, format, snapshot)).await {
+    match observer.look(query.scope(), |snapshot| query.render(snapshot)).await {
         Ok(Ok(output)) => Answer::Output(output),
         Ok(Err(error)) => Answer::Error(error.to_string()),
         Err(error) => Answer::Error(error.to_string()),

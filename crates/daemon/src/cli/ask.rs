@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use fairway_show::{Format, ShowCommand};
+use fairway_show::{Format, Query};
 
 use super::{output, paths};
 use crate::admin::{Request, client};
@@ -35,14 +35,15 @@ pub(super) struct AnswerArguments {
 
 impl AnswerArguments {
     /// Sends the query to the daemon and prints the answer.
-    pub(super) fn show(&self, what: ShowCommand) -> Result<ExitCode> {
-        let format = if self.json { Format::Json } else { Format::Text };
-        let request = Request::Show { what, format };
-        let answer = client::ask(&self.socket.path()?, &request)?;
+    pub(super) fn show(&self, mut query: Query) -> Result<ExitCode> {
         if self.json {
-            output::print_json(&answer)?
-        } else {
-            output::print(&answer)?
+            query.format = Format::Json;
+        }
+        let format = query.format;
+        let answer = client::ask(&self.socket.path()?, &Request::Show(query))?;
+        match format {
+            Format::Json => output::print_json(&answer)?,
+            Format::Text => output::print(&answer)?,
         }
         Ok(ExitCode::SUCCESS)
     }

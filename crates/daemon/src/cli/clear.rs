@@ -1,75 +1,40 @@
-//! `fairway clear`: resets a session, or refreshes its routes in both directions.
+//! `fairway clear`: resets sessions, or refreshes their routes in one direction or both.
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use clap::{Args, Subcommand};
-use fairway_seam::Clear;
+use anyhow::{Result, bail};
+use clap::Args;
+use fairway_show::language::Question;
 
 use super::ask::SocketArguments;
 use super::output;
+use super::words::{self, Read};
 use crate::admin::{Request, client};
 
+const EXAMPLES: &str = "  fairway clear bgp 192.0.2.1            reset the session with Cease 6/4
+  fairway clear bgp tor-1 soft in        ask the neighbor for all its routes again
+  fairway clear bgp 192.0.2.1 soft out   send it all routes again
+  fairway clear bgp 65010                reset the sessions with the routers of an AS
+  fairway clear bgp '*' soft             refresh all sessions in both directions";
+
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  fairway clear bgp 192.0.2.1
-  fairway clear bgp tor-1 soft in
-  fairway clear bgp '*' soft")]
+#[command(after_help = words::help("clear", EXAMPLES))]
 pub(super) struct ClearArguments {
-    #[command(subcommand)]
-    what: What,
+    /// The words of the command, as below
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
 
     #[command(flatten)]
     socket: SocketArguments,
 }
 
-#[derive(Debug, Clone, Subcommand)]
-enum What {
-    /// Reset a session, or with `soft` refresh its routes
-    #[command(after_help = "Examples:
-  fairway clear bgp 192.0.2.1            reset the session with Cease 6/4
-  fairway clear bgp 192.0.2.1 soft in    ask the neighbor for all its routes again
-  fairway clear bgp 192.0.2.1 soft out   send it all routes again
-  fairway clear bgp 192.0.2.1 soft       refresh in both directions")]
-    Bgp {
-        /// Its address, the name of its BGPPeer, or * for all
-        peer: String,
-        /// Refresh routes without a reset
-        #[command(subcommand)]
-        soft: Option<Soft>,
-    },
-}
-
-#[derive(Debug, Clone, Subcommand)]
-enum Soft {
-    /// Refresh routes, keep the session
-    #[command(after_help = "Example: fairway clear bgp 192.0.2.1 soft in")]
-    Soft {
-        /// Only one direction
-        #[command(subcommand)]
-        direction: Option<Direction>,
-    },
-}
-
-#[derive(Debug, Clone, Subcommand)]
-enum Direction {
-    /// Ask the neighbor for all its routes again (RFC 2918)
-    #[command(after_help = "Example: fairway clear bgp 192.0.2.1 soft in")]
-    In,
-    /// Send it all routes again
-    #[command(after_help = "Example: fairway clear bgp 192.0.2.1 soft out")]
-    Out,
-}
-
 pub(super) fn run(arguments: &ClearArguments) -> Result<ExitCode> {
-    let What::Bgp { peer, soft } = arguments.what.clone();
-    let how = match soft {
-        None => Clear::Hard,
-        Some(Soft::Soft { direction: None }) => Clear::Soft,
-        Some(Soft::Soft { direction: Some(Direction::In) }) => Clear::SoftIn,
-        Some(Soft::Soft { direction: Some(Direction::Out) }) => Clear::SoftOut,
+    let order = match words::read("clear", &arguments.words)? {
+        Read::Question(Question::Clear(order)) => order,
+        Read::Question(_) => bail!("the words of another command"),
+        Read::Done(code) => return Ok(code),
     };
-    let answer = client::ask(&arguments.socket.path()?, &Request::Clear { peer, how })?;
+    let answer = client::ask(&arguments.socket.path()?, &Request::Clear(order))?;
     output::print(&answer)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,38 +3,26 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
-use fairway_show::ShowCommand;
+use clap::Args;
 
 use super::ask::AnswerArguments;
+use super::{show, words};
+
+const EXAMPLES: &str = "  fairway explain service shop/web
+  fairway explain service web          if the name is unique, or the one in default
+  fairway explain service web json";
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  fairway explain service shop/web
-  fairway explain service web --json")]
+#[command(after_help = words::help("explain", EXAMPLES))]
 pub(super) struct ExplainArguments {
-    #[command(subcommand)]
-    what: What,
+    /// The words of the command, as below
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
 
     #[command(flatten)]
     answer: AnswerArguments,
 }
 
-#[derive(Debug, Clone, Subcommand)]
-enum What {
-    /// The pool and why it was chosen, whether this node announces the Service, what each router was sent,
-    /// what is missing
-    #[command(after_help = "Examples:
-  fairway explain service shop/web
-  fairway explain service web         if the name is unique, or the one in default")]
-    Service {
-        /// Its name, with its namespace if several Services have the name
-        #[arg(value_name = "[NAMESPACE/]NAME")]
-        service: String,
-    },
-}
-
 pub(super) fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
-    let What::Service { service } = arguments.what.clone();
-    arguments.answer.show(ShowCommand::ExplainService { service })
+    show::answer("explain", &arguments.words, &arguments.answer)
 }

@@ -37,11 +37,15 @@ pub(super) fn run(arguments: &ManArguments, command: Command) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of the command that `words` name, below a command that has been built.
+/// The page of the command that `words` name, below a command that has been built. The words of `show`, `clear` and
+/// `explain` are all on the page of the verb.
 fn page(mut named: Command, words: &[String]) -> Result<String> {
     for word in words {
+        if !named.has_subcommands() {
+            break;
+        }
         let Some(next) = named.find_subcommand(word).cloned() else {
-            let known: Vec<_> = named.get_subcommands().map(Command::get_name).collect();
+            let known: Vec<_> = below(&named).map(Command::get_name).collect();
             bail!("there is no command {word:?} here, only: {}", known.join(", "));
         };
         named = next;
@@ -53,10 +57,15 @@ fn page(mut named: Command, words: &[String]) -> Result<String> {
 
 /// One file for `command`, and one for each below it.
 fn write_all(command: &Command, dir: &Path) -> io::Result<()> {
-    for below in command.get_subcommands() {
-        write_all(below, dir)?;
+    for command in below(command) {
+        write_all(command, dir)?;
     }
     about(command).generate_to(dir).map(drop)
+}
+
+/// The commands that people type.
+fn below(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|it| !it.is_hide_set())
 }
 
 fn about(command: &Command) -> Man {
@@ -83,7 +92,7 @@ mod tests {
     #[test]
     fn the_overview_names_every_command_and_its_page() {
         let page = page(fairway(), &[]).unwrap();
-        for command in Cli::command().get_subcommands() {
+        for command in below(&Cli::command()) {
             let name = format!("fairway\\-{}(1)", command.get_name().replace('-', "\\-"));
             assert!(page.contains(&name), "{name} is missing from: {page}");
         }
@@ -104,7 +113,17 @@ mod tests {
 
     #[test]
     fn an_unknown_command_has_no_page() {
-        let error = page(fairway(), &words("show bgp summery")).unwrap_err().to_string();
-        assert!(error.contains("\"summery\"") && error.contains("neighbors"), "{error}");
+        let error = page(fairway(), &words("shew bgp")).unwrap_err().to_string();
+        assert!(error.contains("\"shew\"") && error.contains("explain"), "{error}");
+        assert!(!error.contains("__complete"), "{error}");
+    }
+
+    #[test]
+    fn the_page_of_show_has_every_command_behind_it() {
+        let show = page(fairway(), &words("show")).unwrap();
+        for words in ["longer\\-prefixes", "graceful\\-restart", "show services"] {
+            assert!(show.contains(words), "{words} is missing from: {show}");
+        }
+        assert_eq!(page(fairway(), &words("show bgp summary")).unwrap(), show);
     }
 }

@@ -9,6 +9,7 @@ mod capabilities;
 mod check;
 mod clear;
 mod cluster;
+mod complete;
 mod completions;
 mod controller;
 mod crds;
@@ -34,6 +35,7 @@ mod run;
 mod show;
 mod speaker;
 mod state_dir;
+mod words;
 
 use std::process::ExitCode;
 
@@ -41,13 +43,14 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use fairway_ground::printable;
 
+use crate::admin::client::ClientError;
 use crate::build_info;
 use crate::spare_memory;
 use crate::telemetry::{self, LogFormat, LogLevel};
 
 /// A BGP-first routing daemon and load balancer.
 #[derive(Debug, Parser)]
-#[command(name = "fairway", version = build_info::version(), propagate_version = true)]
+#[command(name = "fairway", version = build_info::version(), propagate_version = true, infer_subcommands = true)]
 #[command(after_help = "Examples:
   fairway demo                               see it work, no root needed
   fairway run --config /etc/fairway          announce the services in these files
@@ -106,6 +109,9 @@ enum Command {
     FrrForget(frr_forget::FrrForgetArguments),
     /// Prepare the state folder for the daemon's user
     StateDir(state_dir::StateDirArguments),
+    /// Print what a word may be completed to: the scripts of `fairway completions` call it
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::CompleteArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
     /// Print man pages, or write them as files
@@ -137,14 +143,23 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::FrrAgent(arguments) => frr_agent::run(arguments),
         Command::FrrForget(arguments) => frr_forget::run(arguments),
         Command::StateDir(arguments) => state_dir::run(arguments),
+        Command::Complete(arguments) => complete::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, &mut Cli::command()),
         Command::Man(arguments) => man::run(&arguments, Cli::command()),
     };
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            output::say(&printable(&format!("fairway: {error:#}")));
+            output::say(&format!("fairway: {}", reason(&error)));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// In one line, but for the daemon's answers, which may have several.
+fn reason(error: &anyhow::Error) -> String {
+    match error.downcast_ref() {
+        Some(ClientError::Refused(why)) => why.clone(),
+        _ => printable(&format!("{error:#}")).into_owned(),
     }
 }

@@ -11,8 +11,9 @@ use fairway_resources::Catalog;
 use fairway_seam::SessionState;
 use serde_json::json;
 
-use super::super::{Format, ShowCommand, ShowError, render};
+use super::super::{Format, ShowCommand, ShowError};
 use super::lab::{Lab, NOW_EPOCH_SECONDS, address};
+use super::render;
 use super::{json as shown, text};
 
 /// Two pools that refuse, one that gives, and peers by the names of the lab.

@@ -10,8 +10,8 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 fn carrying(text: &str, is_large: bool, is_exact: bool) -> ShowCommand {
-    let filter = CommunityFilter { text: text.to_owned(), is_large, is_exact };
-    ShowCommand::BgpCommunity { family: IPV4, filter }
+    let filter = TableFilter::Community { text: text.to_owned(), is_large, is_exact };
+    ShowCommand::BgpFiltered { family: IPV4, filter }
 }
 
 #[test]

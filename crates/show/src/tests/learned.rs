@@ -15,7 +15,7 @@ use fairway_seam::{
 };
 use serde_json::{Value, json};
 
-use super::super::ShowCommand;
+use super::super::{ShowCommand, ShowError, TableFilter};
 use super::lab::{self, Lab};
 use super::shapes::assert_shape;
 use super::texts::HEAD;
@@ -139,6 +139,36 @@ fn a_table_of_learned_paths_has_the_keys_of_frr() {
     let internal = &table["routes"]["10.50.0.0/16"][0];
     assert_eq!((&internal["pathFrom"], &internal["locPrf"]), (&json!("internal"), &json!(100)));
     assert_eq!(internal["path"], "");
+}
+
+#[test]
+fn a_prefix_selects_what_is_inside_it_and_an_expression_what_came_that_way() {
+    const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
+    let lab = lab();
+    let of = |filter| shown(&lab, &ShowCommand::BgpFiltered { family: IPV4, filter });
+    let paths = |filter| -> Vec<String> {
+        let table = of(filter);
+        let routes = table["routes"].as_object().unwrap().iter();
+        let rows = routes.flat_map(|(prefix, paths)| {
+            let paths = paths.as_array().unwrap().iter();
+            paths.map(move |path| format!("{prefix} {}", path["path"].as_str().unwrap()))
+        });
+        rows.collect()
+    };
+    let inside = |text: &str| paths(TableFilter::LongerPrefixes(text.to_owned()));
+    let matching = |text: &str| paths(TableFilter::AsPath(text.to_owned()));
+    assert_eq!(inside("198.51.100.7/24"), ["198.51.100.128/25 65010"], "host bits are no matter");
+    assert_eq!(inside("198.51.100.128/26"), [""; 0]);
+    assert_eq!(inside("0.0.0.0/0").len(), 5);
+    assert_eq!(matching("^$"), ["10.50.0.0/16 "]);
+    assert_eq!(matching("_65500$"), ["10.20.0.0/16 65010 65010 65500 65500"]);
+    assert_eq!(matching("^65020_"), ["10.20.0.0/16 65020", "10.40.0.0/16 65020"]);
+    assert_eq!(matching("_6501_"), [""; 0]);
+    let all = of(TableFilter::LongerPrefixes("10.50.0.0/16".to_owned()));
+    assert_eq!(all["totalPaths"], 5, "of the whole table, as in FRR");
+    let filter = TableFilter::LongerPrefixes("2001:db8::/32".to_owned());
+    let error = text(&lab, &ShowCommand::BgpFiltered { family: IPV4, filter }).unwrap_err();
+    assert!(matches!(error, ShowError::MalformedPrefix { .. }), "{error}");
 }
 
 #[test]

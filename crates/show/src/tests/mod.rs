@@ -18,9 +18,18 @@ use lab::Lab;
 use serde_json::Value;
 
 use super::{
-    BfdDetail, CommunityFilter, Format, PeerRoutes, ShowCommand, ShowError, SummaryFamilies,
-    SummaryFilter, render,
+    BfdDetail, Format, PeerRoutes, Query, ShowCommand, ShowError, Snapshot, SummaryFamilies,
+    SummaryFilter, TableFilter, VrfSelection,
 };
+
+/// The answer of all VRFs.
+fn render(
+    command: &ShowCommand,
+    format: Format,
+    snapshot: &Snapshot<'_>,
+) -> Result<String, ShowError> {
+    Query { what: command.clone(), format, vrf: VrfSelection::Undivided }.render(snapshot)
+}
 
 /// The answer as text.
 fn text(lab: &Lab, command: &ShowCommand) -> Result<String, ShowError> {
@@ -76,10 +85,16 @@ fn all_commands() -> Vec<ShowCommand> {
             BgpPrefixCounts { peer: "10.1.1.2".to_owned(), family: AddressFamily::Ipv4Unicast },
         ]);
         commands.extend([("65001:100", false), ("65001:1:10", true)].map(|(text, is_large)| {
-            let filter = CommunityFilter { text: text.to_owned(), is_large, is_exact: false };
-            BgpCommunity { family, filter }
+            let text = text.to_owned();
+            let filter = TableFilter::Community { text, is_large, is_exact: false };
+            BgpFiltered { family, filter }
         }));
     }
+    commands.extend(["65010", "(65010|65020)_"].map(|text| BgpFiltered {
+        family: AddressFamily::Ipv4Unicast,
+        filter: TableFilter::AsPath(text.to_owned()),
+    }));
+    commands.extend([KernelRoutes { is_summary: false, is_keyed: false }, Version, RunningConfig]);
     commands.extend([BgpNextHops { address: None }, BgpRouter, BgpPeerGroups { group: None }]);
     let details = [BfdDetail::Full, BfdDetail::Brief, BfdDetail::Counters];
     commands.extend(details.map(|detail| BfdPeers { detail }));

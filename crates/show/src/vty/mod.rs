@@ -1,28 +1,25 @@
 //! What FRR's daemons answer on their vty sockets, so that vtysh and the exporters for FRR work on us.
 //!
 //! ```text
-//!  line ─► Request::parse ─► commands (grammar) ─► Question ─► Request::answer ◄─ Snapshot
-//!                                                                   │ renders as `fairway show`
-//!                                                                   ▼ Reply
+//!  line ─► Request::parse ─► language ─► Question ─► Request::answer ◄─ Snapshot
+//!                                                        │ renders as `fairway show`
+//!                                                        ▼ Reply
 //! ```
 //!
 //! Read-only: commands other than `show`, and those that FRR has and Fairway does not, get FRR's own
 //! refusal. Pure; the daemon's `admin::vty` has the sockets.
 
-mod commands;
-mod grammar;
 mod reply;
 mod search;
-mod vrf;
 
 #[cfg(test)]
 mod tests;
 
-use commands::{Question, understand};
 use fairway_seam::ViewScope;
 use search::Search;
 
 use crate::Snapshot;
+use crate::language::{Misread, Question, Vocabulary, understand};
 
 pub use reply::Reply;
 
@@ -47,6 +44,14 @@ impl Daemon {
             Self::Bgpd => "bgpd.vty",
             Self::Bfdd => "bfdd.vty",
             Self::Zebra => "zebra.vty",
+        }
+    }
+
+    fn vocabulary(self) -> Vocabulary {
+        match self {
+            Self::Bgpd => Vocabulary::Bgpd,
+            Self::Bfdd => Vocabulary::Bfdd,
+            Self::Zebra => Vocabulary::Zebra,
         }
     }
 
@@ -79,14 +84,14 @@ impl Request {
             },
         };
         let question =
-            understand(daemon, command).map_err(|why| reply::refusal(daemon, line, why))?;
+            question(daemon, command).map_err(|why| reply::refusal(daemon, line, why))?;
         Ok(Self { question, search })
     }
 
     /// Which lists of routes the snapshot must have.
     pub fn scope(&self) -> ViewScope {
         match &self.question {
-            Question::Show { what, .. } => what.scope(),
+            Question::Show(query) => query.scope(),
             _ => ViewScope::SESSIONS,
         }
     }
@@ -112,4 +117,17 @@ impl Request {
         }
         reply
     }
+}
+
+/// The question that `line` is for `daemon`.
+fn question(daemon: Daemon, line: &str) -> Result<Question, Misread> {
+    let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
+    if words.first().is_none_or(|first| first.starts_with(['!', '#'])) {
+        return Ok(Question::Nothing);
+    }
+    // As within `configure terminal`, where only `do` is supported here.
+    if words.first() == Some(&"do") {
+        words.remove(0);
+    }
+    understand(daemon.vocabulary(), &words)
 }

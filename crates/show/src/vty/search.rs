@@ -1,9 +1,9 @@
 //! `| include EXPRESSION` after a command: only matching lines are returned. vtysh leaves this to the
 //! daemons.
-//!
-//! FRR takes POSIX regular expressions. Supported here are those that people type at a router: text, `.` for
-//! any character, `^` and `$` for the ends, `a|b` for either, `\` before a literal sign. Others are refused,
-//! as FRR refuses an invalid expression.
+
+use regex::Regex;
+
+use crate::expression;
 
 /// Why there is no search.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,22 +14,19 @@ pub(super) enum SearchError {
     /// The expression is missing.
     #[error("% Need a regexp to match")]
     NoExpression,
-    /// Signs that are not supported here.
-    #[error("% Bad regexp '{0}': only . ^ $ | and \\ have a meaning")]
-    BadExpression(String),
+    /// It is not a regular expression.
+    #[error("% Bad regexp '{text}': {cause}")]
+    BadExpression {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        cause: String,
+    },
 }
 
 /// What a line must contain.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Search(Vec<Alternative>);
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Alternative {
-    at_start: bool,
-    at_end: bool,
-    /// `None` is any character.
-    characters: Vec<Option<char>>,
-}
+#[derive(Debug, Clone)]
+pub(super) struct Search(Regex);
 
 impl Search {
     /// Parses the text after the `|`.
@@ -43,58 +40,14 @@ impl Search {
         if expression.is_empty() {
             return Err(SearchError::NoExpression);
         }
-        let bad = || SearchError::BadExpression(expression.to_owned());
-        let (mut alternatives, mut current) = (Vec::new(), Alternative::default());
-        let mut rest = expression.chars();
-        while let Some(character) = rest.next() {
-            if current.at_end && character != '|' {
-                return Err(bad());
-            }
-            match character {
-                '|' => alternatives.push(std::mem::take(&mut current)),
-                '^' if !current.at_start && current.characters.is_empty() => {
-                    current.at_start = true;
-                }
-                '$' => current.at_end = true,
-                '.' => current.characters.push(None),
-                '\\' => current.characters.push(Some(rest.next().ok_or_else(bad)?)),
-                '^' | '*' | '+' | '?' | '(' | ')' | '[' | '{' => return Err(bad()),
-                other => current.characters.push(Some(other)),
-            }
-        }
-        alternatives.push(current);
-        Ok(Self(alternatives))
+        let bad = |cause| SearchError::BadExpression { text: expression.to_owned(), cause };
+        expression::compile(expression).map(Self).map_err(bad)
     }
 
     /// The lines of `text` that match.
     pub(super) fn lines_of(&self, text: &str) -> String {
         let lines = text.split_inclusive('\n');
-        lines.filter(|line| self.matches(line.trim_end_matches('\n'))).collect()
-    }
-
-    fn matches(&self, line: &str) -> bool {
-        let line: Vec<char> = line.chars().collect();
-        self.0.iter().any(|alternative| alternative.matches(&line))
-    }
-}
-
-impl Alternative {
-    fn matches(&self, line: &[char]) -> bool {
-        let length = self.characters.len();
-        let fits = |part: &[char]| {
-            let mut pairs = part.iter().zip(&self.characters);
-            pairs.all(|(given, wanted)| wanted.is_none_or(|wanted| wanted == *given))
-        };
-        let Some(last) = line.len().checked_sub(length) else { return false };
-        let starts = match (self.at_start, self.at_end) {
-            (true, true) if last > 0 => return false,
-            (true, _) => 0..=0,
-            (false, true) => last..=last,
-            (false, false) => 0..=last,
-        };
-        starts
-            .into_iter()
-            .any(|start| line.get(start..start.saturating_add(length)).is_some_and(fits))
+        lines.filter(|line| self.0.is_match(line.trim_end_matches('\n'))).collect()
     }
 }
 
@@ -116,6 +69,8 @@ mod tests {
         assert_eq!(lines("include ^Total 2$"), "Total 2\n");
         assert_eq!(lines("include ^$"), "\n");
         assert_eq!(lines("include 10\\.1\\.1\\.9"), "10.1.1.97 4 down\n");
+        assert_eq!(lines("include ^10.*(up|left)$"), "10.1.1.2  4 up\n");
+        assert_eq!(lines("include [0-9]{2,} 4"), "10.1.1.97 4 down\n");
         assert_eq!(lines("include nothing like it"), "");
     }
 
@@ -125,9 +80,7 @@ mod tests {
             ("exclude x", "% Unknown action 'exclude'"),
             ("", "% Unknown action ''"),
             ("include", "% Need a regexp to match"),
-            ("include 10.*", "% Bad regexp '10.*': only . ^ $ | and \\ have a meaning"),
-            ("include a$b", "% Bad regexp 'a$b': only . ^ $ | and \\ have a meaning"),
-            ("include x\\", "% Bad regexp 'x\\': only . ^ $ | and \\ have a meaning"),
+            ("include 10.*(", "% Bad regexp '10.*(': unclosed group"),
         ] {
             assert_eq!(Search::new(search).unwrap_err().to_string(), why);
         }

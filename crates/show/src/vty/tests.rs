@@ -6,11 +6,11 @@ use fairway_ground::AddressFamily;
 use serde_json::Value;
 
 use super::Daemon;
-use super::commands::{Question, Vrf, understand};
-use super::grammar::Misread;
+use super::question as understand;
 use super::reply::{Reply, answer, refusal};
+use crate::language::{Misread, Question};
 use crate::tests::lab::{Lab, fresh};
-use crate::{Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter};
+use crate::{Format, PeerRoutes, Query, ShowCommand, SummaryFamilies, SummaryFilter, VrfSelection};
 
 const IPV4: AddressFamily = AddressFamily::Ipv4Unicast;
 const IPV6: AddressFamily = AddressFamily::Ipv6Unicast;
@@ -32,9 +32,9 @@ fn bgp(line: &str) -> (String, u8) {
     (text, status)
 }
 
-fn question(line: &str) -> (ShowCommand, Format, Vrf) {
+fn question(line: &str) -> (ShowCommand, Format, VrfSelection) {
     match understand(Daemon::Bgpd, line) {
-        Ok(Question::Show { what, format, vrf }) => (what, format, vrf),
+        Ok(Question::Show(Query { what, format, vrf })) => (what, format, vrf),
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -45,7 +45,7 @@ fn summary(families: SummaryFamilies) -> ShowCommand {
 
 #[test]
 fn a_line_may_be_short_and_oddly_spaced() {
-    let expected = (summary(SummaryFamilies::All), Format::Text, Vrf::Default);
+    let expected = (summary(SummaryFamilies::All), Format::Text, VrfSelection::Undivided);
     for line in
         ["show bgp summary", "sh bgp sum", "  show   ip bgp\tsummary ", "do show bgp summary"]
     {
@@ -54,7 +54,7 @@ fn a_line_may_be_short_and_oddly_spaced() {
     // As the exporter writes it, with two blanks.
     let (what, format, vrf) = question("show bgp vrf all ipv4  summary json");
     assert_eq!(what, summary(SummaryFamilies::OneByName(IPV4)));
-    assert_eq!((format, vrf), (Format::Json, Vrf::All));
+    assert_eq!((format, vrf), (Format::Json, VrfSelection::All));
 }
 
 #[test]

@@ -4,9 +4,11 @@
 //! Pure, and knows no command: the patterns come from `commands`. Words in lower case stand for themselves,
 //! words in upper case for values; `[...]` is optional, of `<...|...>` one is chosen.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 
 /// A command's words, ready to be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,45 +17,102 @@ pub(super) struct Pattern(Vec<Part>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Word(&'static str),
-    Value(Value),
+    Value(ValueName),
     Maybe(Vec<Part>),
     OneOf(Vec<Vec<Part>>),
 }
 
-/// The form of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value {
+/// A value, by its name in patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ValueName {
     /// An IPv4 or IPv6 address.
     Address,
     /// The same with a length.
     Prefix,
     /// Digits.
     Number,
-    /// Anything: a neighbour, a VRF, a community.
-    Name,
+    /// A community, as in `65010:100`.
+    Community,
+    /// A peer group of FRR.
+    Group,
+    /// A network interface.
+    Interface,
+    /// A neighbour: its address, or the name of its BGPPeer.
+    Peer,
+    /// A Service, with or without its namespace.
+    Service,
+    /// Any word.
+    Text,
+    /// A VRF, or `all`.
+    Vrf,
 }
 
-impl Value {
-    /// Their names in patterns; several stand for [`Value::Name`], to make the patterns readable.
-    const NAMES: [(&str, Self); 8] = [
-        ("ADDRESS", Self::Address),
-        ("PREFIX", Self::Prefix),
-        ("NUMBER", Self::Number),
-        ("COMMUNITY", Self::Name),
-        ("GROUP", Self::Name),
-        ("INTERFACE", Self::Name),
-        ("PEER", Self::Name),
-        ("VRF", Self::Name),
+impl ValueName {
+    const ALL: [Self; 10] = [
+        Self::Address,
+        Self::Prefix,
+        Self::Number,
+        Self::Community,
+        Self::Group,
+        Self::Interface,
+        Self::Peer,
+        Self::Service,
+        Self::Text,
+        Self::Vrf,
     ];
+
+    /// The name in patterns.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Address => "ADDRESS",
+            Self::Prefix => "PREFIX",
+            Self::Number => "NUMBER",
+            Self::Community => "COMMUNITY",
+            Self::Group => "GROUP",
+            Self::Interface => "INTERFACE",
+            Self::Peer => "PEER",
+            Self::Service => "SERVICE",
+            Self::Text => "TEXT",
+            Self::Vrf => "VRF",
+        }
+    }
+
+    /// What may stand for it.
+    pub fn help(self) -> &'static str {
+        match self {
+            Self::Address => "An IPv4 or IPv6 address",
+            Self::Prefix => "A prefix, such as 198.51.100.0/24",
+            Self::Number => "A number",
+            Self::Community => "A community, such as 65010:100, or a large one, such as 65010:1:2",
+            Self::Group => "A peer group",
+            Self::Interface => "A network interface",
+            Self::Peer => "A neighbor: its address, or the name of its BGPPeer",
+            Self::Service => "A Service: its name, or NAMESPACE/NAME",
+            Self::Text => "Any text",
+            Self::Vrf => "The name of a VRF, default, or all",
+        }
+    }
 
     fn fits(self, word: &str) -> bool {
         match self {
             Self::Address => word.parse::<IpAddr>().is_ok(),
             Self::Prefix => word.parse::<IpNet>().is_ok(),
             Self::Number => word.bytes().all(|byte| byte.is_ascii_digit()),
-            Self::Name => true,
+            _ => true,
         }
     }
+}
+
+/// What may come next in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Next {
+    /// This word.
+    Word(&'static str),
+    /// Such a value.
+    Value(ValueName),
+    /// Nothing: the line is a command.
+    End,
 }
 
 /// What one word of a line was matched to.
@@ -82,12 +141,17 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The last value.
-    pub(super) fn last_value(&self) -> Option<&'a str> {
-        self.0.iter().rev().find_map(|taken| match taken {
+    /// All values.
+    pub(super) fn values(&self) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter_map(|taken| match taken {
             Taken::Value(value) => Some(*value),
             Taken::Word { .. } => None,
         })
+    }
+
+    /// The last value.
+    pub(super) fn last_value(&self) -> Option<&'a str> {
+        self.values().last()
     }
 
     fn position(&self, word: &str) -> Option<usize> {
@@ -97,7 +161,7 @@ impl<'a> Words<'a> {
 
 /// Why a line matches no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Misread {
+pub enum Misread {
     /// No command starts like this.
     NoMatch,
     /// It matches several.
@@ -114,25 +178,22 @@ impl Pattern {
         Self(sequence(&mut rest))
     }
 
-    /// All ways in which `words` match, and whether they match the start of the pattern.
-    fn read<'a>(&self, words: &[&'a str]) -> (Vec<Vec<Taken<'a>>>, bool) {
+    /// All ways in which `words` match the pattern or its start, each with what comes next.
+    fn read<'a>(&self, words: &[&'a str]) -> Vec<(Vec<Taken<'a>>, Next)> {
         let mut reading = Reading::default();
         reading.walk(self.0.iter().rev().collect(), words, Vec::new());
-        (reading.complete, reading.is_beginning)
+        reading.0
     }
 }
 
 #[derive(Debug, Default)]
-struct Reading<'a> {
-    complete: Vec<Vec<Taken<'a>>>,
-    is_beginning: bool,
-}
+struct Reading<'a>(Vec<(Vec<Taken<'a>>, Next)>);
 
 impl<'a> Reading<'a> {
     /// `ahead` is the rest of the pattern, its next part last.
     fn walk(&mut self, mut ahead: Vec<&Part>, words: &[&'a str], taken: Vec<Taken<'a>>) {
         match (ahead.pop(), words.split_first()) {
-            (None, None) => self.complete.push(taken),
+            (None, None) => self.0.push((taken, Next::End)),
             (None, Some(_)) => {}
             (Some(Part::Maybe(parts)), _) => {
                 let mut with = ahead.clone();
@@ -147,7 +208,8 @@ impl<'a> Reading<'a> {
                     self.walk(with, words, taken.clone());
                 }
             }
-            (Some(_), None) => self.is_beginning = true,
+            (Some(Part::Word(word)), None) => self.0.push((taken, Next::Word(word))),
+            (Some(Part::Value(name)), None) => self.0.push((taken, Next::Value(*name))),
             (Some(Part::Word(whole)), Some((given, rest))) if whole.starts_with(given) => {
                 self.walk(ahead, rest, with(taken, Taken::Word { whole, given }));
             }
@@ -172,9 +234,11 @@ pub(super) fn find<'a, 'p>(
     let mut best: Option<(usize, Vec<Taken<'a>>)> = None;
     let (mut is_ambiguous, mut is_beginning) = (false, false);
     for (position, pattern) in patterns.into_iter().enumerate() {
-        let (complete, could_go_on) = pattern.read(words);
-        is_beginning |= could_go_on;
-        for taken in complete {
+        for (taken, next) in pattern.read(words) {
+            if next != Next::End {
+                is_beginning = true;
+                continue;
+            }
             match best.as_ref().map(|(_, best)| preference(best, &taken)) {
                 Some(Preference::First) => {}
                 Some(Preference::Neither) => is_ambiguous = true,
@@ -191,6 +255,21 @@ pub(super) fn find<'a, 'p>(
         None if is_beginning => Err(Misread::Incomplete),
         None => Err(Misread::NoMatch),
     }
+}
+
+/// What may follow `words`, by the readings of them that have precedence.
+pub(super) fn next<'p>(
+    patterns: impl IntoIterator<Item = &'p Pattern>,
+    words: &[&str],
+) -> BTreeSet<Next> {
+    let readings = patterns.into_iter().flat_map(|pattern| pattern.read(words));
+    let readings: Vec<(Vec<Taken<'_>>, Next)> = readings.collect();
+    let is_beaten = |taken: &[Taken<'_>]| {
+        readings
+            .iter()
+            .any(|(other, _)| preference(other, taken) == Preference::First && other != taken)
+    };
+    readings.iter().filter(|(taken, _)| !is_beaten(taken)).map(|(_, next)| *next).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,8 +333,8 @@ fn sequence(rest: &mut &[&'static str]) -> Vec<Part> {
             }
             word => {
                 *rest = behind;
-                let value = Value::NAMES.into_iter().find(|(name, _)| *name == word);
-                parts.push(value.map_or(Part::Word(word), |(_, value)| Part::Value(value)));
+                let value = ValueName::ALL.into_iter().find(|value| value.name() == word);
+                parts.push(value.map_or(Part::Word(word), Part::Value));
             }
         }
     }
@@ -291,7 +370,7 @@ mod tests {
             Part::Maybe(vec![word("ip")]),
             word("bgp"),
             Part::OneOf(vec![
-                vec![Part::Value(Value::Address)],
+                vec![Part::Value(ValueName::Address)],
                 vec![word("a"), word("b")],
                 vec![Part::Maybe(vec![word("c")])],
             ]),
@@ -341,6 +420,27 @@ mod tests {
         assert_eq!(words.after("vrf"), Some("red"));
         assert_eq!(words.after("neighbors"), Some("10.1.1.2"));
         assert_eq!(words.after("json"), None);
+    }
+
+    #[test]
+    fn what_may_follow_is_told_for_the_reading_that_counts() {
+        let patterns =
+            ["show bgp [vrf VRF] summary", "show bgp neighbors [PEER] [json]", "show NUMBER"];
+        let patterns: Vec<_> = patterns.iter().map(|text| Pattern::new(text)).collect();
+        let next = |line: &str| -> Vec<Next> {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            next(&patterns, &words).into_iter().collect()
+        };
+        let word = Next::Word;
+        assert_eq!(next("sh b"), [word("neighbors"), word("summary"), word("vrf")]);
+        assert_eq!(next("show bgp vrf"), [Next::Value(ValueName::Vrf)]);
+        assert_eq!(
+            next("show bgp neighbors"),
+            [word("json"), Next::Value(ValueName::Peer), Next::End]
+        );
+        // As a word, not as the name of a neighbour.
+        assert_eq!(next("show bgp neighbors json"), [Next::End]);
+        assert_eq!(next("show nothing"), []);
     }
 
     #[test]

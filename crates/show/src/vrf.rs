@@ -1,6 +1,6 @@
 //! The view of the backend, VRF by VRF: FRR runs an instance in each, and shows one at a time.
 //!
-//! Pure. `fairway show` has no such division, and shows the VRF with each neighbour.
+//! Pure. `query` asks.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
