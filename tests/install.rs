@@ -36,7 +36,7 @@ fn install_brings_what_a_service_needs_and_keeps_what_is_configured() {
     for file in [
         "usr/local/bin/fairway",
         "usr/local/share/man/man1/fairway.1",
-        "usr/local/share/man/man1/fairway-show-bgp-summary.1",
+        "usr/local/share/man/man1/fairway-show.1",
         "usr/local/share/bash-completion/completions/fairway",
         "usr/local/share/zsh/site-functions/_fairway",
         "usr/local/share/fish/vendor_completions.d/fairway.fish",
