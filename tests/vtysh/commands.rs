@@ -110,6 +110,7 @@ pub(crate) const TEXTS: &[(&str, &[&str])] = &[
     ("show bgp ipv4 unicast large-community 65010:1:2", &["Displayed  1 routes and 11 total"]),
     ("show bgp ipv4 unicast 198.51.100.0/24 longer-prefixes", &["Displayed  2 routes and 11"]),
     ("show bgp ipv4 unicast regexp _65020$", &["10.40.0.0/16", "routes and 11 total"]),
+    ("show bgp ipv4 unicast statistics", &["Total Advertisements          :           11"]),
     ("show bgp nexthop", &["10.1.1.2 valid [IGP metric 0], #paths 6, peer 10.1.1.2"]),
     ("show bfd peers", &["BFD Peers:", "\tpeer 10.1.1.2 ", "Status: up", "Status: down"]),
     ("show bfd peers brief", &["Session count: 3", "10.1.1.97"]),

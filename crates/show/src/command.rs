@@ -64,6 +64,11 @@ pub enum ShowCommand {
         /// Which paths of it.
         filter: TableFilter,
     },
+    /// `show bgp ipv4|ipv6 unicast statistics`.
+    BgpStatistics {
+        /// The table.
+        family: AddressFamily,
+    },
     /// `show bgp nexthop [ADDRESS]`.
     BgpNextHops {
         /// Only this one; all when absent.
@@ -216,7 +221,9 @@ impl ShowCommand {
             Self::Services | Self::ExplainService { .. } => {
                 ViewScope { advertised: true, ..sessions }
             }
-            Self::BgpUnicast { prefix: None, .. } | Self::BgpFiltered { .. } => tables,
+            Self::BgpUnicast { prefix: None, .. }
+            | Self::BgpFiltered { .. }
+            | Self::BgpStatistics { .. } => tables,
             Self::BgpUnicast { prefix: Some(_), .. } | Self::BgpUnicastDetail { .. } => {
                 ViewScope { received: false, ..ViewScope::EVERYTHING }
             }

@@ -47,6 +47,7 @@ mod reset;
 mod route;
 mod router;
 mod services;
+mod statistics;
 mod summary;
 mod table;
 mod time;
@@ -147,7 +148,7 @@ pub enum ShowError {
     #[error("% Large-community malformed")]
     MalformedLargeCommunity,
     /// The text is not a regular expression.
-    #[error("% Can't compile regexp {text}: {cause}")]
+    #[error("Can't compile regexp {text}: {cause}")]
     MalformedExpression {
         /// The text.
         text: String,
@@ -216,6 +217,7 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::BgpFiltered { family, filter } => {
             Ok(table::text(snapshot, *family, &Selection::of(filter, *family)?))
         }
+        ShowCommand::BgpStatistics { family } => Ok(statistics::text(snapshot, *family)),
         ShowCommand::BgpNextHops { address } => Ok(next_hops::text(snapshot, address.as_deref())),
         ShowCommand::BgpPeerGroups { group: None } => Ok(String::new()),
         ShowCommand::BgpPeerGroups { group: Some(_) } => Err(ShowError::NoSuchPeerGroup),
@@ -260,6 +262,7 @@ pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::BgpFiltered { family, filter } => {
             table::json(snapshot, *family, &Selection::of(filter, *family)?)
         }
+        ShowCommand::BgpStatistics { family } => statistics::json(snapshot, *family),
         ShowCommand::BgpNextHops { address } => next_hops::json(snapshot, address.as_deref()),
         ShowCommand::BgpPeerGroups { .. } => object::Object::new(),
         ShowCommand::BgpRouter => router::json(snapshot),

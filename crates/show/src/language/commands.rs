@@ -58,7 +58,7 @@ pub(super) const COMMON: [Command; 2] = [
     }),
 ];
 
-pub(super) const BGP: [Command; 14] = [
+pub(super) const BGP: [Command; 15] = [
     command(
         bgp!("[<ipv4|ipv6> [unicast]] summary [<established|failed>] [json]"),
         "A line for each neighbor; only those with a session, or those without one and why",
@@ -106,6 +106,11 @@ pub(super) const BGP: [Command; 14] = [
         bgp!("[<ipv4|ipv6> [unicast]] regexp TEXT [json]"),
         "Routes whose AS path matches a regular expression, in which _ is a border of an AS number",
         as_path,
+    ),
+    command(
+        bgp!("[<ipv4|ipv6> [unicast]] statistics [json]"),
+        "What the table holds, in figures",
+        |words| show(words, ShowCommand::BgpStatistics { family: family_or_habit(words) }),
     ),
     command(
         bgp!("[<ipv4|ipv6> [unicast]] community COMMUNITY [exact-match] [json]"),
@@ -223,7 +228,7 @@ pub(super) const UNANSWERED_BY_ALL: [&str; 4] = [
     "show <history|memory|logging|debugging|thread|work-queues>",
 ];
 pub(super) const UNANSWERED_BY_BGPD: [&str; 1] = [bgp!(
-    "[<ipv4|ipv6> [unicast]] <statistics|statistics-all|segment-routing|self-originate|\
+    "[<ipv4|ipv6> [unicast]] <statistics-all|segment-routing|self-originate|\
      dampening|community-list|community-info|large-community-list|cidr-only|paths|\
      prefix-list|route-map|route-leak|rpki|mac|martian|memory|version|view|views|\
      vrfs|update-groups|access-list|alias|all|attribute-info|listeners|labelpool|peerhash>"

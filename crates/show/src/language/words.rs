@@ -6,7 +6,7 @@ pub(super) fn meaning(word: &str) -> &'static str {
     found.map_or("", |(_, meaning)| meaning)
 }
 
-const MEANINGS: [(&str, &str); 51] = [
+const MEANINGS: [(&str, &str); 52] = [
     ("advertised-routes", "The routes that it was sent"),
     ("bfd", "BFD sessions"),
     ("bgp", "BGP sessions and routes"),
@@ -53,6 +53,7 @@ const MEANINGS: [(&str, &str); 51] = [
     ("services", "Services: their addresses, and what is announced for them"),
     ("show", "Show the state of the daemon"),
     ("soft", "Refresh routes, keep the session"),
+    ("statistics", "What the table holds, in figures"),
     ("summary", "A line for each"),
     ("unicast", "Unicast routes"),
     ("version", "The version of the daemon"),

@@ -172,6 +172,34 @@ fn a_prefix_selects_what_is_inside_it_and_an_expression_what_came_that_way() {
 }
 
 #[test]
+fn the_figures_of_a_table_are_those_of_frr() {
+    let mut lab = lab();
+    lab.bgp.learned.push(learned("10.20.1.0/24", heard(1, &[65010, 3320], |_| {}), None));
+    let table = shown(&lab, &ShowCommand::BgpStatistics { family: AddressFamily::Ipv4Unicast });
+    let expected = json!({ "ipv4Unicast": [{
+        "instance": "VRF default",
+        "totalAdvertisements": 6,
+        "totalPrefixes": 5,
+        "averagePrefixLength": 19.4,
+        "unaggregateablePrefixes": 4,
+        "maximumAggregateablePrefixes": 1,
+        "bgpAggregateAdvertisements": 0,
+        "addressSpaceAdvertised": 196_736.0,
+        "%announced": 100.0 * 196_736.0 / 4_294_967_296.0,
+        "/8equivalent": 0.011_726_379_394_531_25,
+        "/24equivalent": 768.5,
+        "advertisementsWithPaths": 6,
+        "longestAsPath": 4,
+        "averageAsPathLengthHops": 1.5,
+        "largestAsPath": 18,
+        "averageAsPathSizeBytes": 46.0 / 6.0,
+        "highestPublicAsn": 3320,
+        "prefixLength": [{"16": 3}, {"24": 1}, {"25": 1}],
+    }] });
+    assert_eq!(table, expected);
+}
+
+#[test]
 fn an_entry_names_the_step_at_which_each_path_lost() {
     let expected = "\
 BGP routing table entry for 10.20.0.0/16, version 10

@@ -82,6 +82,7 @@ fn all_commands() -> Vec<ShowCommand> {
             summary_of(SummaryFamilies::One(family), SummaryFilter::Established),
             summary_of(SummaryFamilies::OneByName(family), SummaryFilter::Failed),
             BgpUnicastDetail { family },
+            BgpStatistics { family },
             BgpPrefixCounts { peer: "10.1.1.2".to_owned(), family: AddressFamily::Ipv4Unicast },
         ]);
         commands.extend([("65001:100", false), ("65001:1:10", true)].map(|(text, is_large)| {

@@ -89,6 +89,7 @@ fn unknown_vrf(query: &Query, name: &str) -> String {
         ShowCommand::BgpUnicast { .. }
             | ShowCommand::BgpUnicastDetail { .. }
             | ShowCommand::BgpFiltered { .. }
+            | ShowCommand::BgpStatistics { .. }
             | ShowCommand::BgpPeerRoutes { .. }
     );
     match (query.format, is_table, &query.what) {
