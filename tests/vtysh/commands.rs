@@ -105,7 +105,11 @@ pub(crate) const TEXTS: &[(&str, &[&str])] = &[
     ("show bgp ipv4 unicast 198.51.100.5", &["entry for 198.51.100.0/24", "2 available"]),
     ("show bgp ipv4 unicast 198.51.100.128/25", &["Large Community: 65010:1:2 65010:7:9"]),
     ("show bgp ipv4 unicast neighbors 10.1.1.2 advertised-routes", &["203.0.113.11/32"]),
-    ("show bgp ipv4 unicast neighbors 10.1.1.2 received-routes", &["prefixes 6"]),
+    ("show bgp ipv4 unicast neighbors 10.1.1.2 received-routes", &["prefixes 7 (1 filtered)"]),
+    (
+        "show bgp ipv4 unicast neighbors 10.1.1.2 filtered-routes",
+        &["192.0.2.128/25    toReceive does not"],
+    ),
     ("show bgp ipv4 unicast neighbors 10.1.1.2 prefix-counts", &["PfxCt: 6"]),
     ("show bgp ipv4 unicast large-community 65010:1:2", &["Displayed  1 routes and 11 total"]),
     ("show bgp ipv4 unicast 198.51.100.0/24 longer-prefixes", &["Displayed  2 routes and 11"]),

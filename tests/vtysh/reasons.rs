@@ -25,23 +25,6 @@ impl Reason {
 }
 
 pub(crate) const REASONS: &[Reason] = &[
-    Reason::new(
-        Way::Missing,
-        &[
-            "bgpLocalRouterId",
-            "bgpOriginCodes",
-            "bgpStatusCodes",
-            "bgpTableVersion",
-            "defaultLocPrf",
-            "filteredPrefixCounter",
-            "localAS",
-            "receivedRoutes",
-            "totalPrefixCounter",
-        ],
-        "What `toReceive` refuses is counted by reason in `show bgp neighbors` and not kept. The \
-         answer is the one of an FRR without soft reconfiguration: a `warning`.",
-    )
-    .of("filtered-routes"),
     Reason::new(Way::Missing, &["lastUpdate"], "When a path came or changed is not kept with it."),
     Reason::new(
         Way::Missing,
@@ -149,6 +132,7 @@ pub(crate) const REASONS: &[Reason] = &[
         "Of one's own routes these are the communities that they are sent with; FRR adds them in a \
          route map on the way out, and shows none.",
     ),
+    Reason::new(Way::Ours, &["refusedBecause"], "The rule that refused a route; FRR does not say."),
     Reason::new(Way::Ours, &["nextHopLinkLocal"], "The second of two next hops of an IPv6 route."),
     Reason::new(
         Way::Ours,
@@ -193,7 +177,6 @@ pub(crate) const REASONS: &[Reason] = &[
         "What Fairway says beside: why a session ended, what was refused, what routes take in memory, \
          what is kept of a neighbour that restarts, and what it does not get.",
     ),
-    Reason::new(Way::Ours, &["warning"], "See above.").of("filtered-routes"),
 ];
 
 /// The same for lines, by how they begin.
@@ -246,14 +229,15 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
         "Of the two next hops of an IPv6 route FRR takes the link-local one, Fairway the global one.",
     ),
     (Way::Missing, &["*= (row)"], "One path of those that were heard is the best."),
+    (Way::Missing, &["Origin IGP, valid, external"], "Fairway says why a path is not the best."),
     (
-        Way::Missing,
-        &["Origin IGP, valid, external", "Total number of prefixes N (N filtered)"],
-        "Fairway says why a path is not the best; and what was refused is not kept.",
+        Way::Ours,
+        &["A A N N i", "Refused because", "A toReceive does not allow the prefix"],
+        "A refused route is not marked as valid and best, and the rule is named.",
     ),
     (
         Way::Ours,
-        &["Origin IGP, valid, external, not best", "Total number of prefixes N"],
+        &["Origin IGP, valid, external, not best"],
         "The same lines with what Fairway knows.",
     ),
     (

@@ -63,15 +63,22 @@ pub struct ViewScope {
     pub advertised: bool,
     /// [`PeerView::received`].
     pub received: bool,
+    /// [`PeerView::refused`].
+    pub refused: bool,
 }
 
 impl ViewScope {
     /// No routes.
-    pub const SESSIONS: Self =
-        Self { originated: false, learned: false, advertised: false, received: false };
+    pub const SESSIONS: Self = Self {
+        originated: false,
+        learned: false,
+        advertised: false,
+        received: false,
+        refused: false,
+    };
     /// All routes.
     pub const EVERYTHING: Self =
-        Self { originated: true, learned: true, advertised: true, received: true };
+        Self { originated: true, learned: true, advertised: true, received: true, refused: true };
 }
 
 /// The answer of [`Backend::clear`].

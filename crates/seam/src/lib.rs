@@ -40,6 +40,6 @@ pub use peer_change::{ChangeEffect, PeerSetting};
 pub use peer_config::{PeerBfd, PeerConfig};
 pub use refusal::Refusal;
 pub use view::{
-    BgpView, LastReset, LearnedRoute, ListenRangeView, PeerRoute, PeerView, ResetCause,
-    SessionState, SessionView, StalePhase, StaleView,
+    BgpView, LastReset, LearnedRoute, ListenRangeView, PeerRoute, PeerView, RefusedRoute,
+    RefusedRoutes, ResetCause, SessionState, SessionView, StalePhase, StaleView,
 };

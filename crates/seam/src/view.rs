@@ -110,6 +110,8 @@ pub struct PeerView {
     pub advertised: Vec<PeerRoute>,
     /// Routes that were accepted from this peer.
     pub received: Vec<PeerRoute>,
+    /// Routes that this peer announces and that were refused; `None` without a session, and if the backend keeps none.
+    pub refused: Option<RefusedRoutes>,
     /// Why the last session ended, or the last attempt if its neighbour sent a reason; before the first of
     /// these, the result of the last attempt.
     pub last_reset: Option<LastReset>,
@@ -167,6 +169,7 @@ impl PeerView {
             is_being_told: false,
             advertised: Vec::new(),
             received: Vec::new(),
+            refused: None,
             last_reset: None,
             not_accepted: None,
             set_aside: None,
@@ -244,6 +247,24 @@ pub struct PeerRoute {
     pub attributes: Arc<PathAttributes>,
     /// The neighbour restarts and has not announced it again.
     pub stale: bool,
+}
+
+/// Routes of a peer that were refused.
+#[derive(Debug, Clone, Default)]
+pub struct RefusedRoutes {
+    /// In the order of their prefixes.
+    pub routes: Vec<RefusedRoute>,
+    /// There were others, for which there was no room.
+    pub has_more: bool,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub struct RefusedRoute {
+    /// The route as received.
+    pub route: PeerRoute,
+    /// The rule.
+    pub refusal: Refusal,
 }
 
 /// The states of RFC 4271 §8.2.2, in the order in which a connection goes through them.

@@ -152,11 +152,11 @@ pub enum SummaryFilter {
 pub enum PeerRoutes {
     /// `advertised-routes`: the routes sent to it.
     Advertised,
-    /// `received-routes`: the routes that it announces and `toReceive` accepts, as received.
+    /// `received-routes`: the routes that it announces, as received.
     Received,
     /// `routes`: the same, as rows of the table.
     Accepted,
-    /// `filtered-routes`: the refused routes, which are not kept.
+    /// `filtered-routes`: those of them that were refused.
     Filtered,
 }
 
@@ -214,9 +214,9 @@ impl ShowCommand {
             | Self::Config => sessions,
             Self::BgpPeerRoutes { routes, .. } => match routes {
                 PeerRoutes::Advertised => ViewScope { advertised: true, ..sessions },
-                PeerRoutes::Received => ViewScope { received: true, ..sessions },
+                PeerRoutes::Received => ViewScope { received: true, refused: true, ..sessions },
                 PeerRoutes::Accepted => tables,
-                PeerRoutes::Filtered => sessions,
+                PeerRoutes::Filtered => ViewScope { refused: true, ..sessions },
             },
             Self::Services | Self::ExplainService { .. } => {
                 ViewScope { advertised: true, ..sessions }
@@ -225,7 +225,7 @@ impl ShowCommand {
             | Self::BgpFiltered { .. }
             | Self::BgpStatistics { .. } => tables,
             Self::BgpUnicast { prefix: Some(_), .. } | Self::BgpUnicastDetail { .. } => {
-                ViewScope { received: false, ..ViewScope::EVERYTHING }
+                ViewScope { received: false, refused: false, ..ViewScope::EVERYTHING }
             }
             Self::BgpNextHops { .. } | Self::BgpPrefixCounts { .. } => {
                 ViewScope { learned: true, ..sessions }

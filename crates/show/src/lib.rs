@@ -127,7 +127,7 @@ pub enum ShowError {
     /// It is not configured for that family.
     #[error("% No such neighbor or address family")]
     NoSuchFamily,
-    /// Routes that `toReceive` refuses are not kept.
+    /// The backend keeps no refused routes, or there is no session.
     #[error("% Inbound soft reconfiguration not enabled")]
     RefusedRoutesNotKept,
     /// No route covers it.

@@ -3,15 +3,15 @@
 //!
 //! FRR shows advertised routes as they were before the last changes: next hop 0.0.0.0, an empty path. Here
 //! they are as sent: our next hop, our AS in the path, and MED and LOCAL_PREF only if they were in the
-//! UPDATE. Received routes are those that passed `toReceive`: refused ones are counted and not kept, which
-//! FRR reports as soft reconfiguration not enabled. Unless the query names a family, both are in one table.
-//! Ours in JSON: `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, and `otherPaths` of a prefix
-//! that has several (RFC 7911), of which FRR shows one.
+//! UPDATE. Received routes are the accepted and the refused ones, as in an FRR with soft reconfiguration; of the
+//! refused ones only the first are kept, and none if the backend is FRR. Unless the query names a family, both are in
+//! one table. Ours in JSON: `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, `refusedBecause`,
+//! `hasMoreRefused`, and `otherPaths` of a prefix that has several (RFC 7911), of which FRR shows one.
 
 use std::fmt::Write;
 
 use fairway_ground::{AddressFamily, Asn, NextHop, PathId, PeerKey};
-use fairway_seam::{PeerRoute, PeerView};
+use fairway_seam::{PeerRoute, PeerView, Refusal};
 use serde_json::Value;
 
 use super::instance::{Instance, LOCAL_PREF_DEFAULT};
@@ -25,15 +25,32 @@ use super::{PeerRoutes, ShowError, Snapshot, neighbor};
 enum Direction {
     /// Routes sent to the neighbour.
     Advertised,
-    /// Routes announced by the neighbour and accepted.
+    /// Routes announced by the neighbour.
     Received,
+    /// Those of them that were refused.
+    Filtered,
 }
 
+fn accepted(routes: &[PeerRoute]) -> impl Iterator<Item = Judged<'_>> {
+    routes.iter().map(|it| (it, None))
+}
+
+/// A route, and the rule that refused it.
+type Judged<'a> = (&'a PeerRoute, Option<Refusal>);
+
 impl Direction {
-    fn routes(self, peer: &PeerView) -> &[PeerRoute] {
+    /// In the order of their prefixes.
+    fn routes(self, peer: &PeerView) -> Vec<Judged<'_>> {
+        let refused = peer.refused.iter().flat_map(|it| &it.routes);
+        let refused = refused.map(|it| (&it.route, Some(it.refusal)));
         match self {
-            Self::Advertised => &peer.advertised,
-            Self::Received => &peer.received,
+            Self::Advertised => accepted(&peer.advertised).collect(),
+            Self::Received => {
+                let mut all: Vec<Judged<'_>> = accepted(&peer.received).chain(refused).collect();
+                all.sort_by_key(|(route, _)| (route.prefix, route.path_id));
+                all
+            }
+            Self::Filtered => refused.collect(),
         }
     }
 
@@ -41,14 +58,14 @@ impl Direction {
     fn weight(self) -> u32 {
         match self {
             Self::Advertised => 32_768,
-            Self::Received => 0,
+            Self::Received | Self::Filtered => 0,
         }
     }
 
     fn key(self) -> &'static str {
         match self {
             Self::Advertised => "advertisedRoutes",
-            Self::Received => "receivedRoutes",
+            Self::Received | Self::Filtered => "receivedRoutes",
         }
     }
 }
@@ -84,7 +101,8 @@ fn find<'a>(
         PeerRoutes::Advertised => Ok(Asked::Routes(peer, Direction::Advertised)),
         PeerRoutes::Received => Ok(Asked::Routes(peer, Direction::Received)),
         PeerRoutes::Accepted => Ok(Asked::Rows(peer.config.key)),
-        PeerRoutes::Filtered => Err(ShowError::RefusedRoutesNotKept),
+        PeerRoutes::Filtered if peer.refused.is_none() => Err(ShowError::RefusedRoutesNotKept),
+        PeerRoutes::Filtered => Ok(Asked::Routes(peer, Direction::Filtered)),
     }
 }
 
@@ -92,9 +110,19 @@ fn of_family(
     peer: &PeerView,
     direction: Direction,
     family: Option<AddressFamily>,
-) -> Vec<&PeerRoute> {
-    let routes = direction.routes(peer).iter();
-    routes.filter(|it| family.is_none_or(|family| it.prefix.family() == family)).collect()
+) -> Vec<Judged<'_>> {
+    let mut routes = direction.routes(peer);
+    routes.retain(|(it, _)| family.is_none_or(|family| it.prefix.family() == family));
+    routes
+}
+
+fn refused_count(routes: &[Judged<'_>]) -> usize {
+    routes.iter().filter(|(_, refusal)| refusal.is_some()).count()
+}
+
+/// Whether there are refused routes that are not among the others.
+fn has_more_refused(peer: &PeerView, direction: Direction) -> bool {
+    direction != Direction::Advertised && peer.refused.as_ref().is_some_and(|it| it.has_more)
 }
 
 /// The routes in FRR's columns; empty if there are none, as in FRR.
@@ -118,9 +146,13 @@ pub(super) fn text(
         return Ok(String::new());
     }
     let mut text = instance(snapshot, peer).table_head();
-    for PeerRoute { prefix, attributes, stale, .. } in &routes {
+    for (PeerRoute { prefix, attributes, stale, .. }, refusal) in &routes {
         let row = Row {
-            status: if *stale { "S>" } else { "*>" },
+            status: match (refusal, stale) {
+                (Some(_), _) => "",
+                (None, true) => "S>",
+                (None, false) => "*>",
+            },
             network: prefix.to_string(),
             next_hop: attributes.next_hop.to_string(),
             metric: attributes.med,
@@ -131,7 +163,23 @@ pub(super) fn text(
         };
         text.push_str(&row.line());
     }
-    let _ = writeln!(text, "\nTotal number of prefixes {}", routes.len());
+    let refused = refused_count(&routes);
+    let filtered = if refused == 0 { String::new() } else { format!(" ({refused} filtered)") };
+    let _ = writeln!(text, "\nTotal number of prefixes {}{filtered}", routes.len());
+    if refused > 0 {
+        text.push_str("\nRefused because\n");
+    }
+    for (PeerRoute { prefix, .. }, refusal) in &routes {
+        if let Some(refusal) = refusal {
+            let prefix = prefix.to_string();
+            let _ = writeln!(text, "   {prefix:<17} {refusal}");
+        }
+    }
+    if has_more_refused(peer, direction) {
+        text.push_str(
+            "   more were refused, which are not kept; `show bgp neighbors` counts all\n",
+        );
+    }
     Ok(text)
 }
 
@@ -156,7 +204,8 @@ pub(super) fn json(
     let objects = by_prefix(&routes, direction);
     head.field(direction.key(), objects)
         .field("totalPrefixCounter", routes.len())
-        .field("filteredPrefixCounter", 0)
+        .field("filteredPrefixCounter", refused_count(&routes))
+        .flag("hasMoreRefused", has_more_refused(peer, direction))
 }
 
 /// Why there is no answer, as JSON.
@@ -187,20 +236,22 @@ fn head(instance: &Instance) -> Object {
 }
 
 /// The routes, which come in the order of their prefixes.
-fn by_prefix(routes: &[&PeerRoute], direction: Direction) -> Object {
-    let entry = |paths: &[&PeerRoute]| {
+fn by_prefix(routes: &[Judged<'_>], direction: Direction) -> Object {
+    let entry = |paths: &[Judged<'_>]| {
         let (first, others) = paths.split_first()?;
         let others: Vec<Value> = others.iter().map(|it| route(it, direction).into()).collect();
         let entry = route(first, direction);
         let entry = entry.optional("otherPaths", (!others.is_empty()).then_some(others));
-        Some((first.prefix.to_string(), entry.into()))
+        Some((first.0.prefix.to_string(), entry.into()))
     };
-    routes.chunk_by(|one, next| one.prefix == next.prefix).filter_map(entry).collect()
+    routes.chunk_by(|one, next| one.0.prefix == next.0.prefix).filter_map(entry).collect()
 }
 
-fn route(route: &PeerRoute, direction: Direction) -> Object {
+fn route((route, refusal): &Judged<'_>, direction: Direction) -> Object {
     let PeerRoute { prefix, path_id, attributes, stale } = route;
+    // FRR gives refused routes the same ones.
     let symbol = if *stale { "S" } else { "*" };
+    let symbols = Object::new().field(symbol, true).field(">", true);
     let object = Object::new()
         .field("addrPrefix", prefix.address().to_string())
         .field("prefixLen", prefix.length())
@@ -217,7 +268,8 @@ fn route(route: &PeerRoute, direction: Direction) -> Object {
         .field("weight", direction.weight())
         .field("path", attributes.as_path.to_string())
         .field("bgpOriginCode", attributes.origin.code().to_string())
-        .field("appliedStatusSymbols", Object::new().field(symbol, true).field(">", true))
+        .field("appliedStatusSymbols", symbols)
+        .optional("refusedBecause", refusal.map(Refusal::name))
         .optional("community", communities(&attributes.communities))
         .optional("largeCommunity", large_communities(&attributes.large_communities))
         .optional("pathId", (*path_id != PathId::NONE).then_some(path_id.get()))

@@ -1,7 +1,7 @@
 //! `show bgp ipv4|ipv6 unicast neighbors PEER prefix-counts`: how many paths of a neighbour are in each
 //! table.
 //!
-//! Routes that `toReceive` refuses are not kept, so `Adj-in` counts the accepted ones.
+//! Not all routes that `toReceive` refuses are kept, so `Adj-in` counts the accepted ones.
 
 use std::fmt::Write;
 

@@ -553,6 +553,24 @@ const VARIANTS: &[Variant] = &[
         "self.adj_rib_in.attribute_bytes() > u64::MAX - maximum.attribute_bytes_max()",
     ),
     variant(
+        "a refused route stays among the refused ones when it is accepted",
+        RECEIVE,
+        "                self.refused.remove(nlri);\n                let gone",
+        "                let gone",
+    ),
+    variant(
+        "a refused route stays among the refused ones when it is withdrawn",
+        RECEIVE,
+        "            self.refused.remove(nlri);\n            self.withdraw",
+        "            self.withdraw",
+    ),
+    variant(
+        "refused routes have no bound",
+        "session/refused.rs",
+        "self.routes.len() >= ROUTES_MAX || bytes > ATTRIBUTE_BYTES_MAX",
+        "self.routes.len() >= usize::MAX || bytes == u64::MAX",
+    ),
+    variant(
         "attributes that were replaced count for ever",
         ADJ_RIB_IN,
         "                self.attributes.release(&before);\n",

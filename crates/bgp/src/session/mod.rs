@@ -20,6 +20,7 @@ mod peer;
 mod reason;
 mod receive;
 mod refresh;
+mod refused;
 mod replacement;
 mod restart;
 mod stale;

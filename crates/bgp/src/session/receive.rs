@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::connection::{Connection, ConnectionId};
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
+use super::refused::Refused;
 use super::stale::Stale;
 use crate::rib::{AdjRibIn, Importer};
 use crate::wire::attribute::{AttributeFault, Disposition};
@@ -84,6 +85,7 @@ pub(super) struct Inbound {
     pub(super) end_of_rib_received: PerFamily<bool>,
     pub(super) importer: Importer,
     refusals: BTreeMap<Refusal, u64>,
+    pub(super) refused: Refused,
     /// Until when the neighbour may send a family again (RFC 7313).
     pub(super) refresh_deadline: PerFamily<Option<Instant>>,
     /// Families with routes of an earlier session that were not sent again in this one.
@@ -118,6 +120,7 @@ impl Inbound {
             end_of_rib_received: PerFamily::default(),
             importer: Importer::new(config, negotiated.remote_asn, remote, own_addresses, networks),
             refusals: BTreeMap::new(),
+            refused: Refused::default(),
             refresh_deadline: PerFamily::default(),
             stale: PerFamily::default(),
             is_overdue: PerFamily::default(),
@@ -145,6 +148,7 @@ impl Inbound {
         let count = announced.fold(update.withdrawn.len(), usize::saturating_add);
         let mut changes = Vec::with_capacity(count);
         for nlri in update.withdrawn {
+            self.refused.remove(nlri);
             self.withdraw(nlri, &mut changes);
         }
         for group in update.announced {
@@ -154,10 +158,12 @@ impl Inbound {
                 let family = nlri.prefix.family();
                 if let Err(refusal) = judged.and_then(|()| self.allows(nlri)) {
                     self.refuse(family, refusal);
+                    self.refused.insert(nlri, refusal, &attributes);
                     // Its earlier announcement does not count any more.
                     self.withdraw(nlri, &mut changes);
                     continue;
                 }
+                self.refused.remove(nlri);
                 let gone = self.adj_rib_in.make_room(nlri);
                 changes.extend(gone.map(|nlri| RouteChange { nlri, attributes: None }));
                 if self.adj_rib_in.announce(nlri, &attributes) {
@@ -235,13 +241,18 @@ impl Inbound {
     /// What a change of the policy, or of this end's addresses, removes.
     pub(super) fn reconsider(&mut self) -> Vec<RouteChange> {
         let routes = self.adj_rib_in.routes();
-        let refused = routes.filter(|(nlri, attributes)| {
+        let refused = routes.filter_map(|(nlri, attributes)| {
             let allowed = self.importer.allows(nlri.prefix);
-            allowed.and_then(|()| self.importer.judge(attributes)).is_err()
+            let refusal = allowed.and_then(|()| self.importer.judge(attributes)).err()?;
+            Some((nlri, refusal, Arc::clone(attributes)))
         });
-        let refused: Vec<Nlri> = refused.map(|(nlri, _)| nlri).collect();
+        let refused: Vec<_> = refused.collect();
         let mut changes = Vec::new();
-        for nlri in refused {
+        for (nlri, refusal, attributes) in refused {
+            // What its neighbour announced before its restart, it does not announce now.
+            if !self.is_stale(nlri) {
+                self.refused.insert(nlri, refusal, &attributes);
+            }
             self.withdraw(nlri, &mut changes);
         }
         changes
@@ -325,7 +336,9 @@ impl Peer {
             let PerFamily { ipv4, ipv6 } = inbound.adj_rib_in.counts();
             let routes = u64::from(ipv4).saturating_add(ipv6.into());
             let of_routes = routes.saturating_mul(ROUTE_BYTES);
-            inbound.adj_rib_in.attribute_bytes().saturating_add(of_routes)
+            let refused = inbound.refused.held_bytes(ROUTE_BYTES);
+            let attributes = inbound.adj_rib_in.attribute_bytes();
+            attributes.saturating_add(of_routes).saturating_add(refused)
         })
     }
 

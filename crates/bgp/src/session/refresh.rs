@@ -53,6 +53,7 @@ impl Peer {
             return;
         }
         up.inbound.adj_rib_in.begin_refresh(family);
+        up.inbound.refused.clear(family);
         *up.inbound.refresh_deadline.of_mut(family) = Some(now + REFRESH_TIME_MAX);
     }
 

@@ -110,6 +110,7 @@ impl Peer {
                     routes(received, |nlri| it.is_stale(nlri))
                 })
                 .unwrap_or_default(),
+            refused: up.filter(|_| scope.refused).map(|up| up.inbound.refused.view()),
             last_reset: last_reset(self, now),
             // Known to the listeners.
             not_accepted: None,

@@ -11,11 +11,12 @@ use fairway_ground::{
 };
 use fairway_seam::{
     DecisionStep, LastMalformed, LastReset, LearnedRoute, MalformedCounters, Origin, Path,
-    PathAttributes, PathSource, PeerRoute, Refusal, ResetCause, SessionState, UnknownAttribute,
+    PathAttributes, PathSource, PeerRoute, Refusal, RefusedRoute, RefusedRoutes, ResetCause,
+    SessionState, UnknownAttribute,
 };
 use serde_json::{Value, json};
 
-use super::super::{ShowCommand, ShowError, TableFilter};
+use super::super::{PeerRoutes, ShowCommand, ShowError, TableFilter};
 use super::lab::{self, Lab};
 use super::shapes::assert_shape;
 use super::texts::HEAD;
@@ -282,6 +283,64 @@ fn communities_and_what_is_not_interpreted_are_shown() {
     assert_eq!(path["extendedCommunity"].to_string(), extended.to_string());
     assert_eq!(path["otc"], 65_010);
     assert_eq!(path["unknownAttributes"][0].to_string(), unknown.to_string());
+}
+
+/// Two refused routes of router one beside the accepted ones.
+fn with_refused() -> Lab {
+    let mut lab = with_received();
+    let route = |prefix: &str, as_path: &[u32], refusal| {
+        let attributes = heard(1, as_path, |_| {}).attributes;
+        let prefix = lab::prefix(prefix);
+        let route = PeerRoute { prefix, path_id: PathId::NONE, attributes, stale: false };
+        RefusedRoute { route, refusal }
+    };
+    let routes = vec![
+        route("10.66.0.0/16", &[65010, 65001], Refusal::AsLoop),
+        route("203.0.113.0/24", &[65010], Refusal::Policy),
+    ];
+    lab.router_one().refused = Some(RefusedRoutes { routes, has_more: false });
+    lab
+}
+
+fn filtered() -> ShowCommand {
+    let peer = "10.1.1.2".to_owned();
+    ShowCommand::BgpPeerRoutes { peer, family: None, routes: PeerRoutes::Filtered }
+}
+
+#[test]
+fn refused_routes_name_the_rule() {
+    let mut lab = with_refused();
+    let shown_text = text(&lab, &filtered()).unwrap();
+    let lines = "\
+   10.66.0.0/16     10.1.1.2                               0 65010 65001 i
+   203.0.113.0/24   10.1.1.2                               0 65010 i
+
+Total number of prefixes 2 (2 filtered)
+
+Refused because
+   10.66.0.0/16      our own AS is in the path
+   203.0.113.0/24    toReceive does not allow the prefix
+";
+    assert!(shown_text.ends_with(lines), "{shown_text}");
+    let routes = shown(&lab, &filtered());
+    assert_eq!(routes["receivedRoutes"]["203.0.113.0/24"]["refusedBecause"], "policy");
+    assert_eq!(
+        (&routes["totalPrefixCounter"], &routes["filteredPrefixCounter"]),
+        (&json!(2), &json!(2))
+    );
+    let all = shown(&lab, &received("10.1.1.2"));
+    assert_eq!((&all["totalPrefixCounter"], &all["filteredPrefixCounter"]), (&json!(4), &json!(2)));
+    let prefixes: Vec<_> = all["receivedRoutes"].as_object().unwrap().keys().collect();
+    assert!(prefixes.is_sorted(), "{prefixes:?}");
+    lab.router_one().refused.as_mut().unwrap().has_more = true;
+    assert!(text(&lab, &filtered()).unwrap().contains("more were refused"));
+    assert_eq!(shown(&lab, &filtered())["hasMoreRefused"], true);
+}
+
+#[test]
+fn a_backend_that_keeps_no_refused_routes_says_so_as_frr_does() {
+    let error = text(&with_received(), &filtered()).unwrap_err().to_string();
+    assert_eq!(error, "% Inbound soft reconfiguration not enabled");
 }
 
 /// The accepted routes of router one.

@@ -29,6 +29,12 @@ fn originate(pair: &mut Pair, count: u32) {
     pair.originate(0, &prefixes.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
+/// What the right side refused, each with the rule.
+fn refused(pair: &Pair) -> Vec<(String, Refusal)> {
+    let refused = view(pair, 1).refused.unwrap_or_default().routes.into_iter();
+    refused.map(|it| (it.route.prefix.to_string(), it.refusal)).collect()
+}
+
 fn view(pair: &Pair, side: usize) -> fairway_seam::PeerView {
     pair.sides[side].peer.view(pair.now, ViewScope::EVERYTHING)
 }
@@ -217,11 +223,28 @@ fn a_wider_policy_asks_for_everything_again_and_a_narrower_one_forgets_at_once()
         pair.settle();
     };
     change(&mut pair, ImportPolicy { allowed: PrefixFilter::Everything, maximum: None });
-    assert_eq!(pair.sides[1].rib.learned().count(), 5);
+    assert_eq!((pair.sides[1].rib.learned().count(), refused(&pair)), (5, vec![]));
     change(&mut pair, ImportPolicy { allowed: listed("198.51.0.4/32"), maximum: None });
-    assert_eq!(pair.sides[1].rib.learned().count(), 1);
+    assert_eq!((pair.sides[1].rib.learned().count(), refused(&pair).len()), (1, 4));
     change(&mut pair, ImportPolicy { allowed: PrefixFilter::Everything, ..limited(4) });
     assert!(pair.sides[0].log.last().unwrap().contains("(6/1)"), "{:?}", pair.sides[0].log);
+}
+
+#[test]
+fn refused_routes_are_shown_until_they_are_withdrawn_and_with_their_session() {
+    let mut pair = accepting(ImportPolicy { allowed: listed("198.51.0.0/31"), maximum: None });
+    originate(&mut pair, 4);
+    pair.run_for(seconds(5));
+    let all = [2, 3].map(|host| (format!("198.51.0.{host}/32"), Refusal::Policy));
+    assert_eq!(refused(&pair), all);
+    originate(&mut pair, 3);
+    pair.run_for(seconds(5));
+    assert_eq!(refused(&pair), all[..1]);
+    pair.sides[1].peer.refresh_in().unwrap();
+    pair.settle();
+    assert_eq!(refused(&pair), all[..1], "announced again, and refused again");
+    pair.sides[1].peer.reset(pair.now);
+    assert!(view(&pair, 1).refused.is_none());
 }
 
 //= RFC 2918 §4 MUST NOT: ROUTE-REFRESH is sent to a neighbour that did not offer it.
@@ -282,11 +305,12 @@ fn a_route_that_may_not_be_used_takes_the_place_of_the_one_before() {
     ];
     for (as_path, next_hop, refusal) in cases {
         hear(&mut pair, &update(&[65001, 7], [192, 0, 2, 1]));
-        assert_eq!(learned(&pair), 1);
+        assert_eq!((learned(&pair), refused(&pair)), (1, vec![]));
         hear(&mut pair, &update(as_path, next_hop));
         assert_eq!(learned(&pair), 0, "{refusal:?}");
         let refusals = view(&pair, 1).refusals;
         assert!(refusals.iter().any(|(it, _)| *it == refusal), "{refusals:?}");
+        assert_eq!(refused(&pair), [("203.0.113.0/24".to_owned(), refusal)]);
     }
     pair.assert_up();
 }

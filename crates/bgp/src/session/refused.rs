@@ -1,0 +1,146 @@
+//! Which routes of a neighbour were refused, and by which rule? For operators: decides nothing, and is not complete.
+//!
+//! Keeps the first ones up to a bound. A route leaves when the neighbour withdraws it or its next announcement is
+//! accepted, with the session, and when the neighbour begins to send all its routes again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairway_ground::{AddressFamily, Nlri};
+use fairway_seam::{PathAttributes, PeerRoute, Refusal, RefusedRoute, RefusedRoutes};
+
+/// The most routes that are kept of one neighbour: more than anybody reads, and nothing beside a table.
+const ROUTES_MAX: usize = 1000;
+/// The most memory that their path attributes take, in bytes, each route counted with a set of its own: ordinary ones of
+/// a thousand routes fit, and a hundred hostile neighbours take 25 MiB.
+const ATTRIBUTE_BYTES_MAX: u64 = 256 << 10;
+
+/// The refused routes of a session.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    routes: BTreeMap<Nlri, (Refusal, Arc<PathAttributes>)>,
+    attribute_bytes: u64,
+    /// There was no room for others.
+    has_more: bool,
+}
+
+impl Refused {
+    /// `nlri` was announced with `attributes` and refused.
+    pub(super) fn insert(
+        &mut self,
+        nlri: Nlri,
+        refusal: Refusal,
+        attributes: &Arc<PathAttributes>,
+    ) {
+        self.remove(nlri);
+        let bytes = self.attribute_bytes.saturating_add(attributes.size_bytes());
+        if self.routes.len() >= ROUTES_MAX || bytes > ATTRIBUTE_BYTES_MAX {
+            self.has_more = true;
+            return;
+        }
+        self.attribute_bytes = bytes;
+        self.routes.insert(nlri, (refusal, Arc::clone(attributes)));
+    }
+
+    /// It was withdrawn or accepted.
+    pub(super) fn remove(&mut self, nlri: Nlri) {
+        // Most neighbours have none.
+        if let Some((_, attributes)) = self.routes.remove(&nlri) {
+            self.attribute_bytes = self.attribute_bytes.saturating_sub(attributes.size_bytes());
+        }
+    }
+
+    /// All of `family` are announced again.
+    pub(super) fn clear(&mut self, family: AddressFamily) {
+        self.routes.retain(|nlri, _| nlri.prefix.family() != family);
+        let bytes = self.routes.values().map(|(_, attributes)| attributes.size_bytes());
+        self.attribute_bytes = bytes.fold(0, u64::saturating_add);
+        self.has_more &= !self.routes.is_empty();
+    }
+
+    /// What it takes in memory, in bytes, roughly, with so many for each route.
+    pub(super) fn held_bytes(&self, of_route: u64) -> u64 {
+        let routes = u64::try_from(self.routes.len()).unwrap_or(u64::MAX);
+        routes.saturating_mul(of_route).saturating_add(self.attribute_bytes)
+    }
+
+    /// What an operator sees.
+    pub(super) fn view(&self) -> RefusedRoutes {
+        let route = |(nlri, (refusal, attributes)): (&Nlri, &(Refusal, Arc<PathAttributes>))| {
+            let Nlri { prefix, path_id } = *nlri;
+            let attributes = Arc::clone(attributes);
+            RefusedRoute {
+                route: PeerRoute { prefix, path_id, attributes, stale: false },
+                refusal: *refusal,
+            }
+        };
+        RefusedRoutes { routes: self.routes.iter().map(route).collect(), has_more: self.has_more }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_ground::{AsPath, NextHop};
+
+    use super::*;
+
+    fn attributes(asns: usize) -> Arc<PathAttributes> {
+        let next_hop = NextHop::Ipv4("192.0.2.1".parse().unwrap());
+        let as_path = AsPath::sequence(vec![65010; asns]);
+        Arc::new(PathAttributes::originated(as_path, next_hop))
+    }
+
+    fn nlri(number: usize) -> Nlri {
+        format!("10.{}.{}.0/24", number / 256, number % 256).parse().unwrap()
+    }
+
+    #[test]
+    fn a_route_is_there_with_the_rule_until_it_is_withdrawn_or_accepted() {
+        let mut refused = Refused::default();
+        refused.insert(nlri(1), Refusal::Policy, &attributes(1));
+        refused.insert(nlri(2), Refusal::AsLoop, &attributes(2));
+        refused.insert(nlri(1), Refusal::Leak, &attributes(3));
+        let rules = |refused: &Refused| -> Vec<Refusal> {
+            refused.view().routes.iter().map(|it| it.refusal).collect()
+        };
+        assert_eq!(rules(&refused), [Refusal::Leak, Refusal::AsLoop]);
+        refused.remove(nlri(1));
+        refused.remove(nlri(3));
+        assert_eq!(rules(&refused), [Refusal::AsLoop]);
+        refused.clear(AddressFamily::Ipv6Unicast);
+        assert_eq!(rules(&refused).len(), 1);
+        refused.clear(AddressFamily::Ipv4Unicast);
+        assert_eq!((rules(&refused).len(), refused.attribute_bytes), (0, 0));
+    }
+
+    #[test]
+    fn more_than_anybody_reads_is_left_out_and_told() {
+        let mut refused = Refused::default();
+        let small = attributes(1);
+        for number in 0..ROUTES_MAX {
+            refused.insert(nlri(number), Refusal::Policy, &small);
+        }
+        assert!(!refused.view().has_more);
+        refused.insert(nlri(ROUTES_MAX), Refusal::Policy, &small);
+        let view = refused.view();
+        assert_eq!((view.routes.len(), view.has_more), (ROUTES_MAX, true));
+        // One that is there is replaced, whatever the bound.
+        refused.insert(nlri(7), Refusal::AsLoop, &small);
+        assert_eq!(refused.view().routes.len(), ROUTES_MAX);
+    }
+
+    #[test]
+    fn large_attributes_take_the_place_of_many_routes() {
+        let mut refused = Refused::default();
+        let large = attributes(16_000);
+        for number in 0..ROUTES_MAX {
+            refused.insert(nlri(number), Refusal::Policy, &large);
+        }
+        let view = refused.view();
+        assert!(view.has_more && view.routes.len() < 5, "{}", view.routes.len());
+        for number in 0..ROUTES_MAX {
+            refused.remove(nlri(number));
+        }
+        assert_eq!(refused.held_bytes(128), 0);
+    }
+}
