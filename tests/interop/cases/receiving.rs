@@ -38,7 +38,8 @@ fn plain(prefixes: &[&str]) -> Vec<Origination> {
 /// Topology: node --- router, eBGP over IPv4 for both families; the router originates routes inside
 /// and outside of the filter, one of them with every attribute that it can set.
 /// Proves: what `ge` and `le` allow is in the tables, with AS path, next hop, communities and MED as
-/// the router said them; `received-routes` has the same; the rest is counted as refused by policy.
+/// the router said them; `received-routes` has the same, and what was refused beside it with the rule; that is counted, and
+/// listed by `filtered-routes`.
 pub(super) fn received_routes_are_those_that_the_filter_lists(cell: &Cell) -> Result<()> {
     let adorned = Origination {
         prepends: 2,
@@ -83,8 +84,17 @@ pub(super) fn received_routes_are_those_that_the_filter_lists(cell: &Cell) -> Re
     expect_at(&entry, "/paths/0/aspath/string", &json!("65002"))?;
 
     let received = scene.fairway.show(&["bgp", "neighbors", &router, "received-routes"])?;
-    let all = ["10.90.1.0/24", "10.90.2.0/28", "2001:db8:90::/44", "2001:db8:91::/48"];
-    expect_equal("received routes", &keys(&received, "/receivedRoutes")?, &set(&all))?;
+    let accepted = ["10.90.1.0/24", "10.90.2.0/28", "2001:db8:90::/44", "2001:db8:91::/48"];
+    let refused = ["10.90.0.0/16", "10.90.3.0/29", "10.91.0.0/24", "2001:db8:92:1::/64"];
+    // FRR keeps none of those that it refuses.
+    let is_kept = scene.speaker.is_none();
+    let both = [&accepted[..], if is_kept { &refused } else { &[] }].concat();
+    expect_equal("received routes", &keys(&received, "/receivedRoutes")?, &set(&both))?;
+    if is_kept {
+        let filtered = scene.fairway.show(&["bgp", "neighbors", &router, "filtered-routes"])?;
+        expect_equal("refused routes", &keys(&filtered, "/receivedRoutes")?, &set(&refused))?;
+        expect_at(&filtered, "/receivedRoutes/10.91.0.0~124/refusedBecause", &json!("policy"))?;
+    }
     let neighbour = neighbour(&scene)?;
     for (pointer, expected) in [
         ("/addressFamilyInfo/ipv4Unicast/acceptedPrefixCounter", 2),
