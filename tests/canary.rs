@@ -195,6 +195,7 @@ const SHOWS: &[&[&str]] = &[
     &["bgp", "neighbors", "nobody"],
     &["bgp", "neighbors", "inline", "advertised-routes"],
     &["bgp", "neighbors", "inline", "received-routes"],
+    &["bgp", "ipv4", "unicast", "statistics"],
     &["bgp", "ipv4", "unicast"],
     &["services"],
     &["pools"],

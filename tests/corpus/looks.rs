@@ -11,13 +11,14 @@ pub(crate) fn show_everything(daemon: &Daemon, peer: &str, about: &[&str]) -> Re
     let neighbour = ["bgp", "neighbors", peer];
     let advertised = [&neighbour[..], &["advertised-routes"]].concat();
     let received = [&neighbour[..], &["received-routes"]].concat();
-    let looks: [&[&str]; 10] = [
+    let looks: [&[&str]; 11] = [
         &["bgp", "summary"],
         &["bgp", "neighbors"],
         &neighbour,
         &advertised,
         &received,
         &["bgp", "ipv4", "unicast"],
+        &["bgp", "ipv4", "unicast", "statistics"],
         &["bgp", "ipv6", "unicast"],
         &["config"],
         &["services"],

@@ -41,5 +41,5 @@ pub use peer_config::{PeerBfd, PeerConfig};
 pub use refusal::Refusal;
 pub use view::{
     BgpView, LastReset, LearnedRoute, ListenRangeView, PeerRoute, PeerView, RefusedRoute,
-    RefusedRoutes, ResetCause, SessionState, SessionView, StalePhase, StaleView,
+    RefusedRoutes, RejectedSegments, ResetCause, SessionState, SessionView, StalePhase, StaleView,
 };

@@ -39,6 +39,35 @@ pub struct BgpView {
     pub faults: Vec<String>,
     /// What was found to look like ours, is somebody else's, and is left as it is.
     pub left_alone: Vec<String>,
+    /// Segments that the kernel dropped since the backend started, of all neighbours together.
+    pub rejected_segments: RejectedSegments,
+}
+
+/// TCP segments that the kernel dropped before any socket saw them, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RejectedSegments {
+    /// Without the TCP-MD5 signature that a socket here demands.
+    pub unsigned: u64,
+    /// With one that no socket here expects.
+    pub unexpectedly_signed: u64,
+    /// With one of another password.
+    pub badly_signed: u64,
+    /// From too far away (RFC 5082).
+    pub ttl_too_low: u64,
+}
+
+impl RejectedSegments {
+    /// How many were added after `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            unsigned: self.unsigned.saturating_sub(earlier.unsigned),
+            unexpectedly_signed: self
+                .unexpectedly_signed
+                .saturating_sub(earlier.unexpectedly_signed),
+            badly_signed: self.badly_signed.saturating_sub(earlier.badly_signed),
+            ttl_too_low: self.ttl_too_low.saturating_sub(earlier.ttl_too_low),
+        }
+    }
 }
 
 /// A range from which neighbours are accepted.

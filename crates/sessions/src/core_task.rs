@@ -30,6 +30,7 @@ use super::listeners::Listeners;
 use super::memory::{Memory, Verdict, resident_bytes};
 use super::neighbour::{Line, Neighbour, Surroundings};
 use super::news::NetworkEvent;
+use super::rejected_segments::Baseline;
 pub(super) use handover::Handed;
 
 use fairway_bgp::speaker::{Action, Event, Guard, PeerAction, Speaker};
@@ -76,6 +77,7 @@ pub(super) struct CoreTask {
     listeners: Listeners,
     bfd: Coupling,
     memory: Memory,
+    rejected_before: Baseline,
     addresses: AddressWatch,
     addresses_due: Instant,
     addresses_next: Instant,
@@ -109,6 +111,7 @@ impl CoreTask {
             listeners,
             bfd: Coupling::new(bfd, seed),
             memory: Memory::new(None),
+            rejected_before: Baseline::now(),
             addresses: AddressWatch::default(),
             addresses_due: Instant::ZERO,
             addresses_next: Instant::ZERO,

@@ -30,6 +30,7 @@ mod memory;
 mod native;
 mod neighbour;
 mod news;
+mod rejected_segments;
 mod sockopt;
 mod tcp_ao;
 

@@ -4,6 +4,8 @@ use fairway_ground::AddressFamily;
 use fairway_seam::ViewScope;
 use serde::{Deserialize, Serialize};
 
+use crate::explain::Explained;
+
 /// What to show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -107,11 +109,8 @@ pub enum ShowCommand {
     RunningConfig,
     /// `show services`.
     Services,
-    /// `explain service [NAMESPACE/]NAME`.
-    ExplainService {
-        /// Its name, with or without its namespace.
-        service: String,
-    },
+    /// `explain service|peer|address|prefix|pool|node NAME`.
+    Explain(Explained),
     /// `show pools`.
     Pools,
     /// `show l2`.
@@ -218,8 +217,12 @@ impl ShowCommand {
                 PeerRoutes::Accepted => tables,
                 PeerRoutes::Filtered => ViewScope { refused: true, ..sessions },
             },
-            Self::Services | Self::ExplainService { .. } => {
+            Self::Explain(Explained::Pool(_) | Explained::Node(_)) => sessions,
+            Self::Services | Self::Explain(Explained::Service(_) | Explained::Peer(_)) => {
                 ViewScope { advertised: true, ..sessions }
+            }
+            Self::Explain(Explained::Address(_)) => {
+                ViewScope { advertised: true, learned: true, refused: true, ..sessions }
             }
             Self::BgpUnicast { prefix: None, .. }
             | Self::BgpFiltered { .. }

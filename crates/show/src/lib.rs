@@ -63,6 +63,7 @@ pub use command::{
     BfdDetail, Format, PeerRoutes, ShowCommand, SummaryFamilies, SummaryFilter, TableFilter,
 };
 pub use drain_report::DrainReport;
+pub use explain::Explained;
 use fairway_allocator::Outcomes;
 use fairway_ground::{AddressFamily, RouterId};
 use fairway_model::{ClusterIndex, Node};
@@ -180,9 +181,46 @@ pub enum ShowError {
         /// Their names with their namespaces.
         names: Vec<String>,
     },
+    /// No neighbour has this address or name; and which there are.
+    #[error("there is no neighbor {wanted}; {why}")]
+    NoSuchPeer {
+        /// The name of the query.
+        wanted: String,
+        /// Why a BGPPeer of this name has none, or the neighbours that there are.
+        why: String,
+    },
+    /// No pool has this name.
+    #[error("there is no IPAddressPool {wanted}; {}", known_are(.known))]
+    NoSuchPool {
+        /// The name of the query.
+        wanted: String,
+        /// Their names.
+        known: Vec<String>,
+    },
+    /// A daemon knows its own node.
+    #[error("this daemon knows only its own node, {own}; ask the daemon of {wanted}")]
+    OtherNode {
+        /// The name of the query.
+        wanted: String,
+        /// The name of this node.
+        own: String,
+    },
+    /// The text is neither.
+    #[error(
+        "{0:?} is neither an address nor a prefix; expected one such as 198.51.100.10 or 198.51.100.0/24"
+    )]
+    NeitherAddressNorPrefix(String),
     /// No BFD session has this address.
     #[error("% Unable to find 'peer {0}'")]
     NoSuchBfdPeer(String),
+}
+
+fn known_are(names: &[String]) -> String {
+    if names.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("known: {}", names.join(", "))
+    }
 }
 
 fn because(faults: &[String]) -> String {
@@ -230,7 +268,7 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::Services => Ok(services::text(snapshot)),
         ShowCommand::Layer2 => Ok(layer2::text(snapshot)),
         ShowCommand::Members => Ok(members::text(snapshot)),
-        ShowCommand::ExplainService { service } => explain::text(snapshot, service),
+        ShowCommand::Explain(what) => explain::text(snapshot, what),
         ShowCommand::Pools => Ok(pools::text(snapshot)),
         ShowCommand::Config => Ok(config::text(snapshot)),
     }
@@ -278,7 +316,7 @@ pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::Services => services::json(snapshot),
         ShowCommand::Layer2 => layer2::json(snapshot),
         ShowCommand::Members => members::json(snapshot),
-        ShowCommand::ExplainService { service } => explain::json(snapshot, service)?,
+        ShowCommand::Explain(what) => explain::json(snapshot, what)?,
         ShowCommand::Pools => pools::json(snapshot),
         ShowCommand::Config => config::json(snapshot),
     };

@@ -18,7 +18,8 @@ pub(super) struct Item<'a> {
 }
 
 impl Item<'_> {
-    fn ranges(&self) -> Vec<String> {
+    /// Its addresses, as prefixes where they are.
+    pub(super) fn ranges(&self) -> Vec<String> {
         self.pool.ranges.iter().map(|range| range_text(*range)).collect()
     }
 }
@@ -43,7 +44,7 @@ pub(super) fn items<'a>(snapshot: &Snapshot<'a>) -> Vec<Item<'a>> {
 const ALL: &str = "<all>";
 
 /// The Services that a pool is dedicated to, in short form.
-fn kept_for(allocation: &ServiceAllocation) -> String {
+pub(super) fn kept_for(allocation: &ServiceAllocation) -> String {
     let mut words: Vec<String> = Vec::new();
     if !allocation.namespaces.is_empty() {
         let names: Vec<_> = allocation.namespaces.iter().map(String::as_str).collect();

@@ -52,6 +52,7 @@ impl<G: Guard> Speaker<G> {
             prefixes: rib.counts(),
             changes_told: self.changes_told.clone(),
             bfd: None,
+            rejected_segments: Default::default(),
             left_alone: Vec::new(),
             faults: Vec::new(),
         };

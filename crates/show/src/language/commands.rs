@@ -9,8 +9,8 @@ use fairway_seam::Clear;
 use super::grammar::Words;
 use super::{ClearOrder, Completed, Question};
 use crate::{
-    BfdDetail, Format, PeerRoutes, Query, ShowCommand, SummaryFamilies, SummaryFilter, TableFilter,
-    VrfSelection,
+    BfdDetail, Explained, Format, PeerRoutes, Query, ShowCommand, SummaryFamilies, SummaryFilter,
+    TableFilter, VrfSelection,
 };
 
 /// A command: its words, what it does, and the question for them.
@@ -203,15 +203,39 @@ pub(super) const OURS: [Command; 5] = [
     ),
 ];
 
-pub(super) const EXPLAIN: [Command; 1] = [command(
-    "explain service SERVICE [json]",
-    "The pool and why it was chosen, whether this node announces the Service, what each router was sent, what is \
-     missing",
-    |words| {
-        let service = words.after("service")?.to_owned();
-        show(words, ShowCommand::ExplainService { service })
-    },
-)];
+pub(super) const EXPLAIN: [Command; 6] = [
+    command(
+        "explain service SERVICE [json]",
+        "The pool and why it was chosen, whether this node announces the Service, what each router was sent, what is \
+         missing",
+        |words| explain(words, "service", Explained::Service),
+    ),
+    command(
+        "explain peer PEER [json]",
+        "Whether there is a session with a neighbor and why not, what it was sent, what was refused from it",
+        |words| explain(words, "peer", Explained::Peer),
+    ),
+    command(
+        "explain address ADDRESS [json]",
+        "Whose an address is, which pool has it, which routes lead to it",
+        |words| explain(words, "address", Explained::Address),
+    ),
+    command(
+        "explain prefix PREFIX [json]",
+        "Which Services a prefix is announced for, who was sent it, who announces it, who refuses it",
+        |words| explain(words, "prefix", Explained::Address),
+    ),
+    command(
+        "explain pool POOL [json]",
+        "How full a pool is, which Services have its addresses, and which wait",
+        |words| explain(words, "pool", Explained::Pool),
+    ),
+    command(
+        "explain node NODE [json]",
+        "The sessions of this node, and what is wrong with those that are down",
+        |words| explain(words, "node", Explained::Node),
+    ),
+];
 
 pub(super) const CLEAR: [Command; 1] = [command(
     "clear [ip] bgp [<view|vrf> VRF] [<ipv4|ipv6> [unicast]] <PEER|external> [<soft [<in|out>]|in|out>]",
@@ -255,6 +279,10 @@ fn query(words: &Words<'_>, what: ShowCommand) -> Query {
 
 fn show(words: &Words<'_>, what: ShowCommand) -> Option<Question> {
     Some(Question::Show(query(words, what)))
+}
+
+fn explain(words: &Words<'_>, kind: &str, what: fn(String) -> Explained) -> Option<Question> {
+    show(words, ShowCommand::Explain(what(words.after(kind)?.to_owned())))
 }
 
 /// What vtysh asks for on Tab and `?`: the type of a token, its text, and the name of the variable or `-`.

@@ -61,6 +61,14 @@ pub fn complete(completed: &Completed, snapshot: &Snapshot<'_>) -> Vec<String> {
         Some(ValueName::Peer) => peers(completed.form, snapshot.bgp),
         Some(ValueName::Vrf) => vrfs(snapshot.bgp),
         Some(ValueName::Service) => snapshot.outcomes.keys().map(ToString::to_string).collect(),
+        Some(ValueName::Pool) => {
+            snapshot.index.pools.values().map(|pool| pool.name.name.clone()).collect()
+        }
+        Some(ValueName::Node) => BTreeSet::from([snapshot.node.name.clone()]),
+        Some(ValueName::Address) => {
+            let addresses = snapshot.outcomes.values().flat_map(|it| &it.addresses);
+            addresses.map(ToString::to_string).collect()
+        }
         Some(ValueName::Prefix) => {
             snapshot.plan.routes.iter().map(|route| route.prefix.to_string()).collect()
         }

@@ -38,8 +38,12 @@ pub enum ValueName {
     Group,
     /// A network interface.
     Interface,
+    /// A node.
+    Node,
     /// A neighbour: its address, or the name of its BGPPeer.
     Peer,
+    /// An IPAddressPool.
+    Pool,
     /// A Service, with or without its namespace.
     Service,
     /// Any word.
@@ -49,14 +53,16 @@ pub enum ValueName {
 }
 
 impl ValueName {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Address,
         Self::Prefix,
         Self::Number,
         Self::Community,
         Self::Group,
         Self::Interface,
+        Self::Node,
         Self::Peer,
+        Self::Pool,
         Self::Service,
         Self::Text,
         Self::Vrf,
@@ -71,7 +77,9 @@ impl ValueName {
             Self::Community => "COMMUNITY",
             Self::Group => "GROUP",
             Self::Interface => "INTERFACE",
+            Self::Node => "NODE",
             Self::Peer => "PEER",
+            Self::Pool => "POOL",
             Self::Service => "SERVICE",
             Self::Text => "TEXT",
             Self::Vrf => "VRF",
@@ -88,6 +96,8 @@ impl ValueName {
             Self::Group => "A peer group",
             Self::Interface => "A network interface",
             Self::Peer => "A neighbor: its address, or the name of its BGPPeer",
+            Self::Node => "The name of this node",
+            Self::Pool => "The name of an IPAddressPool",
             Self::Service => "A Service: its name, or NAMESPACE/NAME",
             Self::Text => "Any text",
             Self::Vrf => "The name of a VRF, default, or all",

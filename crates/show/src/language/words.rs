@@ -6,7 +6,8 @@ pub(super) fn meaning(word: &str) -> &'static str {
     found.map_or("", |(_, meaning)| meaning)
 }
 
-const MEANINGS: [(&str, &str); 52] = [
+const MEANINGS: [(&str, &str); 56] = [
+    ("address", "An address: whose it is, and which routes lead to it"),
     ("advertised-routes", "The routes that it was sent"),
     ("bfd", "BFD sessions"),
     ("bgp", "BGP sessions and routes"),
@@ -37,11 +38,14 @@ const MEANINGS: [(&str, &str); 52] = [
     ("multihop", "The neighbor is not on a network of this machine"),
     ("neighbors", "Everything about each neighbor, or about one"),
     ("nexthop", "Next hops of accepted routes"),
+    ("node", "This node: its sessions, and what is wrong with them"),
     ("out", "Send all routes again"),
-    ("peer", "One session"),
+    ("peer", "One session, or why there is none"),
     ("peer-group", "Peer groups; there are none"),
     ("peers", "All sessions"),
+    ("pool", "A pool: how full it is, and who has its addresses"),
     ("pools", "Pools and how full they are"),
+    ("prefix", "A prefix: who announces it, and who was sent it"),
     ("prefix-counts", "How many prefixes it announces"),
     ("received-routes", "The routes that it announces, as received"),
     ("regexp", "Routes whose AS path matches a regular expression"),

@@ -11,13 +11,13 @@ use fairway_resources::Catalog;
 use fairway_seam::SessionState;
 use serde_json::json;
 
-use super::super::{Format, ShowCommand, ShowError};
+use super::super::{Explained, Format, ShowCommand, ShowError};
 use super::lab::{Lab, NOW_EPOCH_SECONDS, address};
 use super::render;
 use super::{json as shown, text};
 
 /// Two pools that refuse, one that gives, and peers by the names of the lab.
-const FILES: &str = "\
+pub(super) const FILES: &str = "\
 apiVersion: metallb.io/v1beta1
 kind: IPAddressPool
 metadata: {name: main}
@@ -84,7 +84,7 @@ endpoints:
 ";
 
 /// The lab's sessions, with the configuration from these files.
-fn lab_of(files: &str) -> Lab {
+pub(super) fn lab_of(files: &str) -> Lab {
     let mut lab = Lab::new();
     for (peer, name) in lab.bgp.peers.iter_mut().zip(["one", "spine", "two", "unused", "unused-v6"])
     {
@@ -101,7 +101,7 @@ fn lab_of(files: &str) -> Lab {
 }
 
 fn web() -> ShowCommand {
-    ShowCommand::ExplainService { service: "shop/web".to_owned() }
+    ShowCommand::Explain(Explained::Service("shop/web".to_owned()))
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn one_chain_leads_from_the_wish_to_what_each_router_was_told() {
     history.note(NOW_EPOCH_SECONDS - 61, [&name], &lab.outcomes, &lab.plan);
     lab.history = history;
     let expected = "\
-Service shop/web is announced by node-a to 1 of 2
+Service shop/web is announced by node-a to 1 of 2: peer two was shut down by its operator: \"planned work\"
 Asks for     one IPv4 address
 Pools        kept: refused, serviceAllocation is for namespace bank
              main: gave 203.0.113.10
@@ -237,7 +237,10 @@ fn a_full_pool_says_how_full_it_is() {
     let lab = lab_of(&format!("{more}{others}"));
     let pools = section(&lab, "Pools");
     assert!(pools.contains("main: full, 2 of 2 IPv4 addresses are in use"), "{pools}");
-    assert!(text(&lab, &web()).unwrap().starts_with("Service shop/web has no address\n"));
+    let whole = text(&lab, &web()).unwrap();
+    let first =
+        "Service shop/web has no address: no available IPs: no pool has a free IPv4 address";
+    assert!(whole.starts_with(first), "{whole}");
     let missing = section(&lab, "Missing");
     assert!(missing.contains("no pool has a free IPv4 address"), "{missing}");
     // Without an address it is unknown whether one will announce it.
@@ -270,7 +273,7 @@ fn the_pool_that_gave_is_never_one_that_refuses() {
                 let gave: Vec<_> = outcome.pool.iter().flat_map(|it| it.split(',')).collect();
                 // As if no address was assigned yet: the pool that gave must be a possible one.
                 lab.outcomes.clear();
-                let command = ShowCommand::ExplainService { service: format!("{namespace}/web") };
+                let command = ShowCommand::Explain(Explained::Service(format!("{namespace}/web")));
                 let answer = shown(&lab, &command);
                 for pool in answer["pools"].as_array().unwrap() {
                     let is_possible = pool["verdict"] == "possible";
@@ -308,7 +311,7 @@ fn what_a_session_keeps_back_is_said_with_its_reason() {
 
 #[test]
 fn a_service_is_found_by_its_name_where_that_says_which() {
-    let named = |service: &str| ShowCommand::ExplainService { service: service.to_owned() };
+    let named = |service: &str| ShowCommand::Explain(Explained::Service(service.to_owned()));
     let lab = lab_of(FILES);
     assert_eq!(text(&lab, &named("web")), text(&lab, &web()));
     let nobody = text(&lab, &named("shop/nobody")).unwrap_err();

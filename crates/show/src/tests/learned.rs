@@ -286,7 +286,7 @@ fn communities_and_what_is_not_interpreted_are_shown() {
 }
 
 /// Two refused routes of router one beside the accepted ones.
-fn with_refused() -> Lab {
+pub(super) fn with_refused() -> Lab {
     let mut lab = with_received();
     let route = |prefix: &str, as_path: &[u32], refusal| {
         let attributes = heard(1, as_path, |_| {}).attributes;

@@ -4,6 +4,7 @@ mod add_path;
 mod bfd;
 mod drain;
 mod explain;
+mod explain_others;
 mod frr_words;
 pub(crate) mod lab;
 mod learned;

@@ -6,8 +6,8 @@ use fairway_allocator::Outcome;
 use fairway_ground::AddressFamily;
 use fairway_model::{FamilyPolicy, Pool, Service, ServiceAllocation, any_matches};
 
-use super::super::Snapshot;
-use super::super::pools::{self, Item};
+use crate::Snapshot;
+use crate::pools::{self, Item};
 
 /// The verdict on one pool for a Service.
 pub(super) struct PoolVerdict<'a> {

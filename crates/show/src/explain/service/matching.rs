@@ -9,7 +9,7 @@ use fairway_allocator::{Outcome, PoolLookup};
 use fairway_model::{BgpAdvertisement, ObjectName, Pool, Service, any_matches};
 use fairway_plan::{Announcement, Fault};
 
-use super::super::Snapshot;
+use crate::Snapshot;
 
 /// A BGPAdvertisement that announces nothing of the Service on this node.
 pub(super) struct Mismatch<'a> {
@@ -76,7 +76,9 @@ fn why(
 }
 
 /// Peers that this node has no session with.
-pub(super) fn peers_elsewhere<'a>(snapshot: &Snapshot<'a>) -> Vec<(&'a ObjectName, String)> {
+pub(in crate::explain) fn peers_elsewhere<'a>(
+    snapshot: &Snapshot<'a>,
+) -> Vec<(&'a ObjectName, String)> {
     let left_out = |name: &ObjectName| {
         let mut faults = snapshot.plan.faults.iter();
         faults.find(|fault| match fault {

@@ -13,23 +13,18 @@ use fairway_plan::{Answer, Layer2Verdict};
 use fairway_seam::{AnsweredAddress, PathAttributes};
 use serde_json::Value;
 
-use super::super::Snapshot;
-use super::super::object::Object;
-use super::super::route::joined;
-use super::super::time::clock;
+use super::super::section::sections;
 use super::pools::Stand;
 use super::{Explanation, PeerState, PrefixVerdict};
-
-/// The titles are a column of their own.
-const TITLE_WIDTH: usize = 13;
-
-/// A title, and the lines below it.
-type Section = (&'static str, Vec<String>);
+use crate::Snapshot;
+use crate::object::Object;
+use crate::route::joined;
+use crate::time::clock;
 
 /// As text: a sentence, then a section for each link of the chain.
 pub(super) fn text(explanation: &Explanation<'_>) -> String {
     let mut text = format!("Service {} {}\n", explanation.service.name, explanation.verdict());
-    let mut sections = vec![
+    text.push_str(&sections([
         ("Asks for", vec![explanation.wishes().join(", ")]),
         ("Pools", pools(explanation)),
         ("Addresses", addresses(explanation)),
@@ -37,26 +32,19 @@ pub(super) fn text(explanation: &Explanation<'_>) -> String {
         ("Node", node(explanation)),
         ("BGP", bgp(explanation)),
         ("Layer 2", layer2(explanation)),
-        ("Faults", explanation.faults.clone()),
-        ("Missing", explanation.missing.clone()),
-    ];
-    sections.retain(|(_, lines)| !lines.is_empty());
-    if explanation.missing.is_empty() && explanation.outcome.is_some() {
-        sections.push(("Missing", vec!["nothing".to_owned()]));
-    }
-    for (title, lines) in sections {
-        push(&mut text, (title, lines));
-    }
+        ("Faults", faults(explanation)),
+        ("Missing", missing(explanation)),
+    ]));
     text
 }
 
-fn push(text: &mut String, (title, lines): Section) {
-    let mut title = title;
-    for line in lines {
-        text.push_str(format!("{title:TITLE_WIDTH$}{line}").trim_end());
-        text.push('\n');
-        title = "";
-    }
+fn faults(explanation: &Explanation<'_>) -> Vec<String> {
+    [&explanation.faults[..], &explanation.faults_elsewhere].concat()
+}
+
+fn missing(explanation: &Explanation<'_>) -> Vec<String> {
+    let is_complete = explanation.missing.is_empty() && explanation.outcome.is_some();
+    if is_complete { vec!["nothing".to_owned()] } else { explanation.missing.clone() }
 }
 
 fn pools(explanation: &Explanation<'_>) -> Vec<String> {
@@ -304,7 +292,7 @@ pub(super) fn json(explanation: &Explanation<'_>) -> Object {
         .field("advertisementsLeftOut", left_out(explanation))
         .field("peersLeftOut", peers_left_out(explanation))
         .field("layer2", layer2.iter().map(|it| layer2_json(it).into()).collect::<Vec<Value>>())
-        .field("faults", explanation.faults.clone())
+        .field("faults", faults(explanation))
         .field("missing", explanation.missing.clone())
 }
 

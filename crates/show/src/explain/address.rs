@@ -1,0 +1,226 @@
+//! `explain address` and `explain prefix`: whose it is, which pool has it, which routes lead to it, who was sent it, and
+//! who announces it in vain.
+//!
+//! For an address that Services have, the chain of each Service follows.
+
+use std::net::IpAddr;
+
+use fairway_allocator::PoolLookup;
+use fairway_ground::Prefix;
+use fairway_model::ObjectName;
+use serde_json::Value;
+
+use super::peer::shortened;
+use super::section::sections;
+use super::service;
+use crate::object::Object;
+use crate::told::Told;
+use crate::{ShowError, Snapshot};
+
+/// What was asked about.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Address(IpAddr),
+    Prefix(Prefix),
+}
+
+/// Everything that is reported of it.
+struct Explanation<'a> {
+    snapshot: &'a Snapshot<'a>,
+    wanted: Wanted,
+    /// The Services that have the address, or that the prefix is announced for.
+    services: Vec<&'a ObjectName>,
+    /// Which pool holds the address, and whether it gives it.
+    pools: Vec<String>,
+    /// For each peer, whether it was sent the route.
+    sent: Vec<String>,
+    /// Received routes that cover it, the best ones first.
+    received: Vec<String>,
+    /// Routes to it that were refused.
+    refused: Vec<String>,
+}
+
+/// As text.
+pub(super) fn text(snapshot: &Snapshot<'_>, wanted: &str) -> Result<String, ShowError> {
+    let explanation = Explanation::new(snapshot, parse(wanted)?);
+    let mut text = format!("{}\n", explanation.verdict());
+    text.push_str(&sections([
+        ("Pools", explanation.pools.clone()),
+        ("Announced", shortened(explanation.sent.clone(), "peers")),
+        ("Received", shortened(explanation.received.clone(), "routes")),
+        ("Refused", shortened(explanation.refused.clone(), "routes")),
+    ]));
+    if let Wanted::Address(_) = explanation.wanted {
+        for name in &explanation.services {
+            text.push('\n');
+            text.push_str(&service::text(snapshot, &name.to_string())?);
+        }
+    }
+    Ok(text)
+}
+
+/// As JSON.
+pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str) -> Result<Object, ShowError> {
+    let explanation = Explanation::new(snapshot, parse(wanted)?);
+    let names: Vec<Value> = explanation.services.iter().map(|it| it.to_string().into()).collect();
+    Ok(Object::new()
+        .field("verdict", explanation.verdict())
+        .field("services", names)
+        .field("pools", explanation.pools)
+        .field("announced", explanation.sent)
+        .field("received", explanation.received)
+        .field("refused", explanation.refused))
+}
+
+fn parse(text: &str) -> Result<Wanted, ShowError> {
+    let address = text.parse().ok().map(Wanted::Address);
+    let net = || text.parse::<ipnet::IpNet>().ok();
+    let prefix = || Prefix::new(net()?.addr(), net()?.prefix_len()).ok().map(Wanted::Prefix);
+    address.or_else(prefix).ok_or_else(|| ShowError::NeitherAddressNorPrefix(text.to_owned()))
+}
+
+impl<'a> Explanation<'a> {
+    fn new(snapshot: &'a Snapshot<'a>, wanted: Wanted) -> Self {
+        let told = Told::new(snapshot);
+        Self {
+            snapshot,
+            wanted,
+            services: services(snapshot, wanted),
+            pools: pools(snapshot, wanted),
+            sent: sent(&told, wanted),
+            received: received(snapshot, wanted),
+            refused: refused(snapshot, wanted),
+        }
+    }
+
+    /// The summary as one sentence.
+    fn verdict(&self) -> String {
+        let node = &self.snapshot.node.name;
+        let names: Vec<String> = self.services.iter().map(ToString::to_string).collect();
+        match (self.wanted, names.is_empty()) {
+            (Wanted::Address(address), false) => {
+                format!("Address {address} belongs to Service {}", names.join(" and "))
+            }
+            (Wanted::Address(address), true)
+                if self.pools.is_empty() && self.received.is_empty() =>
+            {
+                format!("Address {address} is in no pool, and no route leads to it")
+            }
+            (Wanted::Address(address), true) => format!("Address {address} belongs to no Service"),
+            (Wanted::Prefix(prefix), false) => {
+                format!(
+                    "Prefix {prefix} is announced by {node} for Service {}",
+                    names.join(" and ")
+                )
+            }
+            (Wanted::Prefix(prefix), true) if !self.sent.is_empty() => {
+                format!(
+                    "Prefix {prefix} is announced by {node} for no Service, because a BGPAdvertisement names it"
+                )
+            }
+            (Wanted::Prefix(prefix), true) => match (self.received.first(), self.refused.first()) {
+                (Some(_), _) => {
+                    format!("Prefix {prefix} is not announced by {node}; it was received")
+                }
+                (None, Some(_)) => format!("Prefix {prefix} was received and refused"),
+                (None, None) => {
+                    format!("Prefix {prefix} is neither announced by {node} nor received")
+                }
+            },
+        }
+    }
+}
+
+fn covers(prefix: Prefix, wanted: Wanted) -> bool {
+    match wanted {
+        Wanted::Address(address) => prefix.contains(address),
+        Wanted::Prefix(wanted) => prefix == wanted,
+    }
+}
+
+fn services<'a>(snapshot: &'a Snapshot<'a>, wanted: Wanted) -> Vec<&'a ObjectName> {
+    match wanted {
+        Wanted::Address(address) => {
+            let having = snapshot.outcomes.iter().filter(|(_, it)| it.addresses.contains(&address));
+            having.map(|(name, _)| name).collect()
+        }
+        Wanted::Prefix(prefix) => {
+            let announced = snapshot.plan.services.iter();
+            let announced = announced.filter(|(_, it)| it.told().any(|(it, _)| it == prefix));
+            announced.map(|(name, _)| name).collect()
+        }
+    }
+}
+
+fn pools(snapshot: &Snapshot<'_>, wanted: Wanted) -> Vec<String> {
+    let Wanted::Address(address) = wanted else { return Vec::new() };
+    let lookup = PoolLookup::new(snapshot.index);
+    let holding = snapshot.index.pools.values().filter(|pool| pool.contains(address));
+    let line = |pool: &fairway_model::Pool| {
+        let name = &pool.name.name;
+        if lookup.offering(address).is_none() {
+            return format!("{name} holds it and never gives it: avoidBuggyIPs");
+        }
+        if pool.reserved.iter().any(|range| range.contains(address)) {
+            return format!("{name} holds it and gives it only to a Service that asks for it");
+        }
+        let how = if pool.auto_assign {
+            ""
+        } else {
+            ", to Services that ask for the pool (autoAssign is false)"
+        };
+        let users = snapshot.outcomes.values().filter(|it| it.addresses.contains(&address)).count();
+        match users {
+            0 => format!("{name} holds it; it is free{how}"),
+            1 => format!("{name} holds it; one Service has it"),
+            many => format!("{name} holds it; {many} Services share it"),
+        }
+    };
+    holding.map(line).collect()
+}
+
+fn sent(told: &Told<'_>, wanted: Wanted) -> Vec<String> {
+    let routes = told.snapshot().plan.routes.iter().filter(|route| covers(route.prefix, wanted));
+    let lines = routes.flat_map(|route| {
+        route.peers.iter().map(move |key| {
+            let name = told.name(*key);
+            if told.is_told(*key, route.prefix) {
+                return format!("{}: advertised to {name}", route.prefix);
+            }
+            let why = told.silence(*key, route.prefix).join("; ");
+            format!("{}: not advertised: {why}", route.prefix)
+        })
+    });
+    lines.collect()
+}
+
+fn received(snapshot: &Snapshot<'_>, wanted: Wanted) -> Vec<String> {
+    let mut routes: Vec<_> =
+        snapshot.bgp.learned.iter().filter(|route| covers(route.prefix, wanted)).collect();
+    routes.sort_by_key(|route| (std::cmp::Reverse(route.prefix.length()), route.lost_at.is_some()));
+    let line = |route: &&fairway_seam::LearnedRoute| {
+        let path = &route.path;
+        let rank = match route.lost_at {
+            None => "best".to_owned(),
+            Some(step) => format!("lost at {step}"),
+        };
+        let as_path = path.attributes.as_path.to_string();
+        let as_path = if as_path.is_empty() {
+            "an empty AS path".to_owned()
+        } else {
+            format!("AS path {as_path}")
+        };
+        format!("{} from {}: {as_path}, {rank}", route.prefix, path.source.key)
+    };
+    routes.iter().map(line).collect()
+}
+
+fn refused(snapshot: &Snapshot<'_>, wanted: Wanted) -> Vec<String> {
+    let peers = snapshot.bgp.peers.iter();
+    let refused = peers.flat_map(|peer| {
+        let routes = peer.refused.iter().flat_map(|it| &it.routes);
+        let routes = routes.filter(|it| covers(it.route.prefix, wanted));
+        routes.map(|it| format!("{} from {}: {}", it.route.prefix, peer.config.key, it.refusal))
+    });
+    refused.collect()
+}

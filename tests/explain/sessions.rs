@@ -1,0 +1,225 @@
+//! Sessions that do not come up, or do not stay.
+
+use anyhow::Result;
+use lab::suite::{Case, Cell, Suite};
+
+use crate::scene::{PEER, Router, Scene, peer};
+
+const HEALTHY: Router = Router::HEALTHY;
+
+/// The two sides before and after what is wrong has been mended.
+struct Pair {
+    name: &'static str,
+    router: Router,
+    /// In the spec of the BGPPeer: this part, in place of that.
+    change: (&'static str, &'static str),
+    /// The word and a part of the first line.
+    cause: (&'static str, &'static str),
+    mended_router: Router,
+    mended_change: (&'static str, &'static str),
+}
+
+/// A pair of which the healthy side is the plain one.
+const fn pair(
+    name: &'static str,
+    router: Router,
+    change: (&'static str, &'static str),
+    cause: (&'static str, &'static str),
+) -> Pair {
+    Pair { name, router, change, cause, mended_router: HEALTHY, mended_change: ("", "") }
+}
+
+const SIGNED: Router = Router { more: "password \"one\";", ..HEALTHY };
+const PASSWORD: (&str, &str) = ("connectTime", "password: one, connectTime");
+
+const PAIRS: [Pair; 10] = [
+    Pair {
+        mended_router: SIGNED,
+        mended_change: PASSWORD,
+        ..pair(
+            "another password",
+            Router { more: "password \"two\";", ..HEALTHY },
+            PASSWORD,
+            ("password", "another TCP-MD5 password"),
+        )
+    },
+    Pair {
+        mended_router: SIGNED,
+        mended_change: PASSWORD,
+        ..pair(
+            "a router without the password",
+            HEALTHY,
+            PASSWORD,
+            ("password", "sends without a TCP-MD5 signature"),
+        )
+    },
+    Pair {
+        mended_router: SIGNED,
+        mended_change: PASSWORD,
+        ..pair(
+            "a password that only the router has",
+            SIGNED,
+            ("", ""),
+            ("password", "signs with a TCP-MD5 password"),
+        )
+    },
+    pair(
+        "another AS of the router",
+        HEALTHY,
+        ("peerASN: 65010", "peerASN: 65011"),
+        ("remoteAs", "another AS than its BGPPeer says (AS 65011)"),
+    ),
+    pair(
+        "another AS of ours",
+        Router { node_asn: 65009, ..HEALTHY },
+        ("", ""),
+        ("localAs", "refuses our AS 65001"),
+    ),
+    pair(
+        "a router that expects somebody else",
+        Router { node: "10.0.0.9", ..HEALTHY },
+        ("", ""),
+        ("closed", "resets each connection without a reason, so it does not expect this node"),
+    ),
+    pair(
+        "too many prefixes",
+        HEALTHY,
+        ("mode: all}", "mode: all}, maxPrefixes: {limit: 1}"),
+        ("maximumPrefixes", "announces more than is accepted from it"),
+    ),
+    pair(
+        "a shutdown here",
+        HEALTHY,
+        ("connectTime", "shutdown: {message: moving racks}, connectTime"),
+        ("shutdown", "is shut down by its BGPPeer: moving racks"),
+    ),
+    pair(
+        "an address that nobody has",
+        HEALTHY,
+        ("10.0.0.2", "10.0.0.77"),
+        ("unreachable", "does not answer at its address"),
+    ),
+    pair(
+        "a network without a route",
+        HEALTHY,
+        ("peerAddress: 10.0.0.2", "peerAddress: 192.0.2.77"),
+        ("noRoute", "to which this node has no route"),
+    ),
+];
+
+/// The BGPPeer with a part of it replaced.
+fn changed((part, by): (&str, &str)) -> String {
+    if part.is_empty() { peer(PEER) } else { peer(&PEER.replacen(part, by, 1)) }
+}
+
+pub(crate) fn add_to(suite: &mut Suite) {
+    for pair in &PAIRS {
+        suite.add(Case::new(pair.name, move |cell| play(pair, cell)));
+    }
+    let cases: [(&str, fn(&Cell) -> Result<()>); 8] = [
+        ("a port where nobody listens", nobody_listens),
+        ("a filter on the way", a_filter),
+        ("a router behind another one", behind_another),
+        ("a shutdown by the router's operator", shut_down_there),
+        ("a neighbor that falls silent", falls_silent),
+        ("two sides that wait for each other", both_passive),
+        ("the same identifier on both sides", same_identifier),
+        ("a filter and another AS", two_faults),
+    ];
+    for (name, play) in cases {
+        suite.add(Case::new(name, play));
+    }
+}
+
+fn play(pair: &Pair, cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    scene.route(pair.router)?;
+    scene.start(&changed(pair.change))?;
+    scene.wait_for_cause(pair.cause.0, pair.cause.1)?;
+    scene.route(pair.mended_router)?;
+    scene.fairway.apply("lab", &changed(pair.mended_change))?;
+    scene.wait_for_session()
+}
+
+fn nobody_listens(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    scene.start(&peer(PEER))?;
+    scene.wait_for_cause("refused", "refuses TCP port 179")?;
+    scene.route(HEALTHY)?;
+    scene.wait_for_session()
+}
+
+fn a_filter(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    scene.route(HEALTHY)?;
+    Scene::filter(&scene.router)?;
+    scene.start(&peer(PEER))?;
+    scene.wait_for_cause("silent", "does not answer SYNs: a filter drops them")?;
+    Scene::hear(&scene.router)?;
+    scene.wait_for_session()
+}
+
+fn behind_another(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::far(cell)?;
+    scene.route(Router { more: "multihop;", ..HEALTHY })?;
+    let far = |more: &str| peer(&format!("{}{more}", PEER.replace("10.0.0.2", "10.9.0.2")));
+    scene.start(&far(""))?;
+    // The router between the two says that the packets have come too far.
+    scene.wait_for_cause("ttl", "no route to host")?;
+    scene.fairway.apply("lab", &far(", ebgpMultiHop: true"))?;
+    scene.wait_for_session()
+}
+
+fn shut_down_there(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    scene.route(HEALTHY)?;
+    scene.start(&peer(PEER))?;
+    scene.wait_for_session()?;
+    scene.birdc(&["disable", "node", "\"planned work\""])?;
+    scene.wait_for_cause("shutdownThere", "was shut down by its operator: \"planned work\"")?;
+    scene.birdc(&["enable", "node"])?;
+    scene.wait_for_session()
+}
+
+fn falls_silent(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    scene.route(HEALTHY)?;
+    scene.start(&peer(PEER))?;
+    scene.wait_for_session()?;
+    Scene::filter(&scene.node)?;
+    scene.wait_for_cause("holdTimer", "was not heard for the hold time")?;
+    Scene::hear(&scene.node)?;
+    scene.wait_for_session()
+}
+
+fn both_passive(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    scene.route(Router { more: "passive;", ..HEALTHY })?;
+    scene.start(&peer(&format!("{PEER}, passive: true")))?;
+    scene.wait_for_cause("passive", "is passive: the router has to connect")?;
+    scene.route(HEALTHY)?;
+    scene.wait_for_session()
+}
+
+fn same_identifier(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    let internal = Router { asn: 65001, ..HEALTHY };
+    scene.route(Router { id: "10.0.0.1", ..internal })?;
+    scene.start(&changed(("peerASN: 65010", "peerASN: 65001")))?;
+    scene.wait_for_cause("routerId", "BGP identifier")?;
+    scene.route(internal)?;
+    scene.wait_for_session()
+}
+
+/// The one that is met first hides the other.
+fn two_faults(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    scene.route(HEALTHY)?;
+    Scene::filter(&scene.router)?;
+    scene.start(&changed(("peerASN: 65010", "peerASN: 65011")))?;
+    scene.wait_for_cause("silent", "does not answer SYNs")?;
+    Scene::hear(&scene.router)?;
+    scene.wait_for_cause("remoteAs", "another AS than its BGPPeer says")?;
+    scene.fairway.apply("lab", &peer(PEER))?;
+    scene.wait_for_session()
+}
