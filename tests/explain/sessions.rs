@@ -112,11 +112,14 @@ fn changed((part, by): (&str, &str)) -> String {
     if part.is_empty() { peer(PEER) } else { peer(&PEER.replacen(part, by, 1)) }
 }
 
+/// A story of its own.
+type Story = fn(&Cell) -> Result<()>;
+
 pub(crate) fn add_to(suite: &mut Suite) {
     for pair in &PAIRS {
         suite.add(Case::new(pair.name, move |cell| play(pair, cell)));
     }
-    let cases: [(&str, fn(&Cell) -> Result<()>); 8] = [
+    let stories: [(&str, Story); 8] = [
         ("a port where nobody listens", nobody_listens),
         ("a filter on the way", a_filter),
         ("a router behind another one", behind_another),
@@ -126,7 +129,7 @@ pub(crate) fn add_to(suite: &mut Suite) {
         ("the same identifier on both sides", same_identifier),
         ("a filter and another AS", two_faults),
     ];
-    for (name, play) in cases {
+    for (name, play) in stories {
         suite.add(Case::new(name, play));
     }
 }

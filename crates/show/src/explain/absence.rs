@@ -181,83 +181,95 @@ fn wanted_as(peer: &PeerView) -> String {
 /// We are at fault, as the neighbour says.
 fn by_received(peer: &PeerView, code: (u8, u8), text: Option<&str>) -> Cause {
     let said = text.map(|text| format!(": {text:?}")).unwrap_or_default();
+    let known = match code {
+        (2, subcode) => by_open(peer, subcode),
+        (4, 0) => Some(cause(
+            "holdTimer",
+            "did not hear us for its hold time",
+            "check the path for loss in this direction, its MTU, and the load of this node",
+        )),
+        (6, subcode) => by_cease(subcode, &said),
+        _ => None,
+    };
+    known.unwrap_or_else(|| {
+        let (code, subcode) = code;
+        let reason = notification::reason(code, subcode);
+        let what = format!("ended the session: {reason} ({code}/{subcode}){said}");
+        cause("refusedThere", what, "the log of the router has the reason")
+    })
+}
+
+/// It refuses our OPEN.
+fn by_open(peer: &PeerView, subcode: u8) -> Option<Cause> {
     let ours = peer.config.local_asn;
-    match code {
-        (2, 2) => cause(
+    Some(match subcode {
+        2 => cause(
             "localAs",
             format!("refuses our AS {ours} (Bad Peer AS)"),
             format!(
                 "the router has another AS for this node: set it to {ours} there, or correct myASN"
             ),
         ),
-        (2, 3) => cause(
+        3 => cause(
             "routerId",
             format!("refuses our BGP identifier {}", peer.config.router_id),
             "set spec.routerID to one that no other router has",
         ),
-        (2, 5) => {
-            cause("password", "refuses our authentication", "set the same password on both sides")
-        }
-        (2, 6) => cause(
+        5 => cause("password", "refuses our authentication", "set the same password on both sides"),
+        6 => cause(
             "holdTime",
             format!("refuses our hold time of {} s", peer.config.hold_time.seconds()),
             "set holdTime to what the router accepts",
         ),
-        (2, 11) => cause(
+        11 => cause(
             "role",
             "refuses our role (RFC 9234)",
             "set the roles of the two sides to a pair such as provider and customer",
         ),
-        (4, 0) => cause(
-            "holdTimer",
-            "did not hear us for its hold time",
-            "check the path for loss in this direction, its MTU, and the load of this node",
-        ),
-        (6, cease::MAXIMUM_PREFIXES) => cause(
+        _ => return None,
+    })
+}
+
+/// It ends the session for good or for now.
+fn by_cease(subcode: u8, said: &str) -> Option<Cause> {
+    Some(match subcode {
+        cease::MAXIMUM_PREFIXES => cause(
             "maximumPrefixes",
             "accepts no more routes of us (maximum number of prefixes)",
             "raise the limit of the router, or announce less: aggregationLength",
         ),
-        (6, cease::ADMINISTRATIVE_SHUTDOWN) => cause(
+        cease::ADMINISTRATIVE_SHUTDOWN => cause(
             "shutdownThere",
             format!("was shut down by its operator{said}"),
             "enable the neighbor at the router",
         ),
-        (6, cease::PEER_DECONFIGURED) => cause(
+        cease::PEER_DECONFIGURED => cause(
             "deconfigured",
             format!("no longer has this node as a neighbor{said}"),
             "configure it there",
         ),
-        (6, cease::ADMINISTRATIVE_RESET | cease::CONFIGURATION_CHANGE) => {
+        cease::ADMINISTRATIVE_RESET | cease::CONFIGURATION_CHANGE => {
             cause("resetThere", format!("was reset by its operator{said}"), "")
         }
-        (6, cease::CONNECTION_REJECTED) => cause(
+        cease::CONNECTION_REJECTED => cause(
             "rejected",
             format!("rejects our connection{said}"),
-            "configure this node as a neighbor at the router, or raise the limit of its dynamic neighbors",
+            "configure this node as a neighbor at the router, or raise the limit of its dynamic \
+             neighbors",
         ),
-        (6, cease::COLLISION) => cause(
+        cease::COLLISION => cause(
             "collision",
             "connected at the same time as we did; one connection was closed",
             "",
         ),
-        (6, cease::OUT_OF_RESOURCES) => {
-            cause("resources", format!("is out of resources{said}"), "")
-        }
-        (6, cease::BFD_DOWN) => cause(
+        cease::OUT_OF_RESOURCES => cause("resources", format!("is out of resources{said}"), ""),
+        cease::BFD_DOWN => cause(
             "bfd",
             "closed the session because its BFD went down",
-            "check the path; `show bfd peers`",
+            "check the path; `show bfd peers` has the details",
         ),
-        (code, subcode) => cause(
-            "refusedThere",
-            format!(
-                "ended the session: {} ({code}/{subcode}){said}",
-                notification::reason(code, subcode)
-            ),
-            "the log of the router has the reason",
-        ),
-    }
+        _ => return None,
+    })
 }
 
 /// A password that differs leaves a trace only in the kernel.

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use fairway_allocator::PoolLookup;
-use fairway_ground::Prefix;
+use fairway_ground::{PeerKey, Prefix};
 use fairway_model::ObjectName;
 use serde_json::Value;
 
@@ -32,8 +32,9 @@ struct Explanation<'a> {
     services: Vec<&'a ObjectName>,
     /// Which pool holds the address, and whether it gives it.
     pools: Vec<String>,
-    /// For each peer, whether it was sent the route.
+    /// For each peer, whether it was sent the route: the line, and how many were.
     sent: Vec<String>,
+    sent_count: usize,
     /// Received routes that cover it, the best ones first.
     received: Vec<String>,
     /// Routes to it that were refused.
@@ -82,12 +83,14 @@ fn parse(text: &str) -> Result<Wanted, ShowError> {
 impl<'a> Explanation<'a> {
     fn new(snapshot: &'a Snapshot<'a>, wanted: Wanted) -> Self {
         let told = Told::new(snapshot);
+        let sent = sent(&told, wanted);
         Self {
             snapshot,
             wanted,
+            sent_count: sent.iter().filter(|(_, is_sent)| *is_sent).count(),
             services: services(snapshot, wanted),
             pools: pools(snapshot, wanted),
-            sent: sent(&told, wanted),
+            sent: sent.into_iter().map(|(line, _)| line).collect(),
             received: received(snapshot, wanted),
             refused: refused(snapshot, wanted),
         }
@@ -107,18 +110,17 @@ impl<'a> Explanation<'a> {
                 format!("Address {address} is in no pool, and no route leads to it")
             }
             (Wanted::Address(address), true) => format!("Address {address} belongs to no Service"),
-            (Wanted::Prefix(prefix), false) => {
+            (Wanted::Prefix(prefix), _) if !self.sent.is_empty() => {
+                let (sent, planned) = (self.sent_count, self.sent.len());
+                let whose = match names.is_empty() {
+                    true => "no Service: a BGPAdvertisement names it".to_owned(),
+                    false => format!("Service {}", names.join(" and ")),
+                };
                 format!(
-                    "Prefix {prefix} is announced by {node} for Service {}",
-                    names.join(" and ")
+                    "Prefix {prefix} is announced by {node} to {sent} of {planned} peers, for {whose}"
                 )
             }
-            (Wanted::Prefix(prefix), true) if !self.sent.is_empty() => {
-                format!(
-                    "Prefix {prefix} is announced by {node} for no Service, because a BGPAdvertisement names it"
-                )
-            }
-            (Wanted::Prefix(prefix), true) => match (self.received.first(), self.refused.first()) {
+            (Wanted::Prefix(prefix), _) => match (self.received.first(), self.refused.first()) {
                 (Some(_), _) => {
                     format!("Prefix {prefix} is not announced by {node}; it was received")
                 }
@@ -179,16 +181,23 @@ fn pools(snapshot: &Snapshot<'_>, wanted: Wanted) -> Vec<String> {
     holding.map(line).collect()
 }
 
-fn sent(told: &Told<'_>, wanted: Wanted) -> Vec<String> {
-    let routes = told.snapshot().plan.routes.iter().filter(|route| covers(route.prefix, wanted));
+/// For each route and each peer whose session carries its family: the line, and whether it was advertised.
+fn sent(told: &Told<'_>, wanted: Wanted) -> Vec<(String, bool)> {
+    let snapshot = told.snapshot();
+    let routes = snapshot.plan.routes.iter().filter(|route| covers(route.prefix, wanted));
+    let carries = |key: &PeerKey, prefix: Prefix| {
+        let config = snapshot.plan.peers.iter().find(|config| config.key == *key);
+        config.is_none_or(|config| config.families.contains(prefix.family()))
+    };
     let lines = routes.flat_map(|route| {
-        route.peers.iter().map(move |key| {
+        let peers = route.peers.iter().filter(move |key| carries(key, route.prefix));
+        peers.map(move |key| {
             let name = told.name(*key);
             if told.is_told(*key, route.prefix) {
-                return format!("{}: advertised to {name}", route.prefix);
+                return (format!("{}: advertised to {name}", route.prefix), true);
             }
             let why = told.silence(*key, route.prefix).join("; ");
-            format!("{}: not advertised: {why}", route.prefix)
+            (format!("{}: not advertised: {why}", route.prefix), false)
         })
     });
     lines.collect()

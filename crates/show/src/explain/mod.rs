@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  service ─► one Service, from its wish to the wire      peer ─► absence: why there is no session
-//!  address ─► an address or a prefix: whose, from whom    pool, node
+//!  address ─► an address or a prefix: its owner and its routes    pool, node
 //! ```
 //!
 //! Reports what the plan, the allocator and the backend have decided and seen; decides nothing. Covers this node only.

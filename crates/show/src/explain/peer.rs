@@ -78,7 +78,10 @@ impl<'a> Explanation<'a> {
     fn new(snapshot: &'a Snapshot<'a>, told: &Told<'a>, peer: &'a PeerView) -> Self {
         let key = peer.config.route_key();
         let planned = snapshot.plan.routes.iter().filter(|route| route.peers.contains(&key));
-        let planned: Vec<Prefix> = planned.map(|route| route.prefix).collect();
+        let planned = planned.map(|route| route.prefix);
+        // The others are not meant for its session.
+        let carried = |prefix: &Prefix| peer.config.families.contains(prefix.family());
+        let planned: Vec<Prefix> = planned.filter(carried).collect();
         let sent = |prefix: &Prefix| peer.advertised.iter().any(|route| route.prefix == *prefix);
         let missing = planned
             .iter()

@@ -50,7 +50,10 @@ fn an_address_is_explained_by_its_owner_its_pool_or_its_route() {
         ("203.0.113.10", "Address 203.0.113.10 belongs to Service shop/web"),
         ("203.0.113.11", "Address 203.0.113.11 belongs to no Service"),
         ("192.0.2.77", "Address 192.0.2.77 is in no pool, and no route leads to it"),
-        ("203.0.113.10/32", "Prefix 203.0.113.10/32 is announced by node-a for Service shop/web"),
+        (
+            "203.0.113.10/32",
+            "Prefix 203.0.113.10/32 is announced by node-a to 1 of 2 peers, for Service shop/web",
+        ),
         ("192.0.2.0/24", "Prefix 192.0.2.0/24 is neither announced by node-a nor received"),
         (
             "web",

@@ -47,14 +47,16 @@ const SILENT: &str = "no answer within 5 s";
 const REFUSED: &str = "Connection refused (os error 111)";
 const NO_HOST: &str = "No route to host (os error 113)";
 
-#[test]
-fn the_first_cause_is_the_one_that_the_evidence_names() {
+/// A neighbour, what the kernel dropped, and the word and a part of the first cause.
+type Case = (PeerView, RejectedSegments, &'static str, &'static str);
+
+/// Attempts of which TCP has not become a connection.
+fn attempts() -> Vec<Case> {
     let wrong = RejectedSegments { badly_signed: 3, ..NOTHING };
     let unsigned = RejectedSegments { unsigned: 3, ..NOTHING };
     let signed = RejectedSegments { unexpectedly_signed: 3, ..NOTHING };
     let far = RejectedSegments { ttl_too_low: 3, ..NOTHING };
-    let message = ShutdownMessage::new("moving racks").unwrap();
-    let cases = [
+    vec![
         (failed(REFUSED), NOTHING, "refused", "refuses TCP port 179"),
         (failed(NO_HOST), NOTHING, "unreachable", "no route to host"),
         (failed("Network is unreachable (os error 101)"), NOTHING, "noRoute", "has no route"),
@@ -65,6 +67,12 @@ fn the_first_cause_is_the_one_that_the_evidence_names() {
         (with_password(failed(SILENT)), unsigned, "password", "sends without a TCP-MD5 signature"),
         (failed(SILENT), signed, "password", "signs with a TCP-MD5 password"),
         (failed(SILENT), far, "ttl", "TTL of 1"),
+    ]
+}
+
+/// What one side or the other gave as the reason.
+fn endings() -> Vec<Case> {
+    vec![
         (
             sent(2, 2, "OPEN Message Error/Bad Peer AS (2/2): OPEN: AS 7"),
             NOTHING,
@@ -115,6 +123,13 @@ fn the_first_cause_is_the_one_that_the_evidence_names() {
             "closed",
             "went away without a reason",
         ),
+    ]
+}
+
+/// What our own settings and what has not happened yet explain.
+fn settings() -> Vec<Case> {
+    let message = ShutdownMessage::new("moving racks").unwrap();
+    vec![
         (
             change(failed(REFUSED), |it| it.config.shutdown = Some(message)),
             NOTHING,
@@ -136,7 +151,12 @@ fn the_first_cause_is_the_one_that_the_evidence_names() {
         ),
         (fresh("10.1.1.2", 65010, "tor"), NOTHING, "starting", "is being connected"),
         (failed("TCP-MD5 key: EINVAL"), NOTHING, "attemptFailed", "TCP-MD5 key: EINVAL"),
-    ];
+    ]
+}
+
+#[test]
+fn the_first_cause_is_the_one_that_the_evidence_names() {
+    let cases = [attempts(), endings(), settings()].concat();
     for (peer, rejected, word, phrase) in cases {
         let causes = causes(&peer, rejected);
         let first = causes.first().unwrap_or_else(|| panic!("{word}: no cause"));
