@@ -34,7 +34,7 @@ impl Router {
     fn configuration(self, address: &str) -> String {
         let Self { asn, id, node, node_asn, more } = self;
         format!(
-            "log \"router.log\" all;\nrouter id {id};\nprotocol device {{}}\n\
+            "log stderr all;\nrouter id {id};\nprotocol device {{}}\n\
              protocol static {{ ipv4; route 198.51.100.0/24 blackhole; route 198.51.101.0/24 blackhole; }}\n\
              protocol bgp node {{\n  local {address} as {asn};\n  neighbor {node} as {node_asn};\n  \
              hold time 9;\n  connect retry time 1;\n  connect delay time 1;\n  error wait time 1,2;\n  {more}\n  \
