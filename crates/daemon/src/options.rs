@@ -17,7 +17,7 @@ use fairway_sessions::{BfdOptions, Listen, NativeBackend};
 use crate::admin::{SocketError, SocketMode, vty};
 use crate::host::seed;
 use crate::members::MemberOptions;
-use crate::metrics::HttpListen;
+use crate::metrics::{HttpListen, PeerLabel};
 
 /// The port of BGP (RFC 4271 §8.2.1), of both families.
 const BGP_ADDRESSES: [SocketAddr; 2] = [
@@ -50,6 +50,8 @@ pub struct HostOptions {
     pub vty_dir: Option<PathBuf>,
     /// Where metrics are served.
     pub metrics_listen: HttpListen,
+    /// The label of a neighbour in them.
+    pub peer_label: PeerLabel,
     /// Where state is kept.
     pub state_dir: PathBuf,
 }

@@ -15,7 +15,7 @@ use super::memory::MemoryLimit;
 use super::{duration, paths};
 use crate::admin::SocketMode;
 use crate::host::host_name;
-use crate::metrics::HttpListen;
+use crate::metrics::{HttpListen, PeerLabel};
 use crate::options::{BackendOptions, HostOptions, ListenOption};
 use crate::spare_memory;
 
@@ -54,9 +54,38 @@ impl DaemonArguments {
     }
 }
 
+/// The label `peer` of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PeerLabelChoice {
+    /// ADDRESS:PORT, as in MetalLB's modes native and FRR
+    Metallb,
+    /// The address alone, as in its mode frr-k8s
+    #[value(name = "frr-k8s")]
+    FrrK8s,
+}
+
+impl From<PeerLabelChoice> for PeerLabel {
+    fn from(choice: PeerLabelChoice) -> Self {
+        match choice {
+            PeerLabelChoice::Metallb => Self::Metallb,
+            PeerLabelChoice::FrrK8s => Self::FrrK8s,
+        }
+    }
+}
+
 /// Options of every daemon that has sessions with routers.
 #[derive(Debug, Args)]
 pub(super) struct HostArguments {
+    /// The label `peer` of BGP metrics: that of the mode of MetalLB that dashboards were made for
+    #[arg(
+        long,
+        value_enum,
+        default_value = "metallb",
+        value_name = "MODE",
+        env = "FAIRWAY_PEER_LABEL"
+    )]
+    peer_label: PeerLabelChoice,
+
     #[command(flatten)]
     daemon: DaemonArguments,
 
@@ -153,6 +182,7 @@ impl HostArguments {
             socket_mode: self.socket_mode,
             vty_dir: path(self.vty_dir),
             metrics_listen: self.daemon.metrics_listen,
+            peer_label: self.peer_label.into(),
             state_dir: path(self.state_dir).map_or_else(paths::default_state_dir, Ok)?,
         })
     }

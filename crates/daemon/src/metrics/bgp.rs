@@ -84,25 +84,39 @@ struct Named<'a> {
     view: &'a PeerView,
 }
 
-impl<'a> Named<'a> {
-    fn new(view: &'a PeerView) -> Self {
-        let key = view.config.key;
-        let vrf = key.vrf.map(|vrf| vrf.to_string()).unwrap_or_default();
-        Self { peer: peer_label(&view.config), vrf, view }
+/// The label `peer` of a neighbour's metrics: that of a mode of MetalLB, so that its dashboards work unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PeerLabel {
+    /// `ADDRESS:PORT`, as in the modes native and FRR.
+    #[default]
+    Metallb,
+    /// The address alone, as in the mode frr-k8s.
+    FrrK8s,
+}
+
+impl PeerLabel {
+    /// The label; the interface of a neighbour without an address.
+    fn of(self, config: &PeerConfig) -> String {
+        match (config.key.remote, self) {
+            (Remote::Address(address), Self::Metallb) => {
+                std::net::SocketAddr::new(address, config.port).to_string()
+            }
+            (remote, _) => remote.to_string(),
+        }
     }
 }
 
-/// `ADDRESS:PORT`, as MetalLB has it; the interface of a neighbour without an address.
-fn peer_label(config: &PeerConfig) -> String {
-    match config.key.remote {
-        Remote::Address(address) => std::net::SocketAddr::new(address, config.port).to_string(),
-        Remote::Interface(_) | Remote::Range(_) => config.key.remote.to_string(),
+impl<'a> Named<'a> {
+    fn new(label: PeerLabel, view: &'a PeerView) -> Self {
+        let key = view.config.key;
+        let vrf = key.vrf.map(|vrf| vrf.to_string()).unwrap_or_default();
+        Self { peer: label.of(&view.config), vrf, view }
     }
 }
 
 /// Writes the metrics of the sessions, and of what `plan` contains for them.
-pub(super) fn write(page: &mut Page, bgp: &BgpView, plan: &NodePlan) {
-    let peers: Vec<Named<'_>> = bgp.peers.iter().map(Named::new).collect();
+pub(super) fn write(page: &mut Page, label: PeerLabel, bgp: &BgpView, plan: &NodePlan) {
+    let peers: Vec<Named<'_>> = bgp.peers.iter().map(|it| Named::new(label, it)).collect();
     // A sample that is not known would be a session that is down, and a counter that went back.
     let known: Vec<&Named<'_>> =
         peers.iter().filter(|it| it.view.state != SessionState::Unknown).collect();
@@ -191,6 +205,21 @@ mod tests {
     use fairway_seam::RouteAttributes;
 
     use super::*;
+
+    #[test]
+    fn a_peer_is_labelled_as_the_mode_of_metallb_has_it() {
+        let asn = Asn::new(65_001).unwrap();
+        let peer = |text: &str| {
+            let key = PeerKey::from(text.parse::<IpAddr>().unwrap());
+            PeerConfig::new(key, asn, RemoteAs::Asn(asn), "192.0.2.9".parse().unwrap())
+        };
+        for (address, metallb) in
+            [("192.0.2.1", "192.0.2.1:179"), ("2001:db8::1", "[2001:db8::1]:179")]
+        {
+            assert_eq!(PeerLabel::Metallb.of(&peer(address)), metallb);
+            assert_eq!(PeerLabel::FrrK8s.of(&peer(address)), address);
+        }
+    }
 
     #[test]
     fn a_session_that_carries_one_family_lacks_no_route_of_the_other() {

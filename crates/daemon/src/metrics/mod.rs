@@ -22,6 +22,7 @@ mod server;
 
 use std::pin::Pin;
 
+pub use bgp::PeerLabel;
 pub use client::{ApiVerb, ClientCounters};
 pub use controller::{ControllerFacts, ControllerMetrics, ControllerQuestion, ControllerQuestions};
 pub use families::{FAMILIES, Shown};

@@ -14,7 +14,7 @@ use super::families::{
     STALE_OBJECTS,
 };
 use super::page::Page;
-use super::{ClientCounters, Collect, Collected, bgp, controller};
+use super::{ClientCounters, Collect, Collected, PeerLabel, bgp, controller};
 use crate::host::{Enquirer, Published};
 
 /// Asks the loop of a node and its BGP core.
@@ -23,6 +23,7 @@ pub struct NodeMetrics {
     enquirer: Enquirer,
     backend: Arc<dyn Backend>,
     counters: Arc<ClientCounters>,
+    peer_label: PeerLabel,
     gives_addresses: bool,
 }
 
@@ -32,8 +33,9 @@ impl NodeMetrics {
         enquirer: Enquirer,
         backend: Arc<dyn Backend>,
         counters: Arc<ClientCounters>,
+        peer_label: PeerLabel,
     ) -> Self {
-        Self { enquirer, backend, counters, gives_addresses: false }
+        Self { enquirer, backend, counters, peer_label, gives_addresses: false }
     }
 
     /// It assigns addresses as well: adds the metrics of its pools.
@@ -52,7 +54,7 @@ impl Collect for NodeMetrics {
             let Ok(view) = self.backend.view(ViewScope::SESSIONS).await else { return false };
             let Some(state) = self.enquirer.ask().await else { return false };
             self.counters.in_force(view.faults.is_empty() && state.is_reading);
-            bgp::write(page, &view, &state.plan);
+            bgp::write(page, self.peer_label, &view, &state.plan);
             write_services(page, &state);
             if let Some(members) = &state.members {
                 write_members(page, &members.view().await);

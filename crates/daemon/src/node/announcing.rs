@@ -361,6 +361,7 @@ mod tests {
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
             metrics_listen: HttpListen::Nowhere,
+            peer_label: Default::default(),
             vty_dir: None,
             state_dir: state_dir.to_owned(),
             load_balancer_class: None,
