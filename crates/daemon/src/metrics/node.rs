@@ -33,9 +33,14 @@ impl NodeMetrics {
         enquirer: Enquirer,
         backend: Arc<dyn Backend>,
         counters: Arc<ClientCounters>,
-        peer_label: PeerLabel,
     ) -> Self {
+        let peer_label = PeerLabel::default();
         Self { enquirer, backend, counters, peer_label, gives_addresses: false }
+    }
+
+    /// The same, with this label of neighbours.
+    pub fn labelled(self, peer_label: PeerLabel) -> Self {
+        Self { peer_label, ..self }
     }
 
     /// It assigns addresses as well: adds the metrics of its pools.

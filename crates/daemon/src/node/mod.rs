@@ -169,12 +169,9 @@ pub(crate) async fn run<S: Source>(
     joined.tell(clock.now(), &mut source, &mut node);
     let (enquirer, mut enquiries) = Enquirer::new();
     let mut service = Service::start(enquirer.clone(), Arc::clone(&backend));
-    let measured = NodeMetrics::new(
-        enquirer.clone(),
-        Arc::clone(&backend),
-        Arc::clone(&kind.counters),
-        options.peer_label,
-    );
+    let measured =
+        NodeMetrics::new(enquirer.clone(), Arc::clone(&backend), Arc::clone(&kind.counters));
+    let measured = measured.labelled(options.peer_label);
     let measured = if kind.assigns_addresses { measured.with_pools() } else { measured };
     // Held to the end, as are FRR's sockets: dropping it closes the port.
     let _metrics = Server::start(options.metrics_listen, kind.secured, kind.counters, measured);
