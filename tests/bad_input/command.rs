@@ -183,3 +183,42 @@ fn an_address_that_would_be_added_to_a_status_is_reported() {
                     status says";
     assert!(said.contains(expected), "{said}");
 }
+
+#[test]
+fn what_a_migration_leaves_behind_is_a_fault() {
+    let configuration = |name: &str| {
+        format!(
+            "apiVersion: frrk8s.metallb.io/v1beta1\nkind: FRRConfiguration\nmetadata: {{name: {name}, \
+             namespace: frr-k8s-system}}\nspec: {{bgp: {{routers: [{{asn: 64512}}]}}}}\n---\n"
+        )
+    };
+    let input = configuration("receive-all") + &configuration("metallb-worker-1");
+    let output = check(&[], &input);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("stdin:1: FRRConfiguration/receive-all: is not read: "), "{said}");
+    let own = "stdin:6: FRRConfiguration/metallb-worker-1: warning: is not read";
+    assert!(said.contains(own), "MetalLB's own repeats what is said elsewhere: {said}");
+    assert_eq!(check(&[], &configuration("metallb-worker-1")).status.code(), Some(0));
+
+    let pool = |namespace: &str| {
+        format!(
+            "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {{name: {namespace}-pool, \
+             namespace: {namespace}}}\nspec: {{addresses: [203.0.113.0/28]}}\n"
+        )
+    };
+    let service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: \
+                   {type: LoadBalancer, ports: [{port: 80}]}\n";
+    let inside = ["--namespace", "metallb-system"];
+    assert_eq!(check(&inside, &(pool("metallb-system") + service)).status.code(), Some(0));
+    let output = check(&inside, &(pool("shop") + service));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let fault = "IPAddressPool/shop-pool: metadata.namespace: is shop; expected metallb-system";
+    assert!(said.contains(fault), "{said}");
+    assert_eq!(
+        check(&[], &(pool("shop") + service)).status.code(),
+        Some(0),
+        "files have no namespace"
+    );
+}

@@ -56,5 +56,6 @@ pub use catalog::{Catalog, LastGood, Resolution, RestoreError, StaleObject};
 pub use crds::{CustomResourceDefinition, fields_unknown_to_metallb};
 pub use finding::{Finding, FindingObject, Severity};
 pub use interface_exclusions::{ExcludedExpression, ExclusionsError, interface_exclusions};
+pub use object::FRR_CONFIGURATION;
 pub use value::{ParsedValue, parse_value};
 pub use yaml::FILE_BYTES_MAX;

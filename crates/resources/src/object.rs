@@ -44,6 +44,9 @@ const KINDS: [(&str, Kind, &[&str]); 12] = [
 /// other groups' kinds are. (BGPSessionState is of frr-k8s's group.)
 const STATUS_KINDS: [&str; 3] = ["ServiceL2Status", "ServiceBGPStatus", "ConfigurationState"];
 
+/// The kind of frr-k8s that operators write.
+pub const FRR_CONFIGURATION: &str = "FRRConfiguration";
+
 /// The top-level fields of our kinds beside their content.
 const TOP_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
@@ -223,6 +226,21 @@ fn read_incomplete(root: &Node, faults: &[&YamlFault]) -> Reading {
     }
 }
 
+/// A warning about an object of frr-k8s: nothing of it is in force here.
+fn left_behind(root: &Node) -> Option<Remark> {
+    let text = |name: &str| root.get(name).and_then(Node::text);
+    let is_frr_k8s = text("apiVersion")?.starts_with("frrk8s.metallb.io/");
+    (is_frr_k8s && text("kind") == Some(FRR_CONFIGURATION)).then(|| Remark {
+        severity: super::Severity::Warning,
+        path: FieldPath::default(),
+        line: root.line,
+        message: "is not read: it configures frr-k8s; unless MetalLB has made it, write its neighbors \
+                  as BGPPeers and its prefixes as BGPAdvertisements, or its lines into the ConfigMap \
+                  bgpextras with `--bgp frr`"
+            .to_owned(),
+    })
+}
+
 /// Reads one object. `faults` are those inside it; their paths begin `depth` steps further out.
 pub(super) fn read_object(
     root: &Node,
@@ -239,6 +257,7 @@ pub(super) fn read_object(
     let mut report = Report::new(root);
     let class = class(root);
     if matches!(class, Ok(Class::Other)) {
+        reading.remarks.extend(left_behind(root));
         return reading;
     }
     for fault in faults {

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use fairway_allocator::{self as allocator, Outcomes};
-use fairway_model::{ClusterIndex, Kind, ObjectKey, Peer};
+use fairway_model::{ClusterIndex, Kind, Object, ObjectKey, Peer};
 use fairway_plan::StatusChange;
-use fairway_resources::{Catalog, Finding, FindingObject, Severity};
+use fairway_resources::{Catalog, FRR_CONFIGURATION, Finding, FindingObject, Severity};
 
 use super::backend::BackendArguments;
 use super::{for_metallb, output};
@@ -21,6 +21,7 @@ use crate::source::{nothing_to_read, read_all};
   fairway check peers.yaml services/
   kubectl get -A -o yaml bgppeers,ipaddresspools,bgpadvertisements,services | fairway check -
   fairway check --bgp frr --frr-version 10.4 /etc/fairway
+  fairway check --namespace metallb-system migration/
   kubectl get -A -o yaml services,ipaddresspools,bgppeers,bgpadvertisements | fairway check --for metallb -
 
 Objects that others refer to (Secrets, BFDProfiles, Communities) have to be in the files as well.
@@ -38,6 +39,11 @@ pub(super) struct CheckArguments {
     /// objects that it refuses (faults), and settings that it does not have (warnings)
     #[arg(long = "for", value_name = "PROGRAM", value_enum)]
     takeover: Option<Takeover>,
+
+    /// The namespace that Fairway reads in the cluster: objects of metallb.io outside it are faults, because they would not
+    /// be in force [default: all namespaces, as with `fairway run`]
+    #[arg(long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -68,6 +74,15 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
         field: None,
         message,
     }));
+    for finding in &mut findings {
+        if finding.object.as_ref().is_some_and(is_left_behind) {
+            finding.severity = Severity::Fault;
+        }
+    }
+    if let Some(namespace) = &arguments.namespace {
+        let keys = resolution.objects.iter().map(Object::key);
+        findings.extend(keys.filter_map(|key| outside(&catalog, &key, namespace)));
+    }
     let mut index = ClusterIndex::default();
     index.reset(resolution.objects);
     findings.extend(kernel_features(&catalog, &index));
@@ -91,6 +106,30 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
         eprintln!("{}{skipped}, {}", counted(objects, "object"), counted(faults, "fault"));
     }
     Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether an operator has to carry it over. MetalLB makes one for each node, from its other objects.
+fn is_left_behind(object: &FindingObject) -> bool {
+    object.kind == FRR_CONFIGURATION && !object.name.starts_with("metallb-")
+}
+
+/// A fault if the object is one that a daemon in the cluster reads in `namespace` alone, and is elsewhere.
+fn outside(catalog: &Catalog, key: &ObjectKey, namespace: &str) -> Option<Finding> {
+    if !key.kind.is_ours() || key.name.namespace == namespace {
+        return None;
+    }
+    let (file, line) = catalog.place_of(key)?;
+    Some(Finding {
+        severity: Severity::Fault,
+        file: file.to_owned(),
+        line: Some(line),
+        object: Some(FindingObject { kind: key.kind.to_string(), name: key.name.name.clone() }),
+        field: Some("metadata.namespace".to_owned()),
+        message: format!(
+            "is {}; expected {namespace}, the namespace that is read",
+            key.name.namespace
+        ),
+    })
 }
 
 /// `1 fault`, `2 faults`.
