@@ -4,6 +4,7 @@
 //! the core task, which owns it.
 
 mod log;
+mod logged_reasons;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -29,6 +30,7 @@ use fairway_bgp::session::{Connected, ConnectionId};
 use fairway_bgp::speaker::PeerAction;
 use fairway_ground::{Allowance, Allowances, Instant, PeerKey, Remote};
 use fairway_seam::PeerConfig;
+use logged_reasons::LoggedReasons;
 
 /// What the links of every neighbour need of the loop.
 #[derive(Debug)]
@@ -77,8 +79,8 @@ pub(super) struct Neighbour {
     _watch: Option<LinkWatch>,
     /// Dials that failed one after the other: each tries another key of TCP-AO.
     dials_failed: usize,
-    /// The failure that was logged last, so that the same one is not logged repeatedly.
-    logged_failure: Option<String>,
+    /// The failures that were logged, so that the same ones are not logged repeatedly.
+    logged_failures: LoggedReasons,
     /// When a malformed UPDATE was logged last, and how many were received since.
     malformed_logged_at: Option<Instant>,
     malformed_unlogged: u64,
@@ -97,7 +99,7 @@ impl Neighbour {
             links: BTreeMap::new(),
             dials: BTreeMap::new(),
             dials_failed: 0,
-            logged_failure: None,
+            logged_failures: LoggedReasons::default(),
             malformed_logged_at: None,
             malformed_unlogged: 0,
         }
@@ -112,7 +114,7 @@ impl Neighbour {
     /// keys.
     pub(super) fn reconfigure(&mut self, config: PeerConfig) {
         self.config = config;
-        self.logged_failure = None;
+        self.logged_failures.clear();
         self.follow_keys();
     }
 

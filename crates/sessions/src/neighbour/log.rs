@@ -37,7 +37,7 @@ impl Neighbour {
         let mut may_log = |kind| lines.take(now, (cause(kind), kind));
         match report {
             Report::Up(session) => {
-                self.logged_failure = None;
+                self.logged_failures.clear();
                 let left_out = may_log(Line::Session);
                 session.iter().for_each(|session| self.log_up(session, left_out));
             }
@@ -110,16 +110,16 @@ impl Neighbour {
         let config = &self.config;
         let reason = reason.to_string();
         // A neighbour of a range is forgotten when it leaves: it could fill the log with one line.
-        let is_news = !config.is_dynamic() && self.logged_failure.as_ref() != Some(&reason);
+        let is_news = !config.is_dynamic() && self.logged_failures.is_news(&reason);
         let Some(left_out) = is_news.then(may_log).flatten() else {
             debug!(peer = %config.key, name = config.name, reason, "no session");
             return;
         };
         warn!(
             peer = %config.key, name = config.name, reason, lines_left_out = nonzero(left_out),
-            "no session; trying again (not logged again until the reason changes)"
+            "no session; trying again (each reason is logged once)"
         );
-        self.logged_failure = Some(reason);
+        self.logged_failures.note(reason);
     }
 
     /// Logs what becomes of the routes of a neighbour that restarts.
