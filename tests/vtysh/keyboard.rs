@@ -81,8 +81,8 @@ impl Terminal {
         Ok(Self { keys, screen, child })
     }
 
-    /// What was printed since it was asked last.
-    fn take(&self) {
+    /// Forgets what is on the screen.
+    fn wipe(&self) {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
@@ -127,18 +127,18 @@ pub(crate) fn check_vtysh<'a>(
     let mut terminal = Terminal::start(command)?;
     terminal.wait_for("nothing", &["# "])?;
     for words in lines {
-        terminal.take();
+        terminal.wipe();
         terminal.press(&tabbed(words))?;
         terminal.press("?")?;
         terminal.wait_for(words, &["<cr>", &format!("# {words} ")])?;
         terminal.press(CONTROL_U)?;
     }
     // What this daemon knows.
-    terminal.take();
+    terminal.wipe();
     terminal.press("show bgp neighbors ?")?;
     terminal.wait_for("neighbors", &["10.1.1.2 ", "router-one-over-ipv4", "2001:db8:1:1::2"])?;
     terminal.press(CONTROL_U)?;
-    terminal.take();
+    terminal.wipe();
     terminal.press("show bgp neighbors 10.1.2\t")?;
     terminal.wait_for("a neighbor", &["10.1.2.2 "])
 }
@@ -170,16 +170,16 @@ pub(crate) fn check_bash<'a>(
     for words in lines {
         // The name of a subcommand is clap's to complete.
         let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
-        terminal.take();
+        terminal.wipe();
         terminal.press(&format!("fairway {verb} {}", tabbed(rest)))?;
         terminal.press("?\n")?;
         terminal.wait_for(words, &["<Enter>", &format!("fairway {words} ?")])?;
     }
-    terminal.take();
+    terminal.wipe();
     terminal.press("fairway show bgp neighbors 2001:db\t")?;
     terminal.wait_for("a neighbor", &["2001:db8:1:1::2 "])?;
     terminal.press(CONTROL_U)?;
-    terminal.take();
+    terminal.wipe();
     terminal.press("fairway clear bgp router-t\t")?;
     terminal.wait_for("a BGPPeer", &["router-two "])
 }

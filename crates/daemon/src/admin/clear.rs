@@ -15,7 +15,8 @@ const EVERYBODY: &str = "*";
 /// All neighbours of another AS.
 const EXTERNAL: &str = "external";
 
-/// Clears the sessions that `order` names, and reports each in a line.
+/// Clears the sessions that `order` names, and reports each in a line. Ours: a family chooses neighbours; a refresh is one of
+/// all families of the session, where FRR refreshes that one.
 pub(super) async fn clear(backend: &dyn Backend, order: &ClearOrder) -> Answer {
     let view = match backend.view(ViewScope::SESSIONS).await {
         Ok(view) => view,

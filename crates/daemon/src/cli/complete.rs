@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &CompleteArguments) -> Result<ExitCode> {
         let _ = writeln!(lines, "{word}\t{meaning}");
     }
     for value in next.values {
-        for known in values(value, socket).iter().filter(|known| known.starts_with(start)) {
+        for known in values(value, start, socket) {
             let _ = writeln!(lines, "{known}\t{}", value.help());
         }
     }
@@ -57,9 +57,10 @@ fn without_options(words: &[String]) -> (Vec<&str>, Option<&str>) {
     (kept, socket)
 }
 
-/// What the daemon knows; nothing if it does not answer.
-fn values(value: ValueName, socket: Option<&str>) -> Vec<String> {
-    let request = Request::Complete(Completed { value: Some(value), form: Form::Any });
+/// What the daemon knows that begins like this; nothing if it does not answer.
+fn values(value: ValueName, start: &str, socket: Option<&str>) -> Vec<String> {
+    let completed = Completed { value: Some(value), form: Form::Any, start: start.to_owned() };
+    let request = Request::Complete(completed);
     let from_environment = std::env::var_os("FAIRWAY_SOCKET");
     let socket = socket.map(Into::into).or(from_environment);
     let answer = paths::socket_of_daemon(socket.as_deref().map(AsRef::as_ref))

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::ValueName;
 use crate::{Snapshot, VRF_DEFAULT};
 
-/// The most values that are offered: nobody reads a longer list.
+/// The most values that are offered: nobody reads a longer list, and another letter makes it shorter.
 const VALUES_MAX: usize = 1000;
 
 /// What a word stands for that is to be completed.
@@ -20,6 +20,8 @@ pub struct Completed {
     pub value: Option<ValueName>,
     /// Which forms of it.
     pub form: Form,
+    /// How it begins; vtysh does not say.
+    pub start: String,
 }
 
 /// The form of a value that has several. vtysh asks for each by itself.
@@ -51,7 +53,7 @@ impl Completed {
             (_, "VIEWVRFNAME" | "VRFNAME") => Some(ValueName::Vrf),
             _ => None,
         };
-        Self { value, form }
+        Self { value, form, start: String::new() }
     }
 }
 
@@ -74,7 +76,8 @@ pub fn complete(completed: &Completed, snapshot: &Snapshot<'_>) -> Vec<String> {
         }
         _ => BTreeSet::new(),
     };
-    values.into_iter().take(VALUES_MAX).collect()
+    let values = values.into_iter().filter(|value| value.starts_with(&completed.start));
+    values.take(VALUES_MAX).collect()
 }
 
 fn peers(form: Form, view: &BgpView) -> BTreeSet<String> {

@@ -142,3 +142,22 @@ fn programs_get_the_verdict_of_each() {
         assert_eq!(verdict.and_then(Value::as_str), Some(first_line(&lab, what).as_str()));
     }
 }
+
+#[test]
+fn what_may_be_typed_is_what_the_daemon_knows() {
+    use crate::language::{Completed, Form, ValueName, complete};
+    let lab = lab_of(FILES);
+    let known = |value, form, start: &str| {
+        let completed = Completed { value: Some(value), form, start: start.to_owned() };
+        complete(&completed, &lab.snapshot())
+    };
+    assert_eq!(known(ValueName::Service, Form::Any, ""), ["shop/web"]);
+    assert_eq!(known(ValueName::Pool, Form::Any, "m"), ["main", "manual"]);
+    assert_eq!(known(ValueName::Vrf, Form::Any, ""), ["all", "default"]);
+    assert_eq!(known(ValueName::Peer, Form::Ipv4, "10.1.1."), ["10.1.1.2", "10.1.1.97"]);
+    assert_eq!(known(ValueName::Peer, Form::Ipv6, ""), ["2001:db8:1:1::2"]);
+    assert_eq!(known(ValueName::Peer, Form::Name, "s"), ["spine"]);
+    assert_eq!(known(ValueName::Prefix, Form::Any, "203"), ["203.0.113.10/32"]);
+    assert_eq!(known(ValueName::Node, Form::Any, ""), ["node-a"]);
+    assert_eq!(known(ValueName::Community, Form::Any, ""), [""; 0]);
+}
