@@ -44,7 +44,6 @@ impl Refused {
 
     /// It was withdrawn or accepted.
     pub(super) fn remove(&mut self, nlri: Nlri) {
-        // Most neighbours have none.
         if let Some((_, attributes)) = self.routes.remove(&nlri) {
             self.attribute_bytes = self.attribute_bytes.saturating_sub(attributes.size_bytes());
         }
