@@ -13,6 +13,7 @@
 //! - [`standalone`]: `fairway run`: allocation and announcement in one process, fed from files.
 //! - [`kubernetes`]: the connection to an API server; `fairway controller` and `fairway speaker`.
 //! - [`admin`]: the sockets that `fairway show` and vtysh talk to.
+//! - `node_api`: the same questions over the network, from a controller to the speakers; `tls` below it.
 //! - [`metrics`]: what Prometheus and a kubelet may ask.
 //! - `service`: what systemd is told: ready, how it is, alive.
 //! - [`frr_agent`]: how FRR's sockets are reached from another container.
@@ -27,9 +28,11 @@ pub mod kubernetes;
 mod members;
 pub mod metrics;
 mod node;
+mod node_api;
 pub mod options;
 mod service;
 pub mod source;
 mod spare_memory;
 pub mod standalone;
 pub mod telemetry;
+mod tls;

@@ -12,6 +12,8 @@ pub enum Bound {
     MetricsClient,
     /// A silent client of the webhook was disconnected to make room.
     WebhookClient,
+    /// A silent client of the node API was disconnected to make room.
+    NodeApiClient,
     /// A connection of a listen range that sent no OPEN made room.
     ListenRange,
     /// A connection of a neighbor that comes back too often was closed.
@@ -24,10 +26,11 @@ static COUNTS: [AtomicU64; Bound::ALL.len()] = [const { AtomicU64::new(0) }; Bou
 
 impl Bound {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::AdminClient,
         Self::MetricsClient,
         Self::WebhookClient,
+        Self::NodeApiClient,
         Self::ListenRange,
         Self::Accept,
         Self::LogLine,
@@ -39,6 +42,7 @@ impl Bound {
             Self::AdminClient => "admin-client",
             Self::MetricsClient => "metrics-client",
             Self::WebhookClient => "webhook-client",
+            Self::NodeApiClient => "node-api-client",
             Self::ListenRange => "listen-range",
             Self::Accept => "accept",
             Self::LogLine => "log-line",
@@ -70,6 +74,6 @@ mod tests {
         Bound::ListenRange.count();
         let grown = Bound::ALL.into_iter().zip(counted).filter(|(it, _)| *it != Bound::LogLine);
         let grown: Vec<u64> = grown.map(|(bound, before)| bound.total() - before).collect();
-        assert_eq!(grown, [0, 0, 0, 1, 0]);
+        assert_eq!(grown, [0, 0, 0, 0, 1, 0]);
     }
 }

@@ -124,7 +124,7 @@ const OF_RESOURCES: &[Variant] = &[
     ),
 ];
 
-const WEBHOOK: &str = "kubernetes/webhook/server.rs";
+const CLIENTS: &str = "host/clients.rs";
 const READING: &str = "kubernetes/reading.rs";
 const BODY: &str = "kubernetes/webhook/body.rs";
 const METRICS: &str = "metrics/server.rs";
@@ -201,14 +201,14 @@ const OF_DAEMON: &[Variant] = &[
     ),
     variant(
         "guards: a silent client of the webhook keeps its place",
-        WEBHOOK,
-        "clients.iter().position(is_silent)",
-        "clients.iter().position(|it| is_silent(it) && it.task.is_finished())",
+        CLIENTS,
+        "self.clients.iter().position(is_silent)",
+        "self.clients.iter().position(|it| is_silent(it) && it.task.is_finished())",
     ),
     variant(
         "guards: a client of the webhook makes room while it is answered",
-        WEBHOOK,
-        "!it.has_asked.load(Ordering::Relaxed) && it.since",
+        CLIENTS,
+        "it.work.is_done() && it.since",
         "it.since",
     ),
     variant(
@@ -313,15 +313,15 @@ const OF_SIGNALS: &[Variant] = &[variant(
 const OF_ADMIN_CLIENTS: &[Variant] = &[
     variant(
         "guards: any number of clients is at the admin socket",
-        ADMIN,
-        "if clients.len() < CLIENTS_MAX {",
-        "if clients.len() < usize::MAX {",
+        CLIENTS,
+        "if self.clients.len() < self.limits.clients_max {",
+        "if self.clients.len() < usize::MAX {",
     ),
     variant(
         "guards: an idle client of the admin socket keeps its place",
-        ADMIN,
-        "clients.iter().position(is_idle)",
-        "clients.iter().position(|it| is_idle(it) && it.task.is_finished())",
+        CLIENTS,
+        "self.clients.iter().position(is_silent)",
+        "self.clients.iter().position(|it| is_silent(it) && it.task.is_finished())",
     ),
 ];
 

@@ -23,6 +23,7 @@ pub(crate) use listen::listen as listen_at;
 pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
 pub use order::{ORDERS_MAX, Order, Ordered, ReloadOrder};
+pub(crate) use socket::answer;
 pub use socket::{listen, serve};
 
 /// The longest line that is read: a request is a few words, while an answer may be a large table.

@@ -1,10 +1,8 @@
 //! The server side of the admin socket.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fairway_ground::Bound;
@@ -14,7 +12,6 @@ use fairway_show::language::complete;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
@@ -25,9 +22,11 @@ use super::observer::Observer;
 use super::order::Order;
 use super::reload::reload;
 use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
+use crate::host::{ClientLimits, Clients, Work};
 
-/// Clients at the same time: people and scrapers, not a load.
-const CLIENTS_MAX: usize = 64;
+/// People and scrapers, not a load. A client that has not asked makes room at once.
+const LIMITS: ClientLimits =
+    ClientLimits { clients_max: 64, silence: Duration::ZERO, bound: Bound::AdminClient };
 /// Answers that are made at the same time: one may be a large table.
 const ANSWERS_MAX: usize = 16;
 /// How long a client may wait before it sends a request.
@@ -44,26 +43,19 @@ pub fn listen(path: &Path, mode: SocketMode) -> Result<(UnixListener, SocketFile
 /// no request keeps nobody waiting: where there are too many, the oldest of these goes.
 pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sender<Order>) {
     let answers = Arc::new(Semaphore::new(ANSWERS_MAX));
-    let mut clients: VecDeque<Client> = VecDeque::new();
+    let mut clients = Clients::new(LIMITS);
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                while !make_room(&mut clients) {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-                let is_asking = Arc::<AtomicBool>::default();
-                let served = Served {
-                    observer: observer.clone(),
-                    orders: orders.clone(),
-                    answers: Arc::clone(&answers),
-                    is_asking: Arc::clone(&is_asking),
-                };
-                let task = tokio::spawn(async move {
+                clients.make_room().await;
+                let (observer, orders) = (observer.clone(), orders.clone());
+                let answers = Arc::clone(&answers);
+                clients.serve(|work| async move {
+                    let served = Served { observer, orders, answers, work };
                     if let Err(error) = served.converse(stream).await {
                         debug!(%error, "an admin client disconnected");
                     }
                 });
-                clients.push_back(Client { task: task.abort_handle(), is_asking });
             }
             Err(error) => {
                 // Most likely out of descriptors: wait until others are closed.
@@ -74,34 +66,12 @@ pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sen
     }
 }
 
-/// A client that is connected.
-struct Client {
-    task: AbortHandle,
-    /// It has sent a request that is not answered yet.
-    is_asking: Arc<AtomicBool>,
-}
-
-/// Whether there is room for a client. Disconnects the one that has been connected for longest and asks nothing, if there
-/// are too many.
-fn make_room(clients: &mut VecDeque<Client>) -> bool {
-    clients.retain(|it| !it.task.is_finished());
-    if clients.len() < CLIENTS_MAX {
-        return true;
-    }
-    let is_idle = |it: &Client| !it.is_asking.load(Ordering::Relaxed);
-    let idle = clients.iter().position(is_idle).and_then(|it| clients.remove(it));
-    let Some(idle) = idle else { return false };
-    idle.task.abort();
-    Bound::AdminClient.count();
-    true
-}
-
 /// What a client is served with.
 struct Served {
     observer: Observer,
     orders: mpsc::Sender<Order>,
     answers: Arc<Semaphore>,
-    is_asking: Arc<AtomicBool>,
+    work: Work,
 }
 
 impl Served {
@@ -117,7 +87,7 @@ impl Served {
             if count == 0 {
                 return Ok(());
             }
-            self.is_asking.store(true, Ordering::Relaxed);
+            self.work.begins();
             let answer = match serde_json::from_slice::<Request>(&line) {
                 Ok(request) => {
                     let _answers = self.answers.acquire().await;
@@ -128,7 +98,7 @@ impl Served {
             let mut reply = serde_json::to_string(&answer)?;
             reply.push('\n');
             send(&mut write, reply.as_bytes(), ANSWER_TIMEOUT).await?;
-            self.is_asking.store(false, Ordering::Relaxed);
+            self.work.ends();
         }
     }
 }
@@ -142,7 +112,12 @@ async fn send(
     timeout(patience, client.write_all(reply)).await?
 }
 
-async fn answer(request: &Request, observer: &Observer, orders: &mpsc::Sender<Order>) -> Answer {
+/// The answer to one request.
+pub(crate) async fn answer(
+    request: &Request,
+    observer: &Observer,
+    orders: &mpsc::Sender<Order>,
+) -> Answer {
     let query = match request {
         Request::Show(query) => query,
         Request::Complete(completed) => {

@@ -82,7 +82,7 @@ enum Command {
     /// Kubernetes: assign addresses to Services
     Controller(controller::ControllerArguments),
     /// Kubernetes: announce Services from this node
-    Speaker(speaker::SpeakerArguments),
+    Speaker(Box<speaker::SpeakerArguments>),
     /// Query the daemon on this machine
     Show(show::ShowArguments),
     /// Ask the daemon for the reason of a state
@@ -129,7 +129,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
     let outcome = match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Controller(arguments) => controller::run(&arguments),
-        Command::Speaker(arguments) => speaker::run(arguments),
+        Command::Speaker(arguments) => speaker::run(*arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Clear(arguments) => clear::run(&arguments),

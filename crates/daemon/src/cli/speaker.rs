@@ -1,5 +1,6 @@
 //! `fairway speaker`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -9,6 +10,8 @@ use super::cluster::ClusterArguments;
 use super::host::{HostArguments, filled, run_daemon};
 use super::members::Role;
 use crate::kubernetes::{SpeakerOptions, run_speaker};
+use crate::metrics::HttpListen;
+use crate::node_api::NodeApiOptions;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -32,10 +35,39 @@ pub(super) struct SpeakerArguments {
     /// Also announce from nodes with the label node.kubernetes.io/exclude-from-external-load-balancers
     #[arg(long, env = "FAIRWAY_IGNORE_EXCLUDE_LB")]
     ignore_exclude_lb: bool,
+
+    /// Answer the controllers, for `kubectl fairway`, on this address, `:PORT` for all addresses, or `none`. Only
+    /// holders of a certificate of the controllers get an answer
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "none",
+        env = "FAIRWAY_NODE_API_LISTEN"
+    )]
+    node_api_listen: HttpListen,
+
+    /// The folder with the certificate for it, as the leading controller issues it: tls.crt, tls.key and
+    /// client-ca.crt; read again when they change
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/etc/fairway/node-api",
+        env = "FAIRWAY_NODE_API_CERT_DIR"
+    )]
+    node_api_cert_dir: PathBuf,
 }
 
 pub(super) fn run(arguments: SpeakerArguments) -> Result<ExitCode> {
-    let SpeakerArguments { cluster, host, daemonset, ignore_exclude_lb } = arguments;
+    let SpeakerArguments {
+        cluster,
+        host,
+        daemonset,
+        ignore_exclude_lb,
+        node_api_listen,
+        node_api_cert_dir,
+    } = arguments;
+    let node_api =
+        NodeApiOptions { listen: node_api_listen, certificate_folder: node_api_cert_dir };
     run_daemon(run_speaker(SpeakerOptions {
         host: host.options(Role::Cluster)?,
         connection: cluster.connection(),
@@ -43,6 +75,7 @@ pub(super) fn run(arguments: SpeakerArguments) -> Result<ExitCode> {
         empty_list_hold: cluster.empty_list_hold,
         secure_metrics: cluster.secure_metrics(),
         pod: cluster.pod(),
+        node_api,
         daemon_set: filled(daemonset.as_deref()),
     }))
 }

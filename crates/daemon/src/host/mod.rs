@@ -4,6 +4,7 @@
 //! Knows no file of resources and no API server. `standalone` and `kubernetes` build on it.
 
 mod assigner;
+mod clients;
 mod clock;
 mod draining;
 mod earlier;
@@ -14,6 +15,7 @@ pub(crate) mod saver;
 pub mod state_file;
 
 pub(crate) use assigner::Assigner;
+pub(crate) use clients::{ClientLimits, Clients, Work};
 pub(crate) use clock::{Clock, epoch_milliseconds, epoch_seconds};
 pub(crate) use draining::Draining;
 pub(crate) use earlier::{announced, earlier_run};

@@ -11,9 +11,10 @@ use fairway_cluster::{ControllerAction, ControllerCore, ControllerSettings, Leas
 use fairway_ground::Instant;
 use fairway_resources::Finding;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
+use super::aggregation::{self, AggregationOptions};
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::event::{EventSource, Events};
 use super::holds::Holds;
@@ -24,9 +25,8 @@ use super::webhook::{Webhook, WebhookOptions};
 use super::writing::{Writing, Written};
 use crate::build_info;
 use crate::host::{self, Clock};
-use crate::metrics::{
-    CertificateError, ControllerFacts, ControllerMetrics, HttpListen, SecureOptions, Server,
-};
+use crate::metrics::{ControllerFacts, ControllerMetrics, HttpListen, SecureOptions, Server};
+use crate::tls::CertificateError;
 
 /// The field manager in `managedFields`, and the source of Events.
 const NAME: &str = "fairway-controller";
@@ -51,6 +51,8 @@ pub struct ControllerOptions {
     pub secure_metrics: SecureOptions,
     /// The webhook.
     pub webhook: WebhookOptions,
+    /// The node API.
+    pub node_api: AggregationOptions,
 }
 
 /// Why a daemon in the cluster cannot start.
@@ -77,8 +79,8 @@ struct Controller {
     lease_tell: mpsc::Sender<LeaseAnswer>,
     events: Events,
     holds: Holds,
-    webhook: Webhook,
-    was_leading: bool,
+    /// Whether it leads, for what only the leader keeps.
+    leads: watch::Sender<bool>,
     /// The findings at the last query.
     findings: Vec<Finding>,
 }
@@ -109,7 +111,10 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let (reading, mut news) = Reading::new(api.clone(), []);
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_answers) = mpsc::channel(1);
-    let (webhook, mut reviews) = Webhook::start(api.clone(), &options.webhook);
+    let (leads, is_leading) = watch::channel(false);
+    // Held to the end: dropping one closes its port.
+    let _node_api = aggregation::start(&api, &options.node_api, &is_leading);
+    let (_webhook, mut reviews) = Webhook::start(api.clone(), &options.webhook, is_leading);
     let source = EventSource { component: NAME, instance: identity };
     let mut controller = Controller {
         clock,
@@ -120,8 +125,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         lease_tell,
         events: Events::start(api, source),
         holds: Holds::default(),
-        webhook,
-        was_leading: false,
+        leads,
         findings: Vec::new(),
     };
     loop {
@@ -207,9 +211,8 @@ impl Controller {
         for record in self.holds.look(now.monotonic, &self.core.held(), |_| is_leading) {
             self.events.post(record, now.epoch_seconds);
         }
-        if is_leading != self.was_leading {
-            self.was_leading = is_leading;
-            self.webhook.set_leading(is_leading);
+        let was_leading = self.leads.send_replace(is_leading);
+        if is_leading != was_leading {
             match is_leading {
                 true => info!("this controller is the leader now and assigns addresses"),
                 false => {

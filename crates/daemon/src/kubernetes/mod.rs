@@ -9,6 +9,7 @@
 //!
 //! The cores (`cluster`) decide; this module has sockets, clocks and files. Only it uses the crate `kube`.
 
+mod aggregation;
 mod api;
 mod controller;
 mod event;
@@ -20,10 +21,12 @@ mod reading;
 mod reporting;
 mod resource;
 mod secrets;
+mod serving;
 mod speaker;
 mod webhook;
 mod writing;
 
+pub use aggregation::AggregationOptions;
 pub use api::{ConnectError, ConnectionOptions};
 pub use controller::{ControllerOptions, StartError, run as run_controller};
 pub use speaker::{SpeakerError, SpeakerOptions, run as run_speaker};

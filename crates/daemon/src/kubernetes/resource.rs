@@ -52,6 +52,9 @@ pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Resource = everywhere(
     "ValidatingWebhookConfiguration",
     "validatingwebhookconfigurations",
 );
+/// The registration of our API at the API server.
+pub(super) const API_SERVICE: Resource =
+    everywhere("apiregistration.k8s.io/v1", "APIService", "apiservices");
 
 /// The definitions of kinds.
 const DEFINITION: Resource =

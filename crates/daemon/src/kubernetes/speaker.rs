@@ -32,10 +32,12 @@ use super::writing::Written;
 use crate::admin::ReloadOrder;
 use crate::build_info;
 use crate::host::{self, Clock, Published, saver};
-use crate::metrics::{CertificateError, SecureOptions};
+use crate::metrics::SecureOptions;
 use crate::node::{self, Announcing, Claimed, NodeError, Owners, Source};
+use crate::node_api::NodeApiOptions;
 use crate::options::{HostOptions, Unsaid};
 use crate::service;
+use crate::tls::CertificateError;
 
 /// Only these Services can have an address, and only one ConfigMap has lines for FRR.
 const SELECTORS: [(Kind, &str); 2] =
@@ -56,6 +58,8 @@ pub struct SpeakerOptions {
     pub empty_list_hold: Duration,
     /// Where metrics are served with TLS.
     pub secure_metrics: SecureOptions,
+    /// Where controllers are answered.
+    pub node_api: NodeApiOptions,
     /// The pod of this process, if known.
     pub pod: Option<OwnPod>,
     /// The DaemonSet of this pod, if known.
@@ -99,6 +103,7 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
         secured,
         counters: Arc::clone(&api.counters),
         assigns_addresses: false,
+        node_api: Some(options.node_api.clone()),
     };
     let start = |_: &mut _, backend: &Arc<_>, clock| {
         log_start(&options.host, &api);

@@ -28,8 +28,7 @@ pub use controller::{ControllerFacts, ControllerMetrics, ControllerQuestion, Con
 pub use families::{FAMILIES, Shown};
 pub use node::NodeMetrics;
 pub use page::{Family, Page, Type};
-pub(crate) use secure::tls_config;
-pub use secure::{Access, Certificate, CertificateError, Judged, SecureOptions, Secured, Verdict};
+pub use secure::{Access, Certificate, Judged, SecureOptions, Secured, Verdict};
 pub use server::{HttpListen, HttpListenError, Server};
 
 /// The result of [`Collect::collect`]: whether the daemon answered.

@@ -2,28 +2,17 @@
 //!
 //! Knows no API server: who may read is for an [`Access`]. Called by the server for each connection.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{self, ServerConfig};
-use tracing::{info, warn};
 
 use super::HttpListen;
 use crate::host::host_name;
-
-/// The files of a certificate, as in a mounted Secret of type `kubernetes.io/tls`.
-const CERTIFICATE: &str = "tls.crt";
-const KEY: &str = "tls.key";
-/// Far more than a chain of certificates.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+use crate::tls::{self, CertificateError, CertificateFolder, CertificateFolderOptions};
 
 /// May a client read `/metrics`?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,123 +70,45 @@ impl SecureOptions {
     }
 }
 
-/// Why a certificate cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
-    /// A file cannot be read.
-    #[error("--metrics-cert-dir: {}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// A file has another form.
-    #[error("--metrics-cert-dir: {}: is not PEM: {error}", path.display())]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        error: pem::Error,
-    },
-    /// The pair does not fit, or has an unsupported algorithm.
-    #[error("--metrics-cert-dir: the certificate cannot be used: {0}")]
-    Unusable(#[from] rustls::Error),
-    /// None could be made.
-    #[error("cannot make a certificate: {0}")]
-    Made(#[from] rcgen::Error),
-}
-
-/// Which files they are, and when they were written: a Secret that changes is mounted as other files.
-type Stamp = [(u64, SystemTime); 2];
-
 /// The certificate of a server: of files, which are read again when they change, or made at the start.
 #[derive(Debug)]
-pub struct Certificate {
-    folder: Option<PathBuf>,
-    current: Mutex<(Option<Stamp>, Arc<ServerConfig>)>,
+pub struct Certificate(CertificateSource);
+
+#[derive(Debug)]
+enum CertificateSource {
+    Folder(CertificateFolder),
+    Made(Arc<ServerConfig>),
 }
 
 impl Certificate {
     /// That of the files `tls.crt` and `tls.key` in `folder`; without one, a self-signed certificate.
     pub fn new(folder: Option<PathBuf>) -> Result<Self, CertificateError> {
-        let current = match &folder {
-            Some(folder) => (stamp(folder).ok(), Arc::new(read(folder)?)),
-            None => (None, Arc::new(self_signed()?)),
-        };
-        Ok(Self { folder, current: Mutex::new(current) })
-    }
-
-    /// The certificate in force. If new files cannot be used, the earlier certificate stays.
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(folder) = &self.folder else { return Arc::clone(&current.1) };
-        // Files that cannot be read now are read again with the next connection.
-        let Ok(stamp) = stamp(folder) else { return Arc::clone(&current.1) };
-        if current.0 != Some(stamp) {
-            match read(folder) {
-                Ok(config) => {
-                    current.1 = Arc::new(config);
-                    info!(folder = %folder.display(), "the certificate for metrics was read again");
-                }
-                Err(error) => warn!(%error, "the earlier certificate for metrics stays in use"),
+        Ok(Self(match folder {
+            Some(folder) => {
+                let option = "--metrics-cert-dir";
+                let options = CertificateFolderOptions { option, folder, names_clients: false };
+                CertificateSource::Folder(CertificateFolder::open(options)?)
             }
-            current.0 = Some(stamp);
+            None => CertificateSource::Made(Arc::new(self_signed()?)),
+        }))
+    }
+
+    /// The certificate in force.
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        match &self.0 {
+            CertificateSource::Folder(folder) => folder.config(),
+            CertificateSource::Made(config) => Arc::clone(config),
         }
-        Arc::clone(&current.1)
     }
-}
-
-fn stamp(folder: &Path) -> std::io::Result<Stamp> {
-    let of = |name| {
-        let metadata = fs::metadata(folder.join(name))?;
-        Ok::<_, std::io::Error>((metadata.ino(), metadata.modified()?))
-    };
-    Ok([of(CERTIFICATE)?, of(KEY)?])
-}
-
-fn read(folder: &Path) -> Result<ServerConfig, CertificateError> {
-    let text = |name: &str| {
-        let path = folder.join(name);
-        text_of(&path).map_err(|error| CertificateError::File { path, error })
-    };
-    let wrong = |name: &str| {
-        let path = folder.join(name);
-        move |error| CertificateError::Pem { path, error }
-    };
-    let chain: Result<Vec<_>, _> =
-        CertificateDer::pem_slice_iter(text(CERTIFICATE)?.as_bytes()).collect();
-    let chain = chain.map_err(wrong(CERTIFICATE))?;
-    let key = PrivateKeyDer::from_pem_slice(text(KEY)?.as_bytes()).map_err(wrong(KEY))?;
-    Ok(tls_config(chain, key)?)
-}
-
-/// A regular file of a reasonable size; a FIFO would never end.
-fn text_of(path: &Path) -> std::io::Result<String> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        return Err(std::io::Error::other("is not a file of at most 1 MiB"));
-    }
-    fs::read_to_string(path)
 }
 
 /// For clients that do not verify it: Prometheus with `insecure_skip_verify`, as beside MetalLB.
 fn self_signed() -> Result<ServerConfig, CertificateError> {
+    let unusable = |error| CertificateError::Unusable { option: "--metrics-secure-listen", error };
     let params = CertificateParams::new(vec![host_name().unwrap_or_else(|| "fairway".to_owned())])?;
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     let key = PrivateKeyDer::try_from(key.serialize_der())
-        .map_err(|error| rustls::Error::General(error.to_owned()))?;
-    Ok(tls_config(vec![certificate.der().clone()], key)?)
-}
-
-/// A server with this certificate, for any client.
-pub(crate) fn tls_config(
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<ServerConfig, rustls::Error> {
-    ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
+        .map_err(|error| unusable(rustls::Error::General(error.to_owned())))?;
+    tls::server((vec![certificate.der().clone()], key)).map_err(unusable)
 }

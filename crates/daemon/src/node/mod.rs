@@ -25,12 +25,14 @@ use fairway_seam::{Backend, Leave};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tracing::info;
 
 use crate::admin::{self, Observer, ReloadOrder, SocketFile, vty};
 use crate::host::{self, Clock, Enquirer, LockError, Published};
 use crate::members::KeyFileError;
 use crate::metrics::{ClientCounters, NodeMetrics, Secured, Server};
+use crate::node_api::{self, NodeApiOptions};
 use crate::options::{HostOptions, Unsaid};
 use crate::service::{Reading, Service};
 
@@ -148,6 +150,8 @@ pub(crate) struct Kind {
     pub(crate) secured: Option<Secured>,
     /// This daemon assigns addresses, and has metrics of the pools.
     pub(crate) assigns_addresses: bool,
+    /// Where controllers are answered, in a cluster.
+    pub(crate) node_api: Option<NodeApiOptions>,
 }
 
 /// Runs until a signal ends it. `start` makes the source, and logs that the daemon runs.
@@ -178,7 +182,7 @@ pub(crate) async fn run<S: Source>(
     let observer = Observer::new(enquirer, Arc::clone(&backend));
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
-    let admin = tokio::spawn(admin::serve(socket, observer, give_orders));
+    let mut clients = serve_clients(socket, kind.node_api, observer, give_orders);
     loop {
         source.act(clock.now(), &mut node);
         joined.follow(&source, &node);
@@ -221,11 +225,26 @@ pub(crate) async fn run<S: Source>(
     info!("leaving");
     drop(enquiries);
     let told = service.leaving();
-    admin.abort();
+    clients.abort_all();
     leave(&source, node, &joined, &*backend).await;
     told.await;
     drop((socket_file, lock));
     Ok(())
+}
+
+/// Answers those who ask this daemon: on its socket, and controllers.
+fn serve_clients(
+    socket: UnixListener,
+    node_api: Option<NodeApiOptions>,
+    observer: Observer,
+    orders: mpsc::Sender<admin::Order>,
+) -> JoinSet<()> {
+    let mut clients = JoinSet::new();
+    if let Some(options) = node_api {
+        clients.spawn(node_api::serve(options, observer.clone(), orders.clone()));
+    }
+    clients.spawn(admin::serve(socket, observer, orders));
+    clients
 }
 
 /// Carries out an order of a client.

@@ -60,6 +60,7 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
         counters: Arc::clone(&counters),
         secured: None,
         assigns_addresses: true,
+        node_api: None,
     };
     let start = |_: &mut _, backend: &Arc<_>, _| {
         let files = Files::new(

@@ -11,8 +11,6 @@
 //! nothing itself.
 
 mod body;
-mod certificate;
-mod keeper;
 mod server;
 
 use fairway_cluster::Judgement;
@@ -21,6 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::api::Api;
+use super::serving::{Kept, Profile, Registration, hosts, keep};
 use crate::metrics::HttpListen;
 
 /// Requests in the queue for the loop; later ones wait.
@@ -51,27 +50,35 @@ impl Question {
 
 /// Serves the webhook until it is dropped.
 pub(super) struct Webhook {
-    leads: watch::Sender<bool>,
     // Dropping it ends the tasks.
     _tasks: JoinSet<()>,
 }
 
 impl Webhook {
     /// Starts it if there is an address. Must be called inside a tokio runtime.
-    pub(super) fn start(api: Api, options: &WebhookOptions) -> (Self, mpsc::Receiver<Question>) {
-        let (leads, is_leading) = watch::channel(false);
+    pub(super) fn start(
+        api: Api,
+        options: &WebhookOptions,
+        is_leading: watch::Receiver<bool>,
+    ) -> (Self, mpsc::Receiver<Question>) {
         let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
         let mut tasks = JoinSet::new();
         if options.listen != HttpListen::Nowhere {
             let (tell, identity) = watch::channel(None);
-            tasks.spawn(keeper::keep(api, options.clone(), is_leading, tell));
+            let kept = Kept {
+                what: "the webhook",
+                secret: format!("{}-cert", options.name),
+                profile: Profile {
+                    name: "Fairway webhook",
+                    hosts: hosts(&options.name, &api.namespace, options.listen),
+                    is_client: false,
+                },
+                registration: Some(Registration::Webhook(options.name.clone())),
+                clients: None,
+            };
+            tasks.spawn(keep(api, kept, is_leading, tell));
             tasks.spawn(server::run(options.listen, identity, ask));
         }
-        (Self { leads, _tasks: tasks }, questions)
-    }
-
-    /// Sets whether this controller leads, and so keeps the certificate.
-    pub(super) fn set_leading(&self, is_leading: bool) {
-        self.leads.send_replace(is_leading);
+        (Self { _tasks: tasks }, questions)
     }
 }

@@ -4,10 +4,8 @@
 //! duration of each, the size of a request. One request per connection: reviews are rare, and the API server
 //! need not check which idle connections still work.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fairway_cluster::Judgement;
@@ -22,21 +20,26 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tracing::{debug, info, warn};
 
 use super::Question;
 use super::body::{Bodies, BodyError, parse};
-use super::certificate::Identity;
+use crate::host::{ClientLimits, Clients, Work};
+use crate::kubernetes::serving::Identity;
 use crate::metrics::HttpListen;
 
 /// The path in the webhook configuration.
 const PATH: &str = "/validate";
-/// An API server sends one request for each object that is written.
-const CONNECTIONS_MAX: usize = 64;
+/// An API server sends one request for each object that is written. A client that has been silent for half
+/// a second makes room.
+const LIMITS: ClientLimits = ClientLimits {
+    clients_max: 64,
+    silence: Duration::from_millis(500),
+    bound: Bound::WebhookClient,
+};
 /// The API server waits half as long.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reviews that are parsed and judged at the same time.
@@ -49,8 +52,6 @@ const SECOND_LOOK: Duration = Duration::from_millis(500);
 /// How often a port that is in use is retried, and how long to wait if no connection can be accepted (out of
 /// descriptors).
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a client may be silent where others wait.
-const SILENCE: Duration = Duration::from_millis(500);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Never ends. Without a certificate it does not listen.
@@ -93,9 +94,7 @@ async fn serve(
         bodies: Bodies::default(),
         reviews: Semaphore::new(REVIEWS_MAX),
     });
-    let mut clients: VecDeque<Client> = VecDeque::new();
-    // Dropping it ends the connections.
-    let mut connections = JoinSet::new();
+    let mut clients = Clients::new(LIMITS);
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -105,46 +104,17 @@ async fn serve(
                 continue;
             }
         };
-        while connections.try_join_next().is_some() {}
-        while !make_room(&mut clients) {
-            // All of them are at work: one will end soon.
-            let _ = timeout(ACCEPT_PAUSE, connections.join_next()).await;
-        }
+        clients.make_room().await;
         let Some(tls) = identity.borrow().as_ref().map(|it| Arc::clone(&it.tls)) else { continue };
-        let has_asked = Arc::<AtomicBool>::default();
-        let connection = connection(stream, tls, Arc::clone(&desk), Arc::clone(&has_asked));
-        let task = connections.spawn(async move {
-            match timeout(CONNECTION_TIMEOUT, connection).await {
+        let desk = Arc::clone(&desk);
+        clients.serve(|work| async move {
+            match timeout(CONNECTION_TIMEOUT, connection(stream, tls, desk, work)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => debug!(%error, "a connection to the webhook failed"),
                 Err(_) => debug!("a connection to the webhook timed out"),
             }
         });
-        clients.push_back(Client { task, has_asked, since: Instant::now() });
     }
-}
-
-/// A connection.
-struct Client {
-    task: AbortHandle,
-    /// Its whole request was received.
-    has_asked: Arc<AtomicBool>,
-    since: Instant,
-}
-
-/// Whether there is room for a connection. Ends the oldest one that has been silent for too long, if there are too many.
-fn make_room(clients: &mut VecDeque<Client>) -> bool {
-    clients.retain(|it| !it.task.is_finished());
-    if clients.len() < CONNECTIONS_MAX {
-        return true;
-    }
-    let is_silent =
-        |it: &Client| !it.has_asked.load(Ordering::Relaxed) && it.since.elapsed() >= SILENCE;
-    let silent = clients.iter().position(is_silent).and_then(|it| clients.remove(it));
-    let Some(silent) = silent else { return false };
-    silent.task.abort();
-    Bound::WebhookClient.count();
-    true
 }
 
 /// Where requests are answered.
@@ -159,12 +129,12 @@ async fn connection(
     stream: TcpStream,
     tls: Arc<ServerConfig>,
     desk: Arc<Desk>,
-    has_asked: Arc<AtomicBool>,
+    work: Work,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let stream = TlsAcceptor::from(tls).accept(stream).await?;
     let service = service_fn(move |request| {
-        let (desk, has_asked) = (Arc::clone(&desk), Arc::clone(&has_asked));
-        async move { Ok::<_, Infallible>(answer(request, &desk, &has_asked).await) }
+        let (desk, work) = (Arc::clone(&desk), work.clone());
+        async move { Ok::<_, Infallible>(answer(request, &desk, &work).await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -176,11 +146,7 @@ async fn connection(
     Ok(())
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    desk: &Desk,
-    has_asked: &AtomicBool,
-) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, desk: &Desk, work: &Work) -> Response<Full<Bytes>> {
     if request.uri().path() != PATH {
         return plain(StatusCode::NOT_FOUND, "only /validate exists\n");
     }
@@ -193,7 +159,7 @@ async fn answer(
         Ok(body) => body,
         Err(error) => return plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("{error}\n")),
     };
-    has_asked.store(true, Ordering::Relaxed);
+    work.begins();
     match judged(&body.bytes, desk).await {
         Ok(Some(review)) => {
             let kind = HeaderValue::from_static("application/json");

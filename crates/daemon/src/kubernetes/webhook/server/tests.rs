@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -11,12 +12,17 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::super::body::BYTES_MAX;
-use super::super::certificate::{issue, tests::stored};
 use super::*;
+use crate::kubernetes::serving::{Profile, issue, stored};
 
 /// The certificate is valid now, and both sides use the clock of this machine.
 fn now() -> u64 {
     std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
+}
+
+fn profile() -> Profile {
+    let hosts = vec!["127.0.0.1".to_owned()];
+    Profile { name: "Fairway webhook", hosts, is_client: false }
 }
 
 struct Lab {
@@ -29,7 +35,7 @@ struct Lab {
 
 impl Lab {
     async fn start() -> Self {
-        let data = issue(&["127.0.0.1".to_owned()], None, now()).unwrap();
+        let data = issue(&profile(), None, now()).unwrap();
         let identity = Identity::of(&stored(&data)).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -150,7 +156,7 @@ async fn a_controller_that_leaves_says_so() {
 #[tokio::test]
 async fn who_trusts_another_does_not_ask() {
     let lab = Lab::start().await;
-    let another = issue(&["127.0.0.1".to_owned()], None, now()).unwrap();
+    let another = issue(&profile(), None, now()).unwrap();
     let pem = another["ca.crt"].as_str().unwrap();
     assert!(lab.ask_trusting(pem, "POST /validate", "{}").await.is_err());
     // Other clients are still served.
@@ -161,7 +167,7 @@ async fn who_trusts_another_does_not_ask() {
 async fn silent_connections_keep_no_review_waiting() {
     let mut lab = Lab::start().await;
     let mut silent = Vec::new();
-    for _ in 0..3 * CONNECTIONS_MAX {
+    for _ in 0..3 * LIMITS.clients_max {
         silent.push(TcpStream::connect(lab.address).await.unwrap());
     }
     let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
@@ -183,7 +189,7 @@ async fn silent_connections_make_room_and_not_one_that_is_answered() {
     let answering = async {
         let question = questions.recv().await.unwrap();
         let mut silent = Vec::new();
-        for _ in 0..CONNECTIONS_MAX {
+        for _ in 0..LIMITS.clients_max {
             silent.push(TcpStream::connect(lab.address).await.unwrap());
         }
         // The first of them, which has been silent for long enough.
@@ -210,7 +216,7 @@ async fn large_bodies_at_once_take_bounded_memory() {
     let before = peak_kib();
     let body = format!("[{}0]", "0,".repeat(BYTES_MAX / 2 - 2));
     let refused = std::cell::Cell::new(0);
-    let all = (0..CONNECTIONS_MAX).map(|_| async {
+    let all = (0..LIMITS.clients_max).map(|_| async {
         let answer = lab.ask_trusting(&lab.authority, "POST /validate", &body).await;
         // Others are too late, since few are read at a time.
         if answer.is_ok_and(|it| it.starts_with("HTTP/1.1 400 ")) {

@@ -6,8 +6,8 @@ use super::*;
 const NOW: u64 = 1_795_305_600;
 
 /// What the API server stores for `stringData`.
-pub(in crate::kubernetes::webhook) fn stored(string_data: &Value) -> Value {
-    let fields = string_data.as_object().unwrap().iter();
+pub(in crate::kubernetes) fn stored(string_data: &Map<String, Value>) -> Value {
+    let fields = string_data.iter();
     let encoded = fields.map(|(key, value)| {
         (key.clone(), json!(ByteString(value.as_str().unwrap().as_bytes().to_vec())))
     });
@@ -18,8 +18,12 @@ fn hosts() -> Vec<String> {
     vec!["fairway-webhook.metallb-system.svc".to_owned(), "192.0.2.1".to_owned()]
 }
 
+fn profile() -> Profile {
+    Profile { name: "Fairway webhook", hosts: hosts(), is_client: false }
+}
+
 fn made(former: Option<&Identity>, now: u64) -> Identity {
-    Identity::of(&stored(&issue(&hosts(), former, now).unwrap())).unwrap()
+    Identity::of(&stored(&issue(&profile(), former, now).unwrap())).unwrap()
 }
 
 fn days(days: u64) -> u64 {
@@ -63,10 +67,10 @@ fn a_secret_that_is_none_of_ours_says_what_it_lacks() {
     assert_eq!(why(&json!({})), "it has no tls.crt");
     assert_eq!(why(&json!({ "data": { "tls.crt": "" } })), "it has no tls.crt");
     assert_eq!(why(&json!({ "data": { "tls.crt": "?" } })), "its tls.crt is not base64 text");
-    let mut texts = issue(&hosts(), None, NOW).unwrap();
+    let mut texts = issue(&profile(), None, NOW).unwrap();
     texts["tls.key"] = json!("key");
     assert!(why(&stored(&texts)).starts_with("its tls.key is not PEM"));
     // The key of another certificate.
-    texts["tls.key"] = issue(&hosts(), None, NOW).unwrap()["tls.key"].clone();
+    texts["tls.key"] = issue(&profile(), None, NOW).unwrap()["tls.key"].clone();
     assert!(why(&stored(&texts)).starts_with("its certificate cannot be used"));
 }

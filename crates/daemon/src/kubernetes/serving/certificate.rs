@@ -1,7 +1,7 @@
-//! The certificate of the webhook: how it is issued, how a Secret stores it, and until when it is valid.
+//! A certificate of ours: how it is issued, how a Secret stores it, and until when it is valid.
 //!
-//! A CA signs one certificate; its key is not stored. The API server is given this CA and the previous one,
-//! so that controllers may change one after the other. Knows no connection.
+//! A CA signs one certificate; its key is not stored. Those that verify it are given this CA and the previous one,
+//! so that its holders may change one after the other. Knows no connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use rcgen::{
 use serde_json::{Map, Value, json};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
-use crate::metrics::tls_config;
+use crate::tls;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// How long a certificate is valid, and how long before its end it is replaced.
@@ -36,7 +36,7 @@ const NOT_AFTER: &str = "not-after";
 
 /// Why a Secret holds no usable certificate.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CertificateError {
+pub(in crate::kubernetes) enum CertificateError {
     #[error("it has no {0}")]
     Missing(&'static str),
     #[error("its {0} is not base64 text")]
@@ -47,12 +47,28 @@ pub(super) enum CertificateError {
     Unusable(#[from] rustls::Error),
 }
 
-/// The certificate that the webhook presents to the API server.
+/// What a certificate is for.
 #[derive(Debug, Clone)]
-pub(super) struct Identity {
-    pub(super) tls: Arc<ServerConfig>,
+pub(in crate::kubernetes) struct Profile {
+    /// The common name, as in "Fairway webhook".
+    pub(in crate::kubernetes) name: &'static str,
+    /// The names and addresses of the server.
+    pub(in crate::kubernetes) hosts: Vec<String>,
+    /// Its holder also connects to others with it.
+    pub(in crate::kubernetes) is_client: bool,
+}
+
+/// A certificate with its key and its CA.
+#[derive(Debug, Clone)]
+pub(in crate::kubernetes) struct Identity {
+    /// A server with this certificate, for any client.
+    pub(in crate::kubernetes) tls: Arc<ServerConfig>,
+    certificate: CertificateDer<'static>,
+    key: Arc<PrivateKeyDer<'static>>,
     /// The CAs that sign it: PEM in base64, as in a `caBundle`.
-    pub(super) ca_bundle: String,
+    pub(in crate::kubernetes) ca_bundle: String,
+    /// The same in PEM.
+    pub(super) authorities: String,
     /// The first of them, in PEM.
     authority: String,
     hosts: String,
@@ -61,7 +77,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Parses what [`issue`] returned, as the API server stores it.
-    pub(super) fn of(secret: &Value) -> Result<Self, CertificateError> {
+    pub(in crate::kubernetes) fn of(secret: &Value) -> Result<Self, CertificateError> {
         let data = secret.get("data");
         let encoded = |key| {
             let text = data.and_then(|it| it.get(key)?.as_str());
@@ -76,30 +92,54 @@ impl Identity {
             .map_err(|error| CertificateError::Pem(CERTIFICATE, error))?;
         let key = PrivateKeyDer::from_pem_slice(decoded(KEY)?.as_bytes())
             .map_err(|error| CertificateError::Pem(KEY, error))?;
-        let tls = tls_config(vec![certificate], key)?;
+        let tls = tls::server((vec![certificate.clone()], key.clone_key()))?;
+        let authorities = decoded(AUTHORITIES)?;
         Ok(Self {
             tls: Arc::new(tls),
+            certificate,
+            key: Arc::new(key),
             ca_bundle: encoded(AUTHORITIES)?.to_owned(),
-            authority: first_certificate(&decoded(AUTHORITIES)?).to_owned(),
+            authority: first_certificate(&authorities).to_owned(),
+            authorities,
             hosts: decoded(HOSTS)?,
             not_after: decoded(NOT_AFTER)?,
         })
     }
 
+    /// The certificate with its key.
+    pub(in crate::kubernetes) fn pair(&self) -> tls::Pair {
+        (vec![self.certificate.clone()], self.key.clone_key())
+    }
+
+    /// The CAs that sign it.
+    pub(in crate::kubernetes) fn roots(&self) -> Result<RootCertStore, CertificateError> {
+        roots_of(&self.authorities).map_err(|error| CertificateError::Pem(AUTHORITIES, error))
+    }
+
     /// Whether it has to be replaced: it is for other hosts, or ends within a month. `now` is Unix time.
-    pub(super) fn is_to_be_replaced(&self, hosts: &[String], now: u64) -> bool {
+    pub(in crate::kubernetes) fn is_to_be_replaced(&self, hosts: &[String], now: u64) -> bool {
         // RFC 3339 texts in UTC sort by time.
         self.hosts != joined(hosts) || self.not_after <= time_after(now, RENEWED_BEFORE)
     }
 }
 
-/// Issues a certificate for `hosts`, names or addresses. Returns the `stringData` of the Secret, which
-/// includes the CA of `former`, so that clients that trust it need not change at once. `now` is Unix time.
-pub(super) fn issue(
-    hosts: &[String],
+/// The certificates of a PEM text, as those of CAs; one that is none is left out.
+pub(in crate::kubernetes) fn roots_of(text: &str) -> Result<RootCertStore, pem::Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(text.as_bytes()) {
+        // As Go's AppendCertsFromPEM, with which Kubernetes reads the same text.
+        let _ = roots.add(certificate?);
+    }
+    Ok(roots)
+}
+
+/// Issues a certificate. Returns the `stringData` of the Secret, which includes the CA of `former`, so that
+/// clients that trust it need not change at once. `now` is Unix time.
+pub(in crate::kubernetes) fn issue(
+    profile: &Profile,
     former: Option<&Identity>,
     now: u64,
-) -> Result<Value, rcgen::Error> {
+) -> Result<Map<String, Value>, rcgen::Error> {
     let seconds = |seconds: u64| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
     let mut params = CertificateParams::default();
     params.not_before = seconds(now.saturating_sub(CLOCK_SKEW.as_secs()));
@@ -108,16 +148,20 @@ pub(super) fn issue(
         params.distinguished_name.push(DnType::CommonName, name);
         params
     };
-    let mut authority = named(params.clone(), format!("Fairway webhook CA {}", Utc(now).rfc3339()));
+    let authority_name = format!("{} CA {}", profile.name, Utc(now).rfc3339());
+    let mut authority = named(params.clone(), authority_name);
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let authority_key = KeyPair::generate()?;
     let authority_pem = authority.self_signed(&authority_key)?.pem();
-    let mut leaf = named(params, "Fairway webhook".to_owned());
-    leaf.subject_alt_names = CertificateParams::new(hosts)?.subject_alt_names;
+    let mut leaf = named(params, profile.name.to_owned());
+    leaf.subject_alt_names = CertificateParams::new(&*profile.hosts)?.subject_alt_names;
     leaf.use_authority_key_identifier_extension = true;
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    if profile.is_client {
+        leaf.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+    }
     let key = KeyPair::generate()?;
     let leaf = leaf.signed_by(&key, &Issuer::new(authority, authority_key))?;
     let former = former.map_or("", |it| it.authority.as_str());
@@ -126,12 +170,12 @@ pub(super) fn issue(
         (AUTHORITIES, format!("{authority_pem}{former}")),
         (CERTIFICATE, leaf.pem()),
         (KEY, key.serialize_pem()),
-        (HOSTS, joined(hosts)),
+        (HOSTS, joined(&profile.hosts)),
         (NOT_AFTER, time_after(now, LIFETIME)),
     ] {
         data.insert(name.to_owned(), json!(text));
     }
-    Ok(data.into())
+    Ok(data)
 }
 
 fn joined(hosts: &[String]) -> String {
@@ -148,4 +192,4 @@ fn first_certificate(pem: &str) -> &str {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::kubernetes) mod tests;

@@ -1,0 +1,77 @@
+//! Where the speakers are: one address of each node, from the EndpointSlices of their Service.
+//!
+//! Also those that are not ready: their nodes are what an operator looks for.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use fairway_model::Kind;
+use serde_json::Value;
+
+use crate::kubernetes::api::{Api, Page, Problem};
+use crate::kubernetes::resource::Resource;
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The speakers behind the Service of this name, by their nodes.
+pub(super) async fn list(
+    api: &Api,
+    service: &str,
+) -> Result<BTreeMap<String, SocketAddr>, Problem> {
+    let slices = Resource::read(Kind::EndpointSlice).in_namespace(&api.namespace);
+    // From the memory of the API server: a hundred endpoints are one object.
+    let path = format!(
+        "{slices}?labelSelector=kubernetes.io%2Fservice-name%3D{service}&resourceVersion=0"
+    );
+    let list = api.get(&path, REQUEST_TIMEOUT).await?;
+    let page = Page::of(list).ok_or_else(Problem::no_list)?;
+    Ok(by_node(&page.items))
+}
+
+fn by_node(slices: &[Value]) -> BTreeMap<String, SocketAddr> {
+    let mut nodes = BTreeMap::new();
+    for slice in slices {
+        let port = slice.pointer("/ports/0/port").and_then(Value::as_u64);
+        let Some(port) = port.and_then(|it| u16::try_from(it).ok()) else { continue };
+        let endpoints = slice.get("endpoints").and_then(Value::as_array);
+        for endpoint in endpoints.into_iter().flatten() {
+            let node = endpoint.get("nodeName").and_then(Value::as_str);
+            let address = endpoint.pointer("/addresses/0").and_then(Value::as_str);
+            let address = address.and_then(|it| it.parse::<IpAddr>().ok());
+            if let (Some(node), Some(address)) = (node, address) {
+                nodes.entry(node.to_owned()).or_insert(SocketAddr::new(address, port));
+            }
+        }
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_node_has_one_address() {
+        let slice = |addresses: [&str; 2]| {
+            json!({
+                "ports": [{ "name": "node-api", "port": 7473 }],
+                "endpoints": [
+                    { "nodeName": "a", "addresses": [addresses[0]] },
+                    { "nodeName": "b", "addresses": [addresses[1]], "conditions": { "ready": false } },
+                    { "addresses": ["192.0.2.3"] },
+                    { "nodeName": "c", "addresses": [] },
+                ],
+            })
+        };
+        let found = by_node(&[
+            slice(["192.0.2.1", "192.0.2.2"]),
+            slice(["2001:db8::1", "2001:db8::2"]),
+            json!({ "endpoints": null }),
+        ]);
+        let found: Vec<_> = found.iter().map(|(node, at)| format!("{node} {at}")).collect();
+        assert_eq!(found, ["a 192.0.2.1:7473", "b 192.0.2.2:7473"]);
+    }
+}
