@@ -47,6 +47,7 @@ mod reset;
 mod route;
 mod router;
 mod services;
+pub mod side_by_side;
 mod statistics;
 mod summary;
 mod table;

@@ -1,15 +1,15 @@
 //! `fairway drain`: requests a drain, and waits until it is complete.
 
 use std::io::{IsTerminal, Write, stderr};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use fairway_model::Node;
 use fairway_node::drain::{DrainStatus, DrainStep};
 use fairway_show::DrainReport;
+use tokio::time::sleep;
 
 use super::ask::SocketArguments;
 use super::{duration, output};
@@ -52,15 +52,30 @@ pub(super) struct DrainArguments {
 
 pub(super) fn run(arguments: &DrainArguments) -> Result<ExitCode> {
     let socket = arguments.socket.path()?;
-    let outcome = if arguments.undo { undo(&socket)? } else { drain(&socket, arguments.wait)? };
-    output::print(&outcome)?;
+    let ask = async |request| Ok(client::ask_drain(&socket, request)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let outcome = runtime.context("cannot start")?.block_on(async {
+        if arguments.undo { undo(ask).await } else { drain(ask, arguments.wait).await }
+    })?;
+    output::print(&outcome.text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn undo(socket: &Path) -> Result<String> {
-    let report = client::ask_drain(socket, DrainRequest::Undo)?;
+/// What came of it.
+pub(super) struct Drained {
+    /// For people.
+    pub(super) text: String,
+    /// The last one.
+    pub(super) report: DrainReport,
+}
+
+/// Brings a node back into service. `ask` asks its daemon.
+pub(super) async fn undo(
+    ask: impl AsyncFn(DrainRequest) -> Result<DrainReport>,
+) -> Result<Drained> {
+    let report = ask(DrainRequest::Undo).await?;
     warn_if_forgotten(&report);
-    Ok(match report.step {
+    let text = match report.step {
         _ if report.is_marked => format!(
             "{}: its Node is marked {}; it returns to service when that mark is removed\n",
             report.status,
@@ -68,12 +83,17 @@ fn undo(socket: &Path) -> Result<String> {
         ),
         DrainStep::None => "this node is in service already\n".to_owned(),
         _ => "this node is in service again: all its routes are announced\n".to_owned(),
-    })
+    };
+    Ok(Drained { text, report })
 }
 
-fn drain(socket: &Path, wait: Duration) -> Result<String> {
+/// Takes a node out of service, and waits until that is complete. `ask` asks its daemon.
+pub(super) async fn drain(
+    ask: impl AsyncFn(DrainRequest) -> Result<DrainReport>,
+    wait: Duration,
+) -> Result<Drained> {
     let wait_milliseconds = u64::try_from(wait.as_millis())?;
-    let mut report = client::ask_drain(socket, DrainRequest::Begin { wait_milliseconds })?;
+    let mut report = ask(DrainRequest::Begin { wait_milliseconds }).await?;
     warn_if_forgotten(&report);
     let was_drained = report.step == DrainStep::None;
     let mut progress = Progress::default();
@@ -83,8 +103,8 @@ fn drain(socket: &Path, wait: Duration) -> Result<String> {
             DrainStatus::Drained { .. } if report.untold.is_empty() => break,
             _ => progress.show(&report),
         }
-        pause();
-        report = client::ask_drain(socket, DrainRequest::Look)?;
+        sleep(LOOK_INTERVAL).await;
+        report = ask(DrainRequest::Look).await?;
     }
     progress.end();
     let told = match report.told {
@@ -99,7 +119,8 @@ fn drain(socket: &Path, wait: Duration) -> Result<String> {
         [] => String::new(),
         away => format!("; not sent, because there is no session: {}", away.join(", ")),
     };
-    Ok(format!("{already}{}; {told}{away}\n", report.status))
+    let text = format!("{already}{}; {told}{away}\n", report.status);
+    Ok(Drained { text, report })
 }
 
 fn warn_if_forgotten(report: &DrainReport) {
@@ -111,12 +132,6 @@ fn warn_if_forgotten(report: &DrainReport) {
              is in effect, but may be lost when the daemon restarts"
         );
     }
-}
-
-/// Nothing else happens in this process meanwhile.
-#[allow(clippy::disallowed_methods)]
-fn pause() {
-    std::thread::sleep(LOOK_INTERVAL);
 }
 
 /// Progress on stderr: one line that is rewritten on a terminal, and otherwise one line per step.

@@ -21,6 +21,7 @@ mod for_metallb;
 mod frr_agent;
 mod frr_forget;
 mod host;
+mod kubectl;
 mod layer2;
 mod man;
 mod members;
@@ -93,6 +94,8 @@ enum Command {
     Reload(reload::ReloadArguments),
     /// Take this node out of service without losing a packet, or bring it back
     Drain(drain::DrainArguments),
+    /// Ask all nodes of a cluster: `kubectl fairway`
+    Kubectl(kubectl::KubectlArguments),
     /// Find faults in resource files, without a daemon
     Check(check::CheckArguments),
     /// Show what resource files lead to, or what an edit changes, without a daemon
@@ -123,7 +126,14 @@ enum Command {
 pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
     build_info::set_commit(commit);
     spare_memory::set_give_back(give_back_memory);
-    let Cli { command, log_level, log_format } = Cli::parse();
+    let Cli { command, log_level, log_format } = match kubectl::as_plugin() {
+        Some(arguments) => Cli {
+            command: Command::Kubectl(arguments),
+            log_level: LogLevel::Warn,
+            log_format: LogFormat::Text,
+        },
+        None => Cli::parse(),
+    };
     let _log = telemetry::start(log_level, log_format);
     capabilities::raise();
     let outcome = match command {
@@ -135,6 +145,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::Clear(arguments) => clear::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
         Command::Drain(arguments) => drain::run(&arguments),
+        Command::Kubectl(arguments) => kubectl::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),

@@ -114,7 +114,7 @@ impl Problem {
         Self { code: None, message: format!("cannot build the request: {error}") }
     }
 
-    fn timed_out(after: Duration) -> Self {
+    pub(super) fn timed_out(after: Duration) -> Self {
         Self { code: None, message: format!("no answer in {} s", after.as_secs()) }
     }
 }
@@ -285,7 +285,8 @@ impl Watch {
     }
 }
 
-fn request(
+/// A request for JSON.
+pub(super) fn request(
     method: Method,
     path: &str,
     content_type: Option<&'static str>,

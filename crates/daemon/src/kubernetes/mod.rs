@@ -23,6 +23,7 @@ mod resource;
 mod secrets;
 mod serving;
 mod speaker;
+mod user;
 mod webhook;
 mod writing;
 
@@ -30,4 +31,5 @@ pub use aggregation::AggregationOptions;
 pub use api::{ConnectError, ConnectionOptions};
 pub use controller::{ControllerOptions, StartError, run as run_controller};
 pub use speaker::{SpeakerError, SpeakerOptions, run as run_speaker};
+pub(crate) use user::{NodeQuery, User, UserOptions};
 pub use webhook::WebhookOptions;

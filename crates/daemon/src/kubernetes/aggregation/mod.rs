@@ -26,8 +26,8 @@ use crate::metrics::HttpListen;
 use crate::node_api::SPEAKER;
 
 /// The group of the node API, and its version.
-const GROUP: &str = "nodes.fairway.dev";
-const VERSION: &str = "v1alpha1";
+pub(super) const GROUP: &str = "nodes.fairway.dev";
+pub(super) const VERSION: &str = "v1alpha1";
 
 /// The address and the name of the node API.
 #[derive(Debug, Clone)]

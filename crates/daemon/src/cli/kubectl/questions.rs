@@ -1,0 +1,112 @@
+//! The questions of `kubectl fairway`: which resource of the node API answers each, and how that is printed.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use fairway_show::side_by_side::{NodeAnswers, Subject};
+
+use super::{Format, Options, print_value};
+use crate::cli::output;
+use crate::cli::words::{self, Read};
+use crate::kubernetes::{NodeQuery, User};
+
+pub(super) async fn peers(options: &Options) -> Result<ExitCode> {
+    let user = User::connect(&options.user()).await?;
+    let answers = ask(&user, "peers", &[], options).await?;
+    show(&answers, Subject::Peers, options)
+}
+
+pub(super) async fn services(options: &Options) -> Result<ExitCode> {
+    let user = User::connect(&options.user()).await?;
+    let answers = ask(&user, "services", &[], options).await?;
+    show(&answers, Subject::Services, options)
+}
+
+pub(super) async fn pools(options: &Options) -> Result<ExitCode> {
+    let user = User::connect(&options.user()).await?;
+    let answers = ask(&user, "pools", &[], options).await?;
+    show(&answers, Subject::Pools, options)
+}
+
+/// Of both families at once, or of that of the prefix.
+pub(super) async fn routes(prefix: Option<&str>, options: &Options) -> Result<ExitCode> {
+    let user = User::connect(&options.user()).await?;
+    let ask_family = async |family: &str| {
+        let words: Vec<String> = [family, "unicast"].map(str::to_owned).to_vec();
+        ask(&user, "routes", &words, options).await
+    };
+    let (ipv4, ipv6) = tokio::join!(ask_family("ipv4"), ask_family("ipv6"));
+    let answers = NodeAnswers::of_families(ipv4?, ipv6?);
+    let answers = match prefix {
+        Some(prefix) => {
+            let known = answers.only_prefix(prefix);
+            known.with_context(|| format!("{prefix:?}: expected a prefix or an address"))?
+        }
+        None => answers,
+    };
+    show(&answers, Subject::Routes, options)
+}
+
+/// What each node says first; the whole of it if that is wanted, or of one node.
+pub(super) async fn explain(words: &[String], options: &Options) -> Result<ExitCode> {
+    match words::read("explain", words)? {
+        Read::Question(_) => {}
+        Read::Done(code) => return Ok(code),
+    }
+    let user = User::connect(&options.user()).await?;
+    let is_text = match options.output {
+        None => options.nodes.len() == 1,
+        Some(format) => format == Format::Wide,
+    };
+    let query = NodeQuery { resource: "explanations", words, nodes: &options.nodes, is_text };
+    let answers = read(&user, query).await?;
+    if !is_text {
+        return show(&answers, Subject::Verdicts, options);
+    }
+    if let Some(why) = answers.refusal() {
+        bail!("{}", why.trim_start_matches("% "));
+    }
+    output::print(&answers.texts())?;
+    Ok(code_of(&answers))
+}
+
+/// Exit code 1 if there are faults.
+pub(super) async fn check(options: &Options) -> Result<ExitCode> {
+    let user = User::connect(&options.user()).await?;
+    let answers = ask(&user, "faults", &[], options).await?;
+    let code = show(&answers, Subject::Faults, options)?;
+    Ok(if answers.have_faults() { ExitCode::FAILURE } else { code })
+}
+
+async fn ask(
+    user: &User,
+    resource: &str,
+    words: &[String],
+    options: &Options,
+) -> Result<NodeAnswers> {
+    let nodes = &options.nodes;
+    read(user, NodeQuery { resource, words, nodes, is_text: false }).await
+}
+
+async fn read(user: &User, query: NodeQuery<'_>) -> Result<NodeAnswers> {
+    let list = user.ask(query).await?;
+    let answers = NodeAnswers::of(&list);
+    answers.context("unexpected answer: check that the controller has the version of this program")
+}
+
+fn show(answers: &NodeAnswers, subject: Subject, options: &Options) -> Result<ExitCode> {
+    if let Some(why) = answers.refusal() {
+        bail!("{}", why.trim_start_matches("% "));
+    }
+    match options.output {
+        None => output::print(&answers.text(subject, false))?,
+        Some(Format::Wide) => output::print(&answers.text(subject, true))?,
+        Some(format) => print_value(&answers.json(), format)?,
+    }
+    Ok(code_of(answers))
+}
+
+/// A node without an answer is no success.
+fn code_of(answers: &NodeAnswers) -> ExitCode {
+    if answers.are_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
