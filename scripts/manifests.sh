@@ -52,6 +52,7 @@ render() {
 for file in service-accounts rbac-controller rbac-speaker controller speaker; do render base "$file.yaml"; done
 render components/network-policy networkpolicy.yaml networkpolicies.enabled=true
 render components/webhook webhook.yaml controller.webhookMode=enabled
+render components/node-api node-api.yaml nodeApi.enabled=true
 render components/prometheus podmonitor.yaml prometheus.podMonitor.enabled=true
 render components/prometheus prometheusrule.yaml prometheus.prometheusRule.enabled=true
 render components/prometheus dashboard.yaml prometheus.grafanaDashboard.enabled=true

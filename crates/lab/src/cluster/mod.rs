@@ -86,6 +86,7 @@ impl Cluster {
         let key = at.join("service-accounts.key");
         let made = Command::new("openssl").args(["genrsa", "-out"]).arg(&key).output();
         ensure!(made.context("openssl")?.status.success(), "openssl makes no key");
+        make_front_proxy(at)?;
         std::fs::write(at.join("tokens.csv"), format!("{TOKEN},test,1,system:masters\n"))?;
         let policy = json!({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
@@ -124,6 +125,14 @@ impl Cluster {
             "--endpoint-reconciler-type=none".to_owned(),
             // There is no controller to create the ServiceAccounts that it waits for.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
+            // As kubeadm sets it: how it proves itself to servers behind it, and names the user.
+            path("requestheader-client-ca-file", "front-proxy-ca.crt"),
+            path("proxy-client-cert-file", "front-proxy-client.crt"),
+            path("proxy-client-key-file", "front-proxy-client.key"),
+            "--requestheader-allowed-names=front-proxy-client".to_owned(),
+            "--requestheader-username-headers=X-Remote-User".to_owned(),
+            "--requestheader-group-headers=X-Remote-Group".to_owned(),
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
             path("audit-policy-file", "audit-policy.json"),
             path("audit-log-path", "audit.log"),
         ];
@@ -185,6 +194,18 @@ impl Cluster {
             String::from_utf8_lossy(&output.stderr)
         );
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// `kubectl` with this kubeconfig and these folders of plugins, in the network of the cluster.
+    pub fn kubectl_of(&self, kubeconfig: &Path, plugins: &Path) -> Command {
+        let mut command = self.network.command(self.assets.join("kubectl").as_os_str());
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
+            .env("HOME", self.folder())
+            .env("KUBECONFIG", kubeconfig)
+            .env("PATH", format!("{}:{path}", plugins.display()))
+            .stdin(Stdio::null());
+        command
     }
 
     /// Writes a program into `folder` that is `kubectl` with the rights of the test.
@@ -249,6 +270,29 @@ impl Cluster {
             "--insecure-skip-tls-verify".to_owned(),
         ]
     }
+}
+
+/// A CA, and the certificate of the API server that it signs.
+fn make_front_proxy(at: &Path) -> Result<()> {
+    let openssl = |words: &str| {
+        let output = Command::new("openssl").args(words.split(' ')).current_dir(at).output();
+        let output = output.context("openssl")?;
+        ensure!(output.status.success(), "openssl {words}: {}", String::from_utf8_lossy(&output.stderr));
+        anyhow::Ok(())
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    openssl(&format!(
+        "req -x509 {key} -days 2 -subj /CN=front-proxy-ca -keyout front-proxy-ca.key \
+         -out front-proxy-ca.crt"
+    ))?;
+    openssl(&format!(
+        "req {key} -subj /CN=front-proxy-client -keyout front-proxy-client.key -out front-proxy.csr"
+    ))?;
+    std::fs::write(at.join("front-proxy.ext"), "extendedKeyUsage=clientAuth\n")?;
+    openssl(
+        "x509 -req -in front-proxy.csr -days 2 -CA front-proxy-ca.crt -CAkey front-proxy-ca.key \
+         -CAcreateserial -extfile front-proxy.ext -out front-proxy-client.crt",
+    )
 }
 
 /// Ports that nothing listens on now.
