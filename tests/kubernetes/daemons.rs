@@ -46,7 +46,7 @@ pub(crate) struct Speaker {
     pub(crate) node: &'static str,
     directory: PathBuf,
     kubeconfig: PathBuf,
-    pod: Pod,
+    pub(crate) pod: Pod,
 }
 
 impl Speaker {

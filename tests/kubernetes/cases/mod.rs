@@ -8,6 +8,7 @@ mod leaving;
 mod metallb;
 mod metrics;
 mod migration;
+mod node_api;
 mod nodes;
 mod outages;
 mod rights;
@@ -79,6 +80,7 @@ pub(crate) fn all() -> Vec<Case> {
         REAL rights::what_is_granted_is_used or "unit",
         // It has rights that are granted with it alone.
         REAL webhook::what_is_wrong_is_refused or "unit",
+        REAL node_api::kubectl_asks_all_nodes or "unit",
         REAL metrics::clients_with_a_role_read_metrics_with_tls or "unit",
         BARE migration::a_cluster_of_metallb_is_taken_over_and_given_back or "unit",
     ]

@@ -8,11 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::announcing::serve;
 use super::outages::{announce, session_is_back};
 use crate::api::word;
 use crate::objects::{SYSTEM, object};
-use crate::stage::{NODES, SHOP, Stage};
+use crate::stage::{NODES, Stage};
 use lab::fairway;
 use lab::wait::{PATIENCE, now, wait_until};
 
@@ -25,12 +24,12 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// What the tables show of a healthy cluster.
 const TABLES: &[(&[&str], &[&str])] = &[
     (&["peers"], &["node-a   frr", "node-b   bird", "node-c   frr", "Established"]),
-    (&["services"], &["shop        everywhere", "node-a,node-b,node-c"]),
+    (&["services"], &["shop        at-192-0-2-60", "node-a,node-b,node-c"]),
     (&["routes", "192.0.2.60"], &["192.0.2.60/32   itself", "node-a,node-b,node-c"]),
     (&["pools"], &["main", "all"]),
     (&["check"], &["No faults."]),
     (&["explain", "peer", "frr"], &["node-a,node-b,node-c"]),
-    (&["explain", "service", "shop/everywhere", "--node", "node-b"], &["shop/everywhere"]),
+    (&["explain", "service", "shop/at-192-0-2-60", "--node", "node-b"], &["shop/at-192-0-2-60"]),
     (&["peers", "-o", "yaml"], &["name: node-a", "peerState: OK"]),
 ];
 
@@ -56,9 +55,11 @@ pub(super) fn kubectl_asks_all_nodes(stage: &mut Stage) -> Result<()> {
     }
     let output = lab.ask(stage, &operator, &["peers", "-o", "json"])?;
     let list: Value = serde_json::from_slice(&output.stdout)?;
-    let names: Vec<&str> = NODES.iter().enumerate().map(|(at, _)| {
-        word(&list, &format!("/items/{at}/metadata/name"))
-    }).collect();
+    let names: Vec<&str> = NODES
+        .iter()
+        .enumerate()
+        .map(|(at, _)| word(&list, &format!("/items/{at}/metadata/name")))
+        .collect();
     ensure!(names == NODES, "{list}");
 
     refuses_those_without_a_right(stage, &lab)?;
@@ -84,7 +85,10 @@ fn refuses_those_without_a_right(stage: &Stage, lab: &Lab) -> Result<()> {
     let output = lab.ask(stage, &passer_by, &["peers"])?;
     let text = said(&output);
     ensure!(output.status.code() == Some(1), "{text}");
-    ensure!(text.contains("cannot list resource \"peers\" in API group \"nodes.fairway.dev\""), "{text}");
+    ensure!(
+        text.contains("cannot list resource \"peers\" in API group \"nodes.fairway.dev\""),
+        "{text}"
+    );
     ensure!(text.contains("fairway-node-viewer"), "{text}");
     let viewer = lab.user(stage, "viewer", Some("fairway-node-viewer"))?;
     let output = lab.ask(stage, &viewer, &["pools"])?;
@@ -106,7 +110,10 @@ fn drains_a_node(stage: &mut Stage, lab: &Lab, operator: &Path) -> Result<()> {
     stage.routes_become("192.0.2.60", &NODES)?;
     let output = lab.ask(stage, operator, &["drain", "node-x"])?;
     let text = said(&output);
-    ensure!(output.status.code() == Some(1) && text.contains("no speaker runs on this node"), "{text}");
+    ensure!(
+        output.status.code() == Some(1) && text.contains("no speaker runs on this node"),
+        "{text}"
+    );
     Ok(())
 }
 
@@ -144,7 +151,7 @@ fn names_a_node_that_is_down(stage: &mut Stage, lab: &Lab, operator: &Path) -> R
     stage.nodes.get(2).context("a node")?.ip(&["link", "set", "eth0", "up"])?;
     // The IPv6 address went with the link.
     stage.nodes.get(2).context("a node")?.add_address("eth0", "fd90::13/64")?;
-    session_is_back(stage)
+    session_is_back(stage, "node-c")
 }
 
 fn said(output: &Output) -> String {
@@ -197,7 +204,7 @@ impl Lab {
             speaker.daemon.stop()?;
             stage.start_speaker(place)?;
         }
-        session_is_back(stage)?;
+        NODES.iter().try_for_each(|node| session_is_back(stage, node))?;
         let plugins = stage.directory.join("plugins");
         lab::make_directory(&plugins)?;
         std::os::unix::fs::symlink(fairway::program(), plugins.join("kubectl-fairway"))?;
@@ -240,7 +247,7 @@ impl Lab {
             stage.start_speaker(place)?;
         }
         stage.start_controller(0)?;
-        session_is_back(stage)
+        NODES.iter().try_for_each(|node| session_is_back(stage, node))
     }
 }
 
@@ -266,9 +273,7 @@ fn mount(stage: &Stage, folder: &Path) -> Result<()> {
 
 /// The endpoints of a Service of the node API.
 fn slice(service: &str, port: u16, endpoints: &[(&str, Option<&str>)]) -> Value {
-    let endpoint = |(address, node): &(&str, Option<&str>)| {
-        json!({ "addresses": [address], "nodeName": node, "conditions": { "ready": true } })
-    };
+    let endpoint = |(address, node): &(&str, Option<&str>)| json!({ "addresses": [address], "nodeName": node, "conditions": { "ready": true } });
     let rest = json!({
         "metadata": { "labels": { "kubernetes.io/service-name": service } },
         "addressType": "IPv4",

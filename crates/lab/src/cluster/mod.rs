@@ -277,7 +277,11 @@ fn make_front_proxy(at: &Path) -> Result<()> {
     let openssl = |words: &str| {
         let output = Command::new("openssl").args(words.split(' ')).current_dir(at).output();
         let output = output.context("openssl")?;
-        ensure!(output.status.success(), "openssl {words}: {}", String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.success(),
+            "openssl {words}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         anyhow::Ok(())
     };
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
