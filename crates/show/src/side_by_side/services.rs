@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::group::{Groups, Nodes};
 use super::{NodeAnswers, joined, list_at, text_at};
 
+/// The word of the reason, as in ConfigurationState.
+const NO_LOCAL_ENDPOINTS: &str = "noLocalEndpoints:";
+
 /// A Service, from the answers of all nodes.
 #[derive(Default)]
 struct Row<'a> {
@@ -71,9 +74,13 @@ impl<'a> Row<'a> {
         told.join("; ")
     }
 
-    /// The reason that most nodes have, or all with their nodes.
+    /// The reason that most nodes have, or all with their nodes. That a node without an endpoint leaves the Service to others
+    /// is as its policy wants it.
     fn reason(&self, is_wide: bool) -> String {
-        let groups = Groups::of(self.reasons.iter().copied());
+        let is_wanted =
+            |reason: &str| reason.starts_with(NO_LOCAL_ENDPOINTS) && !self.told.is_empty();
+        let reasons = self.reasons.iter().copied();
+        let groups = Groups::of(reasons.filter(|(_, reason)| is_wide || !is_wanted(reason)));
         let mut groups: Vec<(&&str, &Nodes<'_>)> = groups.rows().collect();
         groups.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.count()));
         let named =

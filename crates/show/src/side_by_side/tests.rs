@@ -77,6 +77,19 @@ shop        web    192.0.2.1,2001:db8::1   main   a              b: no endpoint 
 }
 
 #[test]
+fn a_node_that_leaves_a_service_to_others_needs_no_reason() {
+    let local = "noLocalEndpoints: externalTrafficPolicy is Local";
+    let column = |answers: NodeAnswers, is_wide| {
+        let text = answers.text(Subject::Services, is_wide);
+        text.contains(local)
+    };
+    let announced = || nodes(services(&["tor-1"], ""), services(&[], local));
+    assert!(!column(announced(), false));
+    assert!(column(announced(), true));
+    assert!(column(nodes(services(&[], local), services(&[], local)), false));
+}
+
+#[test]
 fn pools_that_all_nodes_have_alike_are_one_row() {
     let pool = |used: u64| {
         json!({ "items": [{

@@ -4,6 +4,7 @@
 
 mod drain;
 mod questions;
+mod yaml;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -172,7 +173,7 @@ pub(super) fn run(arguments: &KubectlArguments) -> Result<ExitCode> {
 /// Prints JSON as it is, or as YAML.
 fn print_value(value: &serde_json::Value, format: Format) -> Result<()> {
     match format {
-        Format::Yaml => output::print(&serde_saphyr::to_string(value)?),
+        Format::Yaml => output::print(&yaml::text(value)?),
         Format::Json | Format::Wide => output::print_json(&format!("{value:#}\n")),
     }
 }
