@@ -28,7 +28,7 @@ SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3
 
 .PHONY: help image-frr run build static daemon daemon-of-suites test test-all attack test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
-	lint setup install uninstall deb test-service clean
+	lint setup install uninstall deb krew test-service clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -148,10 +148,12 @@ kubernetes: build test-crds test-deploy ## All of its stories, an API server awa
 	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" \
 		$(CARGO) test --locked --test kubernetes -- --long --required
 
-bench-kubernetes: build ## Latency from an endpoint to the router, 5,000 Services at once (root or sudo)
+bench-kubernetes: build ## Latency from an endpoint to the router, 5,000 Services at once, 100 nodes (root or sudo)
 	@scripts/setup.sh kubernetes routers network
-	assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" \
-		$(CARGO) test --locked --test kubernetes -- --bench
+	for what in --bench '--bench --many-nodes'; do \
+		assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" \
+			$(CARGO) test --locked --test kubernetes -- $$what || exit 1; \
+	done
 
 test-service: deb ## The package under a real systemd: start, reload, watchdog, upgrade, purge (root or sudo)
 	@scripts/setup.sh trixie network
@@ -256,6 +258,9 @@ deb: build ## A Debian package, in target/debian
 	rm -rf target/package
 	PREFIX=/usr DESTDIR=target/package FAIRWAY_BIN=$(BINARY) scripts/install.sh
 	$(CARGO) deb --no-build --no-strip --quiet --output target/debian/
+
+krew: build ## The plugin `kubectl fairway` for krew, in target/krew (URL=where it will be)
+	FAIRWAY_BIN=$(BINARY) scripts/krew.sh $(or $(URL),https://example.org/fairway)
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -16,6 +16,7 @@ mod bench;
 mod cases;
 mod daemons;
 mod install;
+mod many_nodes;
 mod model;
 mod objects;
 mod stage;
@@ -45,6 +46,9 @@ struct Options {
     /// Outages as long as they are promised to be survived
     #[arg(long, conflicts_with = "short")]
     long: bool,
+    /// With --bench: `kubectl fairway` with a hundred nodes, in place of latency
+    #[arg(long)]
+    many_nodes: bool,
     /// Fail where there is no API server, in place of skipping
     #[arg(long)]
     required: bool,
@@ -63,7 +67,8 @@ fn run(options: Options) -> Result<bool> {
         "there is no API server here; run: scripts/kube-apiserver.sh"
     );
     if options.suite.is_bench() {
-        return measure(assets.as_deref());
+        let wanted = options.many_nodes;
+        return measure(assets.as_deref(), if wanted { many_nodes::run } else { bench::run });
     }
     let mut suite = Suite::new("kubernetes", options.suite).as_root().several_words(Several::Any);
     let halls = Kind::ALL.map(|kind| Arc::new(Hall::new(kind, assets.clone(), options.long)));
@@ -176,14 +181,14 @@ impl Hall {
 }
 
 /// How long changes take, and what they cost: `make bench-kubernetes`.
-fn measure(assets: Option<&Path>) -> Result<bool> {
+fn measure(assets: Option<&Path>, act: fn(&mut Stage) -> Result<()>) -> Result<bool> {
     ensure!(nix::unistd::geteuid().is_root(), "network namespaces need root; run this as root");
     lab::check_tools()?;
     lab::namespace::remove_leftovers()?;
     end_on_signals()?;
     let folder = std::env::temp_dir().join(format!("fairway-kubernetes-{}", std::process::id()));
     let mut stage = Stage::build(0, Kind::Real, assets, false, &folder)?;
-    bench::run(&mut stage).inspect_err(|_| println!("{}", stage.logs()))?;
+    act(&mut stage).inspect_err(|_| println!("{}", stage.logs()))?;
     drop(stage);
     std::fs::remove_dir_all(&folder)?;
     Ok(true)

@@ -8,7 +8,7 @@ mod leaving;
 mod metallb;
 mod metrics;
 mod migration;
-mod node_api;
+pub(crate) mod node_api;
 mod nodes;
 mod outages;
 mod rights;

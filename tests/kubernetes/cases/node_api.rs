@@ -15,9 +15,9 @@ use crate::stage::{NODES, Stage};
 use lab::fairway;
 use lab::wait::{PATIENCE, now, wait_until};
 
-const NAME: &str = "fairway-node-api";
+pub(crate) const NAME: &str = "fairway-node-api";
 const MANIFEST: &str = "deploy/components/node-api/node-api.yaml";
-const SPEAKER_PORT: u16 = 7473;
+pub(crate) const SPEAKER_PORT: u16 = 7473;
 /// What an operator waits for a cluster with a node that is down.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
@@ -154,7 +154,7 @@ fn names_a_node_that_is_down(stage: &mut Stage, lab: &Lab, operator: &Path) -> R
     session_is_back(stage, "node-c")
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     format!(
         "{} {}{}",
         output.status,
@@ -164,7 +164,7 @@ fn said(output: &Output) -> String {
 }
 
 /// The node API, and kubectl with its plugin.
-struct Lab {
+pub(crate) struct Lab {
     plugins: PathBuf,
     /// Where the controller answers.
     address: String,
@@ -173,7 +173,7 @@ struct Lab {
 
 impl Lab {
     /// Applies the manifests, and does what a kubelet, kube-proxy and the endpoint controller do.
-    fn install(stage: &mut Stage) -> Result<Self> {
+    pub(crate) fn install(stage: &mut Stage) -> Result<Self> {
         let manifest = lab::checkout().join(MANIFEST);
         let manifest = manifest.to_str().context("a path that is text")?.to_owned();
         stage.kubectl(&["apply", "-f", &manifest])?;
@@ -212,7 +212,7 @@ impl Lab {
     }
 
     /// The kubeconfig of an account that has this ClusterRole, if any.
-    fn user(&self, stage: &Stage, name: &str, role: Option<&str>) -> Result<PathBuf> {
+    pub(crate) fn user(&self, stage: &Stage, name: &str, role: Option<&str>) -> Result<PathBuf> {
         stage.kubectl(&["create", "serviceaccount", name, "-n", SYSTEM])?;
         if let Some(role) = role {
             let (role, account) = (format!("--clusterrole={role}"), format!("{SYSTEM}:{name}"));
@@ -224,7 +224,7 @@ impl Lab {
     }
 
     /// `kubectl fairway` with these words.
-    fn ask(&self, stage: &Stage, user: &Path, words: &[&str]) -> Result<Output> {
+    pub(crate) fn ask(&self, stage: &Stage, user: &Path, words: &[&str]) -> Result<Output> {
         let mut command = stage.cluster()?.kubectl_of(user, &self.plugins);
         Ok(command.arg("fairway").args(words).output()?)
     }
@@ -272,7 +272,7 @@ fn mount(stage: &Stage, folder: &Path) -> Result<()> {
 }
 
 /// The endpoints of a Service of the node API.
-fn slice(service: &str, port: u16, endpoints: &[(&str, Option<&str>)]) -> Value {
+pub(crate) fn slice(service: &str, port: u16, endpoints: &[(&str, Option<&str>)]) -> Value {
     let endpoint = |(address, node): &(&str, Option<&str>)| json!({ "addresses": [address], "nodeName": node, "conditions": { "ready": true } });
     let rest = json!({
         "metadata": { "labels": { "kubernetes.io/service-name": service } },

@@ -125,6 +125,8 @@ const OF_RESOURCES: &[Variant] = &[
 ];
 
 const CLIENTS: &str = "host/clients.rs";
+const FRONT_PROXY: &str = "kubernetes/aggregation/front_proxy.rs";
+const CALL: &str = "kubernetes/aggregation/call.rs";
 const READING: &str = "kubernetes/reading.rs";
 const BODY: &str = "kubernetes/webhook/body.rs";
 const METRICS: &str = "metrics/server.rs";
@@ -210,6 +212,18 @@ const OF_DAEMON: &[Variant] = &[
         CLIENTS,
         "it.work.is_done() && it.since",
         "it.since",
+    ),
+    variant(
+        "guards: any certificate of the CA is the front proxy's",
+        FRONT_PROXY,
+        "if self.names.is_empty() {",
+        "if self.names.is_empty() || !self.names.is_empty() {",
+    ),
+    variant(
+        "guards: draining a node takes the right to look at it",
+        CALL,
+        "drains(\"create\", What::Drain)",
+        "drains(\"get\", What::Drain)",
     ),
     variant(
         "guards: objects that go with their definition count as deleted",

@@ -45,15 +45,23 @@ fn faults_of(answer: &Value) -> Vec<String> {
 fn finding(finding: &Value) -> String {
     let object = finding.get("object").filter(|it| it.is_object());
     let object = object.map(|it| format!("{}/{}", text_at(it, "kind"), text_at(it, "name")));
-    let mark = if text_at(finding, "severity") == "warning" { "warning: " } else { "" };
+    let mark = if is_warning(finding) { "warning: " } else { "" };
     let field = Some(text_at(finding, "field").to_owned()).filter(|it| !it.is_empty());
     let parts = object.into_iter().chain(field).map(|it| it + ": ");
     format!("{}{mark}{}", parts.collect::<String>(), text_at(finding, "message"))
 }
 
 impl NodeAnswers {
-    /// Whether any node has a fault to show; for answers to [`super::Subject::Faults`].
+    /// Whether any node has a fault, and not only warnings; for answers to [`super::Subject::Faults`].
     pub fn have_faults(&self) -> bool {
-        self.answers().any(|(_, answer)| !faults_of(answer).is_empty())
+        let findings = |answer| list_at(answer, "findings").iter();
+        self.answers().any(|(_, answer)| {
+            let warnings = findings(answer).filter(|it| is_warning(it)).count();
+            faults_of(answer).len() > warnings
+        })
     }
+}
+
+fn is_warning(finding: &Value) -> bool {
+    text_at(finding, "severity") == "warning"
 }

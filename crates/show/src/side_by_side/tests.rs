@@ -171,6 +171,11 @@ b       a peer has no Secret
 ";
     assert_eq!(answers.text(Subject::Faults, false), format!("{table}{DOWN}"));
     assert!(answers.have_faults());
+    let warning =
+        json!({ "findings": [{ "severity": "warning", "message": "nobody announces it" }] });
+    let warned = nodes(warning.clone(), warning);
+    assert!(warned.text(Subject::Faults, false).contains("all     warning: nobody announces it"));
+    assert!(!warned.have_faults());
     let none = list(&[("a", json!({ "answer": { "items": [], "findings": [] } }))]);
     assert_eq!(none.text(Subject::Faults, false), "No faults.\n");
     assert!(!none.have_faults());
