@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::cases::node_api::{Lab, NAME, SPEAKER_PORT, said, slice};
 use crate::install::{Account, token};
-use crate::objects::{SYSTEM, ours, pool, service};
+use crate::objects::{SYSTEM, advertisement, node, ours, pool, service};
 use crate::stage::{SHOP, Stage};
 use lab::latencies::Latencies;
 use lab::process::Process;
@@ -29,6 +29,7 @@ pub(crate) fn run(stage: &mut Stage) -> Result<()> {
     let user = lab.user(stage, "operator", Some("fairway-node-operator"))?;
     stage.api.delete_all("BGPPeer", SYSTEM)?;
     stage.api.apply(&pool("main", &["198.18.0.0/16"]))?;
+    stage.api.apply(&advertisement("main", &["main"], json!({})))?;
     for number in 0..PEERS {
         // Where nobody answers.
         let address = format!("10.90.0.{}", 200 + number);
@@ -55,12 +56,18 @@ pub(crate) fn run(stage: &mut Stage) -> Result<()> {
     let controller = stage.controllers.first().context("a controller")?;
     println!("\n- the controller: {}", Usage::of(controller.process_id()?)?);
     // A connection to them is not refused, it is not answered.
-    stage.hub.ip(&["link", "add", "void", "type", "dummy"])?;
-    stage.hub.ip(&["link", "set", "void", "up"])?;
+    stage.hub.ip(&["link", "add", "void", "type", "veth", "peer", "name", "void-end"])?;
+    for end in ["void", "void-end"] {
+        stage.hub.ip(&["link", "set", end, "up"])?;
+    }
     for number in 0..DOWN {
-        let address = format!("{}/32", address(number));
-        stage.hub.ip(&["address", "del", &address, "dev", "lo"])?;
-        stage.hub.ip(&["route", "add", &address, "dev", "void"])?;
+        let host = address(number);
+        let prefix = format!("{host}/32");
+        stage.hub.ip(&["address", "del", &prefix, "dev", "lo"])?;
+        stage.hub.ip(&["route", "add", &prefix, "dev", "void"])?;
+        // Nobody has this one.
+        let neighbour = ["neigh", "replace", &host, "lladdr", "02:00:00:00:00:01", "dev", "void"];
+        stage.hub.ip(&neighbour)?;
     }
     println!();
     println!("| command | nodes down | p50 | max | bytes of the answer |\n|---|---|---|---|---|");
@@ -98,6 +105,7 @@ fn start(stage: &Stage) -> Result<Vec<Process>> {
     let mut speakers = Vec::new();
     for (name, address) in names.iter().zip(&addresses) {
         stage.hub.ip(&["address", "add", &format!("{address}/32"), "dev", "lo"])?;
+        stage.api.apply_node(&node(name, &[address]))?;
         let folder: PathBuf = stage.directory.join(name);
         lab::make_directory(&folder)?;
         let path = |name: &str| folder.join(name).display().to_string();

@@ -51,7 +51,7 @@ pub trait Backend: Send + Sync {
     fn shutdown(&self, how: Leave) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// The lists of routes that a [`BgpView`] should contain, in addition to the sessions and their counters. A
+/// What a [`BgpView`] should contain, in addition to the sessions and their counters. A
 /// table may be large, and copying it delays the sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ViewScope {
@@ -65,6 +65,8 @@ pub struct ViewScope {
     pub received: bool,
     /// [`PeerView::refused`].
     pub refused: bool,
+    /// [`BgpView::rejected_segments`], which are read from the kernel.
+    pub rejected_segments: bool,
 }
 
 impl ViewScope {
@@ -75,10 +77,17 @@ impl ViewScope {
         advertised: false,
         received: false,
         refused: false,
+        rejected_segments: false,
     };
     /// All routes.
-    pub const EVERYTHING: Self =
-        Self { originated: true, learned: true, advertised: true, received: true, refused: true };
+    pub const EVERYTHING: Self = Self {
+        originated: true,
+        learned: true,
+        advertised: true,
+        received: true,
+        refused: true,
+        rejected_segments: true,
+    };
 }
 
 /// The answer of [`Backend::clear`].

@@ -217,9 +217,11 @@ impl ShowCommand {
                 PeerRoutes::Accepted => tables,
                 PeerRoutes::Filtered => ViewScope { refused: true, ..sessions },
             },
-            Self::Explain(Explained::Pool(_) | Explained::Node(_)) => sessions,
-            Self::Services | Self::Explain(Explained::Service(_) | Explained::Peer(_)) => {
-                ViewScope { advertised: true, ..sessions }
+            Self::Explain(Explained::Pool(_)) => sessions,
+            Self::Explain(Explained::Node(_)) => ViewScope { rejected_segments: true, ..sessions },
+            Self::Services => ViewScope { advertised: true, ..sessions },
+            Self::Explain(Explained::Service(_) | Explained::Peer(_)) => {
+                ViewScope { advertised: true, rejected_segments: true, ..sessions }
             }
             Self::Explain(Explained::Address(_)) => {
                 ViewScope { advertised: true, learned: true, refused: true, ..sessions }
@@ -228,7 +230,7 @@ impl ShowCommand {
             | Self::BgpFiltered { .. }
             | Self::BgpStatistics { .. } => tables,
             Self::BgpUnicast { prefix: Some(_), .. } | Self::BgpUnicastDetail { .. } => {
-                ViewScope { received: false, refused: false, ..ViewScope::EVERYTHING }
+                ViewScope { advertised: true, ..tables }
             }
             Self::BgpNextHops { .. } | Self::BgpPrefixCounts { .. } => {
                 ViewScope { learned: true, ..sessions }

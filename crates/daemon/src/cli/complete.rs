@@ -17,6 +17,9 @@ use crate::admin::{Request, client};
 /// How long the shell may wait for the daemon.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The other options of these commands that have a value.
+const OTHER_OPTIONS: [&str; 2] = ["--log-level", "--log-format"];
+
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fairway __complete show bgp neighbors ''")]
 pub(super) struct CompleteArguments {
@@ -50,6 +53,7 @@ fn without_options(words: &[String]) -> (Vec<&str>, Option<&str>) {
         match word.split_once('=') {
             Some(("--socket", path)) => socket = Some(path),
             _ if word == "--socket" => socket = words.next(),
+            _ if OTHER_OPTIONS.contains(&word) => drop(words.next()),
             _ if word.starts_with('-') => {}
             _ => kept.push(word),
         }

@@ -19,7 +19,9 @@ impl CoreTask {
             peer.not_accepted = not_accepted.filter(|_| peer.set_aside.is_none());
             peer.bfd_path = self.bfd_path(key);
         }
-        view.rejected_segments = self.rejected_before.since();
+        if scope.rejected_segments {
+            view.rejected_segments = self.rejected_before.since();
+        }
         for range in &mut view.listen_ranges {
             range.not_accepted = self.listeners.not_accepted(range.config.key);
         }
