@@ -11,6 +11,7 @@ Usage: tests/deploy/run.sh [CHECK...]      default: all
   rendered    what is made from the chart is fresh
   chart       helm lint; good values are taken, bad ones refused
   alerts      promtool on the rules, with series; each expression of the dashboard is one
+  quickstart  examples/quickstart beside two routers: no alert fires, and one does when a router goes
   server      kustomize and the chart on a real API server; permissions; Pod Security Standards; published values
   image       the image is built, and starts with every set of capabilities (needs a container engine)
   pods        controller and speaker in it, with the account of a pod, on a real API server (the same)
@@ -18,8 +19,9 @@ EOT
 }
 
 folder=$(mktemp -d)
-containers=()
+containers=() daemons=()
 clean_up() {
+    leave_quickstart
     ((${#containers[@]} == 0)) || docker rm -f "${containers[@]}" >/dev/null 2>&1 || true
     containers=()
     [[ $(type -t stop_api_server) != function ]] || stop_api_server
@@ -106,9 +108,85 @@ alerts() {
     while read -r name; do
         grep -qF "\`$name\`" docs/metrics.md || missing+=" $name"
     done < <(grep -ohE '(metallb|fairway|process)_[a-z0-9_]+' "$folder/rules.yaml" "$folder/dashboard.json" |
-        sed 's/_bucket$//' | sort -u)
+        sed -E 's/_(bucket|count|sum)$//' | sort -u)
     [[ -z $missing ]] || fail "docs/metrics.md does not know$missing"
     ok "alerts and dashboard are about metrics of docs/metrics.md"
+}
+
+# The page of metrics as series of promtool, each with the same value for an hour, and no alert that may fire then.
+# silent PAGE RULES
+silent() {
+    jq -Rn --arg rules "$2" --argjson alerts "$(jq -Rn '[inputs]' < <(sed -n 's/^ *- alert: //p' "$2" | sort -u))" '
+        [inputs | select(startswith("#") | not) | capture("^(?<series>.*[^ ]) (?<value>[^ ]+)$")
+            | (if .series | endswith("}") then .series[:-1] + "," else .series + "{" end) as $start
+            | {series: ($start + "job=\"fairway\",instance=\"node\",pod=\"node\"}"), values: "\(.value | tonumber)+0x60"}]
+        | {rule_files: [$rules], evaluation_interval: "1m", tests: [{interval: "1m", input_series: .,
+            alert_rule_test: ($alerts | map({alertname: ., eval_time: "59m", exp_alerts: []}))}]}' <"$1" >"$1.json"
+    "$promtool" test rules "$1.json" >"$1.said" 2>&1
+}
+
+# A router of the quickstart: AS, its address, that of the node, more of the spec.
+router() {
+    mkdir "$folder/$1"
+    cat >"$folder/$1/peer.yaml" <<EOT
+apiVersion: metallb.io/v1beta2
+kind: BGPPeer
+metadata: {name: node}
+spec: {myASN: $1, peerASN: 64500, peerAddress: "$3", routerID: 192.0.2.1${1#6450}, dualStackAddressFamily: true, $4}
+EOT
+    ip netns exec "$space-routers" "$fairway" run --config "$folder/$1" --node "$1" --bgp-listen "$2:179" \
+        --metrics-listen none --socket "$folder/$1.sock" --state-dir "$folder/$1.state" 2>"$folder/$1.log" &
+    daemons+=($!)
+}
+
+# Until the node has so many sessions: sessions NUMBER
+sessions() {
+    local left=300
+    until [[ $("$fairway" show bgp summary json --socket "$folder/node.sock" 2>/dev/null |
+        jq '[.[].peers | to_entries[] | select(.value.state == "Established") | .key] | unique | length') == "$1" ]]; do
+        ((left-- > 0)) || fail "the quickstart has no $1 sessions: $(tail -n 3 "$folder/node.log")"
+        sleep 0.1
+    done
+}
+
+quickstart() {
+    local promtool fairway=${FAIRWAY_BIN:-$PWD/docker/bin/fairway} space=fairway-quickstart-$$ page
+    promtool=$(find_promtool)
+    sed -n '/^spec:/,$p' deploy/components/prometheus/prometheusrule.yaml | sed '1d; s/^  //' >"$folder/rules.yaml"
+    ip netns add "$space-node" && ip netns add "$space-routers"
+    ip -n "$space-node" link add eth0 type veth peer name eth0 netns "$space-routers"
+    local name number
+    for name in node routers; do
+        number=$([[ $name == node ]] && echo 9 || echo 1)
+        ip -n "$space-$name" link set lo up && ip -n "$space-$name" link set eth0 up
+        ip -n "$space-$name" address add "192.0.2.$number/24" dev eth0
+        ip -n "$space-$name" address add "2001:db8:0:2::$number/64" dev eth0 nodad
+    done
+    router 64501 192.0.2.1 192.0.2.9 "password: change-me"
+    router 64502 '[2001:db8:0:2::1]' 2001:db8:0:2::9 "holdTime: 90s"
+    ip netns exec "$space-node" "$fairway" run --config examples/quickstart --node node --bgp-listen none \
+        --metrics-listen 127.0.0.1:7472 --socket "$folder/node.sock" --state-dir "$folder/node.state" 2>"$folder/node.log" &
+    daemons+=($!)
+    sessions 2
+    page=$folder/healthy
+    ip netns exec "$space-node" curl -sf http://127.0.0.1:7472/metrics >"$page"
+    silent "$page" "$folder/rules.yaml" || fail "an alert fires on a healthy quickstart: $(cat "$page.said")"
+    ok "no alert fires on a healthy quickstart"
+    kill "${daemons[1]}"
+    sessions 1
+    page=$folder/without
+    ip netns exec "$space-node" curl -sf http://127.0.0.1:7472/metrics >"$page"
+    if silent "$page" "$folder/rules.yaml"; then fail "no alert fires although a router is gone"; fi
+    grep -q FairwayBGPSessionDown "$page.said" || fail "another alert fires: $(cat "$page.said")"
+    ok "FairwayBGPSessionDown fires when a router of the quickstart is gone"
+    leave_quickstart
+}
+
+leave_quickstart() {
+    ((${#daemons[@]} == 0)) || kill "${daemons[@]}" 2>/dev/null || true
+    daemons=()
+    local name
+    for name in node routers; do ip netns delete "fairway-quickstart-$$-$name" 2>/dev/null || true; done
 }
 
 # Whether an account may: may controller|speaker yes|no VERB RESOURCE [WHERE...]
@@ -565,7 +643,7 @@ EOT
 checks=()
 for argument in "$@"; do
     case $argument in
-    rendered | chart | alerts | server | image | pods) checks+=("$argument") ;;
+    rendered | chart | alerts | quickstart | server | image | pods) checks+=("$argument") ;;
     -h | --help)
         usage
         exit
@@ -576,7 +654,7 @@ for argument in "$@"; do
         ;;
     esac
 done
-((${#checks[@]})) || checks=(rendered chart alerts server image pods)
+((${#checks[@]})) || checks=(rendered chart alerts quickstart server image pods)
 helm=$(scripts/helm.sh)
 for check in "${checks[@]}"; do "$check"; done
 echo "$passed passed, 0 failed"
