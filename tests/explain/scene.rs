@@ -25,20 +25,29 @@ pub(crate) struct Router {
     pub(crate) node_asn: u32,
     /// More lines of the protocol.
     pub(crate) more: &'static str,
+    /// What it exports, as a filter.
+    pub(crate) export: &'static str,
 }
 
 impl Router {
-    pub(crate) const HEALTHY: Self =
-        Self { asn: 65010, id: "10.0.0.2", node: "10.0.0.1", node_asn: 65001, more: "" };
+    pub(crate) const HEALTHY: Self = Self {
+        asn: 65010,
+        id: "10.0.0.2",
+        node: "10.0.0.1",
+        node_asn: 65001,
+        more: "",
+        export: "all",
+    };
 
     fn configuration(self, address: &str) -> String {
-        let Self { asn, id, node, node_asn, more } = self;
+        let Self { asn, id, node, node_asn, more, export } = self;
         format!(
             "log stderr all;\nrouter id {id};\nprotocol device {{}}\n\
+             protocol bfd {{ interface \"*\" {{ interval 100 ms; multiplier 3; }}; }}\n\
              protocol static {{ ipv4; route 198.51.100.0/24 blackhole; route 198.51.101.0/24 blackhole; }}\n\
              protocol bgp node {{\n  local {address} as {asn};\n  neighbor {node} as {node_asn};\n  \
              hold time 9;\n  connect retry time 1;\n  connect delay time 1;\n  error wait time 1,2;\n  {more}\n  \
-             ipv4 {{ import all; export all; }};\n}}\n"
+             ipv4 {{ import all; export {export}; }};\n}}\n"
         )
     }
 }
@@ -170,6 +179,14 @@ impl Scene {
                      add chain ip silence input { type filter hook input priority 0; }; \
                      add rule ip silence input tcp dport 179 drop; \
                      add rule ip silence input tcp sport 179 drop";
+        place.run("nft", &[rules]).map(drop)
+    }
+
+    /// The same of BFD.
+    pub(crate) fn filter_bfd(place: &Namespace) -> Result<()> {
+        let rules = "add table ip silence; \
+                     add chain ip silence input { type filter hook input priority 0; }; \
+                     add rule ip silence input udp dport 3784 drop";
         place.run("nft", &[rules]).map(drop)
     }
 

@@ -1,7 +1,10 @@
 //! Sessions that do not come up, or do not stay.
 
-use anyhow::Result;
+use std::net::TcpListener;
+
+use anyhow::{Context, Result, ensure};
 use lab::suite::{Case, Cell, Suite};
+use lab::wait::{PATIENCE, wait_until};
 
 use crate::scene::{PEER, Router, Scene, peer};
 
@@ -119,7 +122,7 @@ pub(crate) fn add_to(suite: &mut Suite) {
     for pair in &PAIRS {
         suite.add(Case::new(pair.name, move |cell| play(pair, cell)));
     }
-    let stories: [(&str, Story); 8] = [
+    let stories: [(&str, Story); 11] = [
         ("a port where nobody listens", nobody_listens),
         ("a filter on the way", a_filter),
         ("a router behind another one", behind_another),
@@ -128,6 +131,9 @@ pub(crate) fn add_to(suite: &mut Suite) {
         ("two sides that wait for each other", both_passive),
         ("the same identifier on both sides", same_identifier),
         ("a filter and another AS", two_faults),
+        ("BFD that goes down", bfd_goes_down),
+        ("a port that another program has", port_taken),
+        ("a next hop that is ours", next_hop_is_ours),
     ];
     for (name, play) in stories {
         suite.add(Case::new(name, play));
@@ -225,4 +231,58 @@ fn two_faults(cell: &Cell) -> Result<()> {
     scene.wait_for_cause("remoteAs", "another AS than its BGPPeer says")?;
     scene.fairway.apply("lab", &peer(PEER))?;
     scene.wait_for_session()
+}
+
+/// The session was up, and the packets of BFD stop; those of BGP pass.
+fn bfd_goes_down(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    scene.route(Router { more: "bfd;", ..HEALTHY })?;
+    let profile = "apiVersion: metallb.io/v1beta1\nkind: BFDProfile\nmetadata: {name: quick}\n\
+                   spec: {receiveInterval: 100, transmitInterval: 100, detectMultiplier: 3}\n---\n";
+    scene.start(&format!("{profile}{}", peer(&format!("{PEER}, bfdProfile: quick"))))?;
+    scene.wait_for_session()?;
+    wait_until("BFD is up on both sides", PATIENCE, || {
+        let shown = scene.birdc(&["show", "bfd", "sessions"])?;
+        ensure!(shown.contains(" Up "), "{shown}");
+        Ok(())
+    })?;
+    Scene::filter_bfd(&scene.node)?;
+    scene.wait_for_cause("bfd", "BFD")?;
+    Scene::hear(&scene.node)?;
+    scene.wait_for_session()
+}
+
+/// Nobody can connect to this node, and it does not connect either.
+fn port_taken(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    let taken = scene.node.enter(|| {
+        let at = |address: &str| TcpListener::bind(address).context("port 179 of the node");
+        Ok([at("0.0.0.0:179")?, at("[::1]:179")?])
+    })?;
+    scene.route(HEALTHY)?;
+    scene.start(&peer(&format!("{PEER}, passive: true")))?;
+    scene.wait_for_cause("notAccepted", "cannot connect to this node: this node does not listen")?;
+    drop(taken);
+    scene.wait_for_session()
+}
+
+/// A route that would lead to this node itself is refused, and its explanation says so.
+fn next_hop_is_ours(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::near(cell)?;
+    let ours = "filter { bgp_next_hop = 10.0.0.1; accept; }";
+    scene.route(Router { export: ours, ..HEALTHY })?;
+    scene.start(&peer(PEER))?;
+    scene.wait_for_session()?;
+    let verdict_has = |scene: &Scene, phrase: &str| {
+        wait_until(&format!("the first line has {phrase:?}"), PATIENCE, || {
+            let explained = scene.explained(&["prefix", "198.51.100.0/24"])?;
+            let verdict = explained["verdict"].as_str().unwrap_or_default();
+            ensure!(verdict.contains(phrase), "{explained}");
+            Ok(())
+        })
+    };
+    verdict_has(&scene, "was received from 10.0.0.2 and refused: the next hop is our own address")?;
+    scene.route(HEALTHY)?;
+    scene.wait_for_session()?;
+    verdict_has(&scene, "it was received")
 }

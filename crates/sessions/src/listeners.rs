@@ -24,6 +24,8 @@ use fairway_seam::PeerConfig;
 /// Why a peer is not accepted, for `show`.
 const UNPROTECTED: &str = "its TCP-MD5 or TCP-AO keys cannot be set on a listening socket (the \
                            kernel has no TCP-AO, or net.core.optmem_max is too low)";
+/// The same of a passive peer, where no socket accepts connections of its family.
+const NOT_LISTENING: &str = "this node does not listen for BGP (another program has the port, or it is not permitted)";
 /// The same, where its VRF has no listener.
 const NO_VRF: &str = "nothing listens in its VRF (is there a device of that name?)";
 
@@ -36,6 +38,8 @@ pub(super) struct Listeners {
     /// Those of the main table under `None`, where there is always an entry unless no address was
     /// configured, or none is needed.
     open: BTreeMap<Option<InterfaceName>, Opened>,
+    /// Addresses of the main table that could not be listened on.
+    failed: BTreeSet<SocketAddr>,
     /// The VRFs that peers are in.
     wanted: BTreeSet<InterfaceName>,
     /// VRFs of peers that have no listener, and why, as it was logged.
@@ -78,13 +82,14 @@ impl Drop for Listener {
 
 impl Listeners {
     /// Listens in the main table, if that is to be done before a peer needs it. An address that cannot
-    /// be listened on is reported once and left out; dialling continues.
+    /// be listened on is reported once and tried again; dialling continues.
     pub(super) fn open(listen: Listen, events: mpsc::Sender<NetworkEvent>) -> Self {
         let mut listeners = Self {
             listen,
             events,
             admission: watch::channel(Arc::default()).0,
             open: BTreeMap::new(),
+            failed: BTreeSet::new(),
             wanted: BTreeSet::new(),
             missing: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -103,7 +108,11 @@ impl Listeners {
             match self.open_one(*address, None) {
                 Ok(listener) => opened.listeners.push(listener),
                 Err(error) => {
-                    warn!(%address, %error, "cannot listen for BGP on this address; dialling continues");
+                    warn!(
+                        %address, %error,
+                        "cannot listen for BGP on this address; dialling continues, and it is tried again"
+                    );
+                    self.failed.insert(*address);
                 }
             }
         }
@@ -125,6 +134,17 @@ impl Listeners {
             self.open_main();
         } else {
             self.open.remove(&None);
+            self.failed.clear();
+        }
+    }
+
+    /// Listens on the addresses that were taken, as far as they are free now.
+    fn retry_main(&mut self) {
+        for address in self.failed.clone() {
+            let Ok(listener) = self.open_one(address, None) else { continue };
+            self.failed.remove(&address);
+            self.open.entry(None).or_default().listeners.push(listener);
+            self.bound_ttl();
         }
     }
 
@@ -185,14 +205,15 @@ impl Listeners {
         }
     }
 
-    /// Whether a VRF may appear or disappear.
+    /// Whether a VRF may appear or disappear, or an address become free.
     pub(super) fn follows_devices(&self) -> bool {
-        !self.wanted.is_empty()
+        !self.wanted.is_empty() || !self.failed.is_empty()
     }
 
     /// Opens listeners in VRFs that have appeared, and closes those in VRFs that are gone or that no
-    /// peer is in any more.
+    /// peer is in any more; likewise of addresses that were taken.
     pub(super) fn follow_devices(&mut self) {
+        self.retry_main();
         let Self { open, wanted, missing, .. } = self;
         missing.retain(|vrf, _| wanted.contains(vrf));
         open.retain(|vrf, opened| match vrf {
@@ -230,6 +251,19 @@ impl Listeners {
         let no_vrf = key.vrf.is_some_and(|vrf| self.missing.contains_key(&vrf));
         let unprotected = self.unprotected.contains(&key);
         no_vrf.then_some(NO_VRF).or(unprotected.then_some(UNPROTECTED))
+    }
+
+    /// Why no connection of passive peer `config` can arrive, if none can.
+    pub(super) fn not_listening(&self, config: &PeerConfig) -> Option<&'static str> {
+        if !config.passive || config.key.vrf.is_some() {
+            return None;
+        }
+        let is_of_peer = |address: &SocketAddr| match self.remote(config.key) {
+            Remote::Address(peer) => peer.is_ipv4() == address.is_ipv4(),
+            _ => address.is_ipv6(),
+        };
+        let has_failed = self.failed.iter().any(is_of_peer);
+        (has_failed && !self.addresses().iter().any(is_of_peer)).then_some(NOT_LISTENING)
     }
 
     fn open_in(&self, vrf: InterfaceName) -> io::Result<Opened> {

@@ -15,7 +15,8 @@ impl CoreTask {
         }
         for peer in &mut view.peers {
             let key = peer.config.key;
-            let not_accepted = self.listeners.not_accepted(key);
+            let not_listening = || self.listeners.not_listening(&peer.config);
+            let not_accepted = self.listeners.not_accepted(key).or_else(not_listening);
             peer.not_accepted = not_accepted.filter(|_| peer.set_aside.is_none());
             peer.bfd_path = self.bfd_path(key);
         }

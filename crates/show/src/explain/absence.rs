@@ -62,8 +62,7 @@ pub(super) fn causes(peer: &PeerView, rejected: RejectedSegments) -> Vec<Cause> 
         causes.extend(by_reset(peer, reset, rejected));
     }
     if let Some(why) = peer.not_accepted {
-        let what = format!("can only be dialled from here: {why}");
-        causes.push(cause("notAccepted", what, ""));
+        causes.push(not_accepted(peer, why));
     }
     if causes.is_empty() {
         causes.push(not_tried(peer));
@@ -82,6 +81,16 @@ fn by_bfd(peer: &PeerView) -> Cause {
         "check that the router has BFD for this neighbor, and that UDP ports 3784 and 4784 pass; `show bfd peers` has \
          the details",
     )
+}
+
+fn not_accepted(peer: &PeerView, why: &str) -> Cause {
+    if peer.config.passive {
+        let what = format!("is passive and cannot connect to this node: {why}");
+        let remedy = "free the port (`ss -ltnp 'sport = :179'` shows who has it), or set --bgp-listen; it is tried \
+                      again by itself";
+        return cause("notAccepted", what, remedy);
+    }
+    cause("notAccepted", format!("can only be dialled from here: {why}"), "")
 }
 
 /// Before any attempt has ended.

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use fairway_allocator::PoolLookup;
 use fairway_ground::{PeerKey, Prefix};
 use fairway_model::ObjectName;
+use fairway_seam::RefusedRoute;
 use serde_json::Value;
 
 use super::peer::shortened;
@@ -37,8 +38,8 @@ struct Explanation<'a> {
     sent_count: usize,
     /// Received routes that cover it, the best ones first.
     received: Vec<String>,
-    /// Routes to it that were refused.
-    refused: Vec<String>,
+    /// Routes to it that were refused: the neighbor, and why.
+    refused: Vec<(PeerKey, &'a RefusedRoute)>,
 }
 
 /// As text.
@@ -49,7 +50,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>, wanted: &str) -> Result<String, Show
         ("Pools", explanation.pools.clone()),
         ("Announced", shortened(explanation.sent.clone(), "peers")),
         ("Received", shortened(explanation.received.clone(), "routes")),
-        ("Refused", shortened(explanation.refused.clone(), "routes")),
+        ("Refused", shortened(explanation.refused_lines(), "routes")),
     ]));
     if let Wanted::Address(_) = explanation.wanted {
         for name in &explanation.services {
@@ -67,10 +68,10 @@ pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str) -> Result<Object, Show
     Ok(Object::new()
         .field("verdict", explanation.verdict())
         .field("services", names)
-        .field("pools", explanation.pools)
-        .field("announced", explanation.sent)
-        .field("received", explanation.received)
-        .field("refused", explanation.refused))
+        .field("pools", explanation.pools.clone())
+        .field("announced", explanation.sent.clone())
+        .field("received", explanation.received.clone())
+        .field("refused", explanation.refused_lines()))
 }
 
 fn parse(text: &str) -> Result<Wanted, ShowError> {
@@ -94,6 +95,13 @@ impl<'a> Explanation<'a> {
             received: received(snapshot, wanted),
             refused: refused(snapshot, wanted),
         }
+    }
+
+    fn refused_lines(&self) -> Vec<String> {
+        let line = |(from, it): &(PeerKey, &RefusedRoute)| {
+            format!("{} from {from}: {}", it.route.prefix, it.refusal)
+        };
+        self.refused.iter().map(line).collect()
     }
 
     /// The summary as one sentence.
@@ -124,7 +132,9 @@ impl<'a> Explanation<'a> {
                 (Some(_), _) => {
                     format!("Prefix {prefix} is not announced by {node}; it was received")
                 }
-                (None, Some(_)) => format!("Prefix {prefix} was received and refused"),
+                (None, Some((from, it))) => {
+                    format!("Prefix {prefix} was received from {from} and refused: {}", it.refusal)
+                }
                 (None, None) => {
                     format!("Prefix {prefix} is neither announced by {node} nor received")
                 }
@@ -224,12 +234,12 @@ fn received(snapshot: &Snapshot<'_>, wanted: Wanted) -> Vec<String> {
     routes.iter().map(line).collect()
 }
 
-fn refused(snapshot: &Snapshot<'_>, wanted: Wanted) -> Vec<String> {
+fn refused<'a>(snapshot: &'a Snapshot<'a>, wanted: Wanted) -> Vec<(PeerKey, &'a RefusedRoute)> {
     let peers = snapshot.bgp.peers.iter();
     let refused = peers.flat_map(|peer| {
         let routes = peer.refused.iter().flat_map(|it| &it.routes);
         let routes = routes.filter(|it| covers(it.route.prefix, wanted));
-        routes.map(|it| format!("{} from {}: {}", it.route.prefix, peer.config.key, it.refusal))
+        routes.map(|it| (peer.config.key, it))
     });
     refused.collect()
 }

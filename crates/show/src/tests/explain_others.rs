@@ -83,7 +83,7 @@ fn routes_that_were_received_and_refused_are_named() {
     );
     assert_eq!(
         first_line(&lab, address("203.0.113.0/24")),
-        "Prefix 203.0.113.0/24 was received and refused"
+        "Prefix 203.0.113.0/24 was received from 10.1.1.2 and refused: toReceive does not allow the prefix"
     );
     let refused = text(&lab, &ShowCommand::Explain(address("203.0.113.0/24"))).unwrap();
     assert!(refused.contains("from 10.1.1.2: toReceive does not allow the prefix"), "{refused}");
