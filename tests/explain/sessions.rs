@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use anyhow::{Context, Result, ensure};
 use lab::suite::{Case, Cell, Suite};
 use lab::wait::{PATIENCE, wait_until};
+use serde_json::Value;
 
 use crate::scene::{PEER, Router, Scene, peer};
 
@@ -133,7 +134,7 @@ pub(crate) fn add_to(suite: &mut Suite) {
         ("a filter and another AS", two_faults),
         ("BFD that goes down", bfd_goes_down),
         ("a port that another program has", port_taken),
-        ("a next hop that is ours", next_hop_is_ours),
+        ("a next hop on no shared network", foreign_next_hop),
     ];
     for (name, play) in stories {
         suite.add(Case::new(name, play));
@@ -247,7 +248,7 @@ fn bfd_goes_down(cell: &Cell) -> Result<()> {
         Ok(())
     })?;
     Scene::filter_bfd(&scene.node)?;
-    scene.wait_for_cause("bfd", "BFD")?;
+    scene.wait_for_cause("bfd", "has a session, but BFD")?;
     Scene::hear(&scene.node)?;
     scene.wait_for_session()
 }
@@ -261,27 +262,31 @@ fn port_taken(cell: &Cell) -> Result<()> {
     })?;
     scene.route(HEALTHY)?;
     scene.start(&peer(&format!("{PEER}, passive: true")))?;
-    scene.wait_for_cause("notAccepted", "cannot connect to this node: this node does not listen")?;
+    scene
+        .wait_for_cause("notAccepted", "cannot connect to this node: this node does not listen")?;
     drop(taken);
     scene.wait_for_session()
 }
 
-/// A route that would lead to this node itself is refused, and its explanation says so.
-fn next_hop_is_ours(cell: &Cell) -> Result<()> {
+/// A route whose next hop is elsewhere is refused, and its explanation says so.
+fn foreign_next_hop(cell: &Cell) -> Result<()> {
     let mut scene = Scene::near(cell)?;
-    let ours = "filter { bgp_next_hop = 10.0.0.1; accept; }";
-    scene.route(Router { export: ours, ..HEALTHY })?;
+    let foreign = "filter { bgp_next_hop = 192.0.2.77; accept; }";
+    scene.route(Router { export: foreign, ..HEALTHY })?;
     scene.start(&peer(PEER))?;
     scene.wait_for_session()?;
     let verdict_has = |scene: &Scene, phrase: &str| {
         wait_until(&format!("the first line has {phrase:?}"), PATIENCE, || {
             let explained = scene.explained(&["prefix", "198.51.100.0/24"])?;
-            let verdict = explained["verdict"].as_str().unwrap_or_default();
+            let verdict = explained.get("verdict").and_then(Value::as_str).unwrap_or_default();
             ensure!(verdict.contains(phrase), "{explained}");
             Ok(())
         })
     };
-    verdict_has(&scene, "was received from 10.0.0.2 and refused: the next hop is our own address")?;
+    verdict_has(
+        &scene,
+        "was received from 10.0.0.2 and refused: the next hop is not on a network",
+    )?;
     scene.route(HEALTHY)?;
     scene.wait_for_session()?;
     verdict_has(&scene, "it was received")

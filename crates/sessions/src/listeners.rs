@@ -25,7 +25,8 @@ use fairway_seam::PeerConfig;
 const UNPROTECTED: &str = "its TCP-MD5 or TCP-AO keys cannot be set on a listening socket (the \
                            kernel has no TCP-AO, or net.core.optmem_max is too low)";
 /// The same of a passive peer, where no socket accepts connections of its family.
-const NOT_LISTENING: &str = "this node does not listen for BGP (another program has the port, or it is not permitted)";
+const NOT_LISTENING: &str =
+    "this node does not listen for BGP (another program has the port, or it is not permitted)";
 /// The same, where its VRF has no listener.
 const NO_VRF: &str = "nothing listens in its VRF (is there a device of that name?)";
 

@@ -39,10 +39,11 @@ fn system_error(text: &str) -> Option<i32> {
     rest.split(')').next()?.parse().ok()
 }
 
-/// The causes; empty for a neighbour with a session.
+/// The causes; empty for a neighbour with a session, unless its BFD does not work.
 pub(super) fn causes(peer: &PeerView, rejected: RejectedSegments) -> Vec<Cause> {
     if peer.state == SessionState::Established {
-        return Vec::new();
+        let lacks_bfd = peer.config.bfd.is_some() && peer.liveness != Liveness::Up;
+        return lacks_bfd.then(|| without_bfd(peer)).into_iter().collect();
     }
     if let Some(shutdown) = &peer.config.shutdown {
         let text = shutdown.as_str();
@@ -70,17 +71,27 @@ pub(super) fn causes(peer: &PeerView, rejected: RejectedSegments) -> Vec<Cause> 
     causes
 }
 
+/// What an operator looks at.
+const BFD_REMEDY: &str = "check that the router has BFD for this neighbor, and that UDP ports 3784 and 4784 pass; \
+                          `show bfd peers` has the details";
+
 fn by_bfd(peer: &PeerView) -> Cause {
-    let state = match peer.liveness {
+    cause("bfd", format!("waits for BFD, which {}", state_of_bfd(peer)), BFD_REMEDY)
+}
+
+/// BGP works, and BFD does not.
+fn without_bfd(peer: &PeerView) -> Cause {
+    let state = state_of_bfd(peer);
+    let what =
+        format!("has a session, but BFD {state}: a failure is noticed by the hold time only");
+    cause("bfd", what, BFD_REMEDY)
+}
+
+fn state_of_bfd(peer: &PeerView) -> &'static str {
+    match peer.liveness {
         Liveness::Unknown => "has not come up",
         _ => "is down",
-    };
-    cause(
-        "bfd",
-        format!("waits for BFD, which {state}"),
-        "check that the router has BFD for this neighbor, and that UDP ports 3784 and 4784 pass; `show bfd peers` has \
-         the details",
-    )
+    }
 }
 
 fn not_accepted(peer: &PeerView, why: &str) -> Cause {

@@ -25,7 +25,7 @@ use fairway_model::{FamilyPolicy, ObjectName, Service, TrafficPolicy};
 use fairway_node::history::ServiceHistory;
 use fairway_plan::{Announcement, PrefixAnnouncement, Reason};
 use fairway_resources::FindingObject;
-use fairway_seam::{PathAttributes, PeerConfig};
+use fairway_seam::{PathAttributes, PeerConfig, SessionState};
 use matching::Mismatch;
 pub(super) use matching::peers_elsewhere;
 use pools::PoolVerdict;
@@ -267,6 +267,7 @@ impl<'a> Explanation<'a> {
         let (peer, why) = peers.filter_map(PeerVerdict::waiting).next()?;
         let bgp = self.snapshot.bgp;
         let neighbour = bgp.peers.iter().find(|it| it.config.route_key() == peer.key);
+        let neighbour = neighbour.filter(|it| it.state != SessionState::Established);
         let causes = neighbour.map(|it| causes(it, bgp.rejected_segments)).unwrap_or_default();
         let cause = causes.first().map(|cause| format!("peer {} {}", peer.name, cause.what));
         Some(cause.unwrap_or_else(|| why.to_owned()))
