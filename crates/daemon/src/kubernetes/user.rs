@@ -101,6 +101,8 @@ impl User {
             },
         };
         config.connect_timeout = Some(CONNECT_TIMEOUT);
+        // The reason for a refusal is what the user wants, and a drain is ordered once.
+        config.default_retry = false;
         if options.acting_as.is_some() {
             config.auth_info.impersonate.clone_from(&options.acting_as);
             config.auth_info.impersonate_groups = Some(options.acting_groups.clone());

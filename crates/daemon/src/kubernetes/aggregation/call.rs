@@ -117,6 +117,10 @@ impl Call {
 
 impl Asked {
     fn of(method: &Method, rest: &[&str], query: &str) -> Result<Self, Refusal> {
+        let is_dry = form_urlencoded::parse(query.as_bytes()).any(|(key, _)| key == "dryRun");
+        if is_dry && rest.first() == Some(&DRAINS) {
+            return Err(Refusal::bad_request("dryRun is not supported: a drain is an order"));
+        }
         let drains = |verb, what| Ok(Self { resource: DRAINS, verb, what });
         match (method, rest) {
             (&Method::POST, [DRAINS]) => drains("create", What::Drain),
@@ -268,6 +272,8 @@ mod tests {
         assert_eq!(why(&Method::POST, "peers", "").0, 405);
         assert_eq!(why(&Method::GET, "peers/a", "").0, 405);
         assert_eq!(why(&Method::GET, "peers", "output=yaml").0, 400);
+        assert_eq!(why(&Method::POST, "drains", "dryRun=All").0, 400);
+        assert_eq!(why(&Method::DELETE, "drains/a", "dryRun=All").0, 400);
         let many = "word=a&".repeat(WORDS_MAX);
         assert_eq!(why(&Method::GET, "peers", &many).0, 400);
         let elsewhere = Call::of(&Method::GET, "/api/v1/secrets", "").unwrap_err();

@@ -54,6 +54,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// What is read of a connection before it is asked for; the head of a request must fit, with the groups of its user.
 const READ_BUFFER_BYTES: usize = 64 << 10;
+/// One for each group of the user; the buffer above bounds them as well.
+const HEADERS_MAX: usize = 1000;
 /// Answers that wait for the reader.
 const PARTS_MAX: usize = 1;
 /// As `fairway drain` has it.
@@ -159,6 +161,7 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIMEOUT)
         .keep_alive(false)
+        .max_headers(HEADERS_MAX)
         .max_buf_size(READ_BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .await?;
