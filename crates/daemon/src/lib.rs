@@ -13,7 +13,7 @@
 //! - [`standalone`]: `fairway run`: allocation and announcement in one process, fed from files.
 //! - [`kubernetes`]: the connection to an API server; `fairway controller` and `fairway speaker`.
 //! - [`admin`]: the sockets that `fairway show` and vtysh talk to.
-//! - `node_api`: the same questions over the network, from a controller to the speakers; `tls` below it.
+//! - `node_api`: the same questions over the network, from a controller to the speakers; `http_server` and `tls` below it.
 //! - [`metrics`]: what Prometheus and a kubelet may ask.
 //! - `service`: what systemd is told: ready, how it is, alive.
 //! - [`frr_agent`]: how FRR's sockets are reached from another container.
@@ -24,6 +24,7 @@ mod build_info;
 pub mod cli;
 pub mod frr_agent;
 pub mod host;
+pub mod http_server;
 pub mod kubernetes;
 mod members;
 pub mod metrics;

@@ -16,8 +16,9 @@ use fairway_sessions::{BfdOptions, Listen, NativeBackend};
 
 use crate::admin::{SocketError, SocketMode, vty};
 use crate::host::seed;
+use crate::http_server::HttpListen;
 use crate::members::MemberOptions;
-use crate::metrics::{HttpListen, PeerLabel};
+use crate::metrics::PeerLabel;
 
 /// The port of BGP (RFC 4271 §8.2.1), of both families.
 const BGP_ADDRESSES: [SocketAddr; 2] = [

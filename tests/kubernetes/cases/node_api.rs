@@ -17,7 +17,7 @@ use lab::wait::{PATIENCE, now, wait_until};
 
 pub(crate) const NAME: &str = "fairway-node-api";
 const MANIFEST: &str = "deploy/components/node-api/node-api.yaml";
-pub(crate) const SPEAKER_PORT: u16 = 7473;
+pub(crate) const SPEAKER_PORT: u16 = 7474;
 /// What an operator waits for a cluster with a node that is down.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
@@ -26,6 +26,7 @@ const TABLES: &[(&[&str], &[&str])] = &[
     (&["peers"], &["node-a   frr", "node-b   bird", "node-c   frr", "Established"]),
     (&["services"], &["shop        at-192-0-2-60", "node-a,node-b,node-c"]),
     (&["routes", "192.0.2.60"], &["192.0.2.60/32   itself", "node-a,node-b,node-c"]),
+    (&["routes"], &["192.0.2.61/32   itself", "node-a"]),
     (&["pools"], &["main", "all"]),
     (&["check"], &["No faults."]),
     (&["explain", "peer", "frr"], &["node-a,node-b,node-c"]),
@@ -93,6 +94,11 @@ fn refuses_those_without_a_right(stage: &Stage, lab: &Lab) -> Result<()> {
     let viewer = lab.user(stage, "viewer", Some("fairway-node-viewer"))?;
     let output = lab.ask(stage, &viewer, &["pools"])?;
     ensure!(output.status.success(), "{}", said(&output));
+    // Words of one resource do not lead to another.
+    let raw = "/apis/nodes.fairway.dev/v1alpha1/routes?word=summary";
+    let output =
+        stage.cluster()?.kubectl_of(&viewer, &lab.plugins).args(["get", "--raw", raw]).output()?;
+    ensure!(said(&output).contains("is no question about routes"), "{}", said(&output));
     let output = lab.ask(stage, &viewer, &["drain", "node-a", "--wait", "0s"])?;
     let text = said(&output);
     ensure!(output.status.code() == Some(1), "{text}");
@@ -101,6 +107,14 @@ fn refuses_those_without_a_right(stage: &Stage, lab: &Lab) -> Result<()> {
 }
 
 fn drains_a_node(stage: &mut Stage, lab: &Lab, operator: &Path) -> Result<()> {
+    // What would only be tried is not done.
+    let drain = stage.directory.join("drain.json");
+    let object = object("nodes.fairway.dev/v1alpha1", "Drain", "", "node-b", json!({}));
+    std::fs::write(&drain, object.to_string())?;
+    let raw = "/apis/nodes.fairway.dev/v1alpha1/drains?dryRun=All";
+    let mut command = stage.cluster()?.kubectl_of(operator, &lab.plugins);
+    let output = command.args(["create", "--raw", raw, "-f"]).arg(&drain).output()?;
+    ensure!(said(&output).contains("dryRun is not supported"), "{}", said(&output));
     let output = lab.ask(stage, operator, &["drain", "node-b", "--wait", "1s"])?;
     let text = said(&output);
     ensure!(output.status.success() && text.contains("sent to 2 neighbors"), "{text}");
@@ -142,7 +156,7 @@ fn names_a_node_that_is_down(stage: &mut Stage, lab: &Lab, operator: &Path) -> R
     let text = said(&output);
     ensure!(output.status.code() == Some(1), "{text}");
     ensure!(text.contains("node-c   <no answer>") && text.contains("node-a   frr"), "{text}");
-    ensure!(text.contains("10.90.0.13:7473"), "it does not say where: {text}");
+    ensure!(text.contains("10.90.0.13:7474"), "it does not say where: {text}");
     ensure!(took < ANSWER_LIMIT, "it took {took:?}");
     let output = lab.ask(stage, operator, &["explain", "peer", "frr", "--node", "node-x"])?;
     let text = said(&output);

@@ -126,6 +126,7 @@ const OF_RESOURCES: &[Variant] = &[
 
 const CLIENTS: &str = "host/clients.rs";
 const FRONT_PROXY: &str = "kubernetes/aggregation/front_proxy.rs";
+const SEATS: &str = "kubernetes/aggregation/seats.rs";
 const CALL: &str = "kubernetes/aggregation/call.rs";
 const READING: &str = "kubernetes/reading.rs";
 const BODY: &str = "kubernetes/webhook/body.rs";
@@ -218,6 +219,12 @@ const OF_DAEMON: &[Variant] = &[
         FRONT_PROXY,
         "if self.names.is_empty() {",
         "if self.names.is_empty() || !self.names.is_empty() {",
+    ),
+    variant(
+        "guards: one user takes the places of all others at the node API",
+        SEATS,
+        "|| of_user >= SEATS_OF_USER_MAX",
+        "",
     ),
     variant(
         "guards: draining a node takes the right to look at it",

@@ -8,8 +8,9 @@ use fairway_cluster::OwnPod;
 
 use super::duration;
 use super::host::filled;
+use crate::http_server::HttpListen;
 use crate::kubernetes::ConnectionOptions;
-use crate::metrics::{HttpListen, SecureOptions};
+use crate::metrics::SecureOptions;
 
 #[derive(Debug, Args)]
 pub(super) struct ClusterArguments {

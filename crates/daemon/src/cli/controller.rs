@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::cluster::ClusterArguments;
 use super::host::{DaemonArguments, run_daemon};
+use crate::http_server::HttpListen;
 use crate::kubernetes::{AggregationOptions, ControllerOptions, WebhookOptions, run_controller};
-use crate::metrics::HttpListen;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -55,7 +55,11 @@ pub(super) fn run(arguments: &DrainArguments) -> Result<ExitCode> {
     let ask = async |request| Ok(client::ask_drain(&socket, request)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let outcome = runtime.context("cannot start")?.block_on(async {
-        if arguments.undo { undo(ask).await } else { drain(ask, arguments.wait).await }
+        if arguments.undo {
+            undo(ask).await
+        } else {
+            drain(ask, arguments.wait, LOOK_INTERVAL).await
+        }
     })?;
     output::print(&outcome.text)?;
     Ok(ExitCode::SUCCESS)
@@ -87,10 +91,11 @@ pub(super) async fn undo(
     Ok(Drained { text, report })
 }
 
-/// Takes a node out of service, and waits until that is complete. `ask` asks its daemon.
+/// Takes a node out of service, and waits until that is complete. `ask` asks its daemon, for progress in this interval.
 pub(super) async fn drain(
     ask: impl AsyncFn(DrainRequest) -> Result<DrainReport>,
     wait: Duration,
+    look_interval: Duration,
 ) -> Result<Drained> {
     let wait_milliseconds = u64::try_from(wait.as_millis())?;
     let mut report = ask(DrainRequest::Begin { wait_milliseconds }).await?;
@@ -103,7 +108,7 @@ pub(super) async fn drain(
             DrainStatus::Drained { .. } if report.untold.is_empty() => break,
             _ => progress.show(&report),
         }
-        sleep(LOOK_INTERVAL).await;
+        sleep(look_interval).await;
         report = ask(DrainRequest::Look).await?;
     }
     progress.end();

@@ -15,7 +15,8 @@ use super::memory::MemoryLimit;
 use super::{duration, paths};
 use crate::admin::SocketMode;
 use crate::host::host_name;
-use crate::metrics::{HttpListen, PeerLabel};
+use crate::http_server::HttpListen;
+use crate::metrics::PeerLabel;
 use crate::options::{BackendOptions, HostOptions, ListenOption};
 use crate::spare_memory;
 

@@ -9,8 +9,8 @@ use clap::Args;
 use super::cluster::ClusterArguments;
 use super::host::{HostArguments, filled, run_daemon};
 use super::members::Role;
+use crate::http_server::HttpListen;
 use crate::kubernetes::{SpeakerOptions, run_speaker};
-use crate::metrics::HttpListen;
 use crate::node_api::NodeApiOptions;
 
 #[derive(Debug, Args)]

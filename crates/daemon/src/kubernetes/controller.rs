@@ -25,7 +25,8 @@ use super::webhook::{Webhook, WebhookOptions};
 use super::writing::{Writing, Written};
 use crate::build_info;
 use crate::host::{self, Clock};
-use crate::metrics::{ControllerFacts, ControllerMetrics, HttpListen, SecureOptions, Server};
+use crate::http_server::HttpListen;
+use crate::metrics::{ControllerFacts, ControllerMetrics, SecureOptions, Server};
 use crate::tls::CertificateError;
 
 /// The field manager in `managedFields`, and the source of Events.

@@ -19,6 +19,9 @@ use super::api::{ConnectError, Problem, request};
 /// A server that accepts no connection in that time is unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What the API server says of a path that it does not have.
+const UNKNOWN_PATH: &str = "404 page not found";
+
 /// How the user connects, as the options of kubectl say.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UserOptions {
@@ -42,8 +45,7 @@ pub(crate) enum UserError {
     )]
     NoNodeApi,
     #[error(
-        "{0} (the ClusterRoles fairway-node-viewer and fairway-node-operator grant what \
-         `kubectl fairway` asks for)"
+        "{0} (the chart has ClusterRoles for this, such as fairway-node-viewer and fairway-node-operator)"
     )]
     Forbidden(String),
     #[error("{0}")]
@@ -154,8 +156,8 @@ impl User {
         let sent = timeout(self.limit, self.client.request::<Value>(request)).await;
         let answer = sent.map_err(|_| Problem::timed_out(self.limit))?;
         answer.map_err(|error| match Problem::from(error) {
-            // Of the API server; the node API itself names what is missing.
-            Problem { code: Some(404), message } if !message.contains("node ") => {
+            // Of the API server, which does not know the group; the node API names what is missing.
+            Problem { code: Some(404), message } if message.contains(UNKNOWN_PATH) => {
                 UserError::NoNodeApi
             }
             problem => problem.into(),

@@ -29,7 +29,7 @@ pub use families::{FAMILIES, Shown};
 pub use node::NodeMetrics;
 pub use page::{Family, Page, Type};
 pub use secure::{Access, Certificate, Judged, SecureOptions, Secured, Verdict};
-pub use server::{HttpListen, HttpListenError, Server};
+pub use server::Server;
 
 /// The result of [`Collect::collect`]: whether the daemon answered.
 pub type Collected<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;

@@ -10,8 +10,8 @@ use rcgen::{CertificateParams, KeyPair};
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-use super::HttpListen;
 use crate::host::host_name;
+use crate::http_server::HttpListen;
 use crate::tls::{self, CertificateError, CertificateFolder, CertificateFolderOptions};
 
 /// May a client read `/metrics`?

@@ -7,14 +7,10 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fmt;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -27,13 +23,14 @@ use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 use fairway_ground::Bound;
 
 use super::page::Page;
 use super::secure::{Access, Certificate, Secured, Verdict};
 use super::{ClientCounters, Collect, process};
+use crate::http_server::{HttpListen, plain, response};
 
 /// Prometheus, a kubelet and some people need a few.
 const CONNECTIONS_MAX: usize = 64;
@@ -45,73 +42,11 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_LENGTH_BYTES_MAX: usize = 8192;
 /// How long the daemon may take to answer before it counts as hanging.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a port that is in use is retried, and how long to wait if no connection can be accepted (out of
-/// descriptors).
-const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// How long to wait if no connection can be accepted (out of descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The format of `/metrics`.
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-
-/// A value of `--metrics-listen` or `--webhook-listen`: where HTTP is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpListen {
-    /// `none`.
-    Nowhere,
-    /// `:PORT`: all addresses of both families.
-    Everywhere(u16),
-    /// `ADDRESS:PORT`.
-    At(SocketAddr),
-}
-
-/// A value of `--metrics-listen` or `--webhook-listen` that is none of them.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected ADDRESS:PORT, as in 127.0.0.1:7472 or [::1]:7472, or :PORT, or none")]
-pub struct HttpListenError;
-
-impl FromStr for HttpListen {
-    type Err = HttpListenError;
-
-    fn from_str(text: &str) -> Result<Self, HttpListenError> {
-        if text == "none" {
-            return Ok(Self::Nowhere);
-        }
-        match text.strip_prefix(':') {
-            Some(port) => port.parse().map(Self::Everywhere).map_err(|_| HttpListenError),
-            None => text.parse().map(Self::At).map_err(|_| HttpListenError),
-        }
-    }
-}
-
-impl fmt::Display for HttpListen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nowhere => f.write_str("none"),
-            Self::Everywhere(port) => write!(f, ":{port}"),
-            Self::At(address) => address.fmt(f),
-        }
-    }
-}
-
-impl HttpListen {
-    /// Listens on this address; `None` for `none`.
-    pub(crate) async fn bind(self) -> io::Result<Option<TcpListener>> {
-        let at = |address: IpAddr, port| TcpListener::bind(SocketAddr::new(address, port));
-        let listener = match self {
-            Self::Nowhere => return Ok(None),
-            Self::At(address) => TcpListener::bind(address).await?,
-            // Accepts IPv4 as well; a machine without IPv6 refuses it.
-            Self::Everywhere(port) => match at(Ipv6Addr::UNSPECIFIED.into(), port).await {
-                Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-                    at(Ipv4Addr::UNSPECIFIED.into(), port).await?
-                }
-                bound => bound?,
-            },
-        };
-        Ok(Some(listener))
-    }
-}
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Serves until it is dropped.
 #[derive(Debug)]
@@ -170,24 +105,10 @@ impl Front {
 
 async fn run(listen: HttpListen, front: Front, answering: Arc<Answering<impl Collect>>) {
     let (option, front) = (front.option(), Arc::new(front));
-    let mut has_failed = false;
-    loop {
-        match listen.bind().await {
-            Ok(None) => return,
-            Ok(Some(listener)) => {
-                info!(%listen, option, "serving metrics and probes");
-                return serve(&listener, &front, &answering).await;
-            }
-            Err(error) if !has_failed => {
-                has_failed = true;
-                warn!(
-                    %error, %listen,
-                    "no metrics and no probes: cannot listen ({option}); trying again"
-                );
-            }
-            Err(_) => {}
-        }
-        sleep(RETRY_INTERVAL).await;
+    let listener = listen.bind_patiently("metrics and no probes", option).await;
+    if let Some(listener) = listener {
+        info!(%listen, option, "serving metrics and probes");
+        serve(&listener, &front, &answering).await;
     }
 }
 
@@ -360,17 +281,6 @@ async fn refusal(
 
 fn hangs() -> Response<Full<Bytes>> {
     plain(StatusCode::SERVICE_UNAVAILABLE, "the daemon does not answer\n")
-}
-
-fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
-    response(status, PLAIN, text.to_owned())
-}
-
-fn response(status: StatusCode, kind: HeaderValue, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
 }
 
 #[cfg(test)]

@@ -343,7 +343,7 @@ mod tests {
 
     use super::*;
     use crate::host::earlier_run;
-    use crate::metrics::HttpListen;
+    use crate::http_server::HttpListen;
     use crate::options::BackendOptions;
 
     fn options(state_dir: &Path) -> HostOptions {

@@ -225,9 +225,10 @@ pub(crate) async fn run<S: Source>(
     info!("leaving");
     drop(enquiries);
     let told = service.leaving();
-    clients.abort_all();
     leave(&source, node, &joined, &*backend).await;
     told.await;
+    // Those that ask meanwhile are told that the daemon stops.
+    clients.abort_all();
     drop((socket_file, lock));
     Ok(())
 }

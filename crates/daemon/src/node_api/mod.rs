@@ -3,7 +3,7 @@
 //! ```text
 //!  kubectl fairway ─► API server ─► controller (kubernetes::aggregation: who may ask what)
 //!                                      │ client ── POST, mutual TLS ──► server of each speaker ─► admin
-//!                                      ◄──────────── Answer ──────────┘
+//!                                      ◄──── text, JSON or why not ───┘
 //! ```
 //!
 //! The port answers nobody but holders of a certificate that the CA of the controllers has signed. Questions are words,
@@ -14,12 +14,13 @@ mod server;
 
 use std::path::PathBuf;
 
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::drain::DrainRequest;
-use crate::metrics::HttpListen;
+use crate::http_server::HttpListen;
 
-pub(crate) use client::{Answered, Budget, Speakers, Unanswered};
+pub(crate) use client::{Answered, LargeAnswers, Speakers, Unanswered};
 pub(crate) use server::serve;
 
 /// The name in the certificates of all speakers.
@@ -27,6 +28,12 @@ pub(crate) const SPEAKER: &str = "speaker.nodes.fairway.dev";
 
 /// The path of questions.
 const PATH: &str = "/v1/ask";
+
+/// The status of an answer that says why there is none.
+const REFUSED: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
+
+/// The largest answer: a table of some fifty thousand routes.
+const ANSWER_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
 
 /// Where a speaker answers controllers.
 #[derive(Debug, Clone)]

@@ -1,50 +1,43 @@
-//! The HTTPS server of a speaker.
-//!
-//! Anyone who reaches the port may connect and is refused in the handshake without the right certificate; so the
-//! number of connections, the duration of each, and the size of a request are bounded. One request per connection.
+//! The HTTPS server of a speaker: only for holders of the right certificate.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_ground::Bound;
 use fairway_show::language::{Question, Vocabulary, understand};
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
-use super::{NodeApiOptions, NodeQuestion, PATH};
+use super::{ANSWER_BYTES_MAX, NodeApiOptions, NodeQuestion, PATH, REFUSED};
 use crate::admin::{self, Answer, Observer, Order};
-use crate::host::{ClientLimits, Clients, Work};
+use crate::host::ClientLimits;
+use crate::http_server::{self, HttpListen, HttpsBounds, Peer, plain};
 use crate::tls::{CertificateFolder, CertificateFolderOptions};
 
-/// A few controllers, each with a few questions. A client that has been silent for half a second makes room.
-const LIMITS: ClientLimits = ClientLimits {
-    clients_max: 32,
-    silence: Duration::from_millis(500),
-    bound: Bound::NodeApiClient,
+/// A few controllers, each with a few questions; a large answer to a slow one.
+const BOUNDS: HttpsBounds = HttpsBounds {
+    what: "the node API",
+    clients: ClientLimits {
+        clients_max: 32,
+        silence: Duration::from_millis(500),
+        bound: Bound::NodeApiClient,
+    },
+    connection_timeout: Duration::from_secs(60),
+    read_buffer_bytes: 16 << 10,
+    headers_max: 100,
 };
-/// How long a client may take until its request is here.
+/// How long a client may take for its question.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection may last: a large answer to a slow controller.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// A question is a few words.
 const QUESTION_BYTES_MAX: usize = 4096;
-/// Answers that are made at the same time: one may be a large table.
-const ANSWERS_MAX: usize = 4;
-/// How often a port that is in use is tried again, and a certificate that is not there yet.
+/// Answers that are made at the same time: one may be a large table, as large as that of `fairway show`.
+const ANSWERS_MAX: usize = 1;
+/// How often a certificate that is not there yet is looked for.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until it is aborted. Without a certificate, which the leading controller issues, it does not listen.
 pub(crate) async fn serve(
@@ -52,61 +45,43 @@ pub(crate) async fn serve(
     observer: Observer,
     orders: mpsc::Sender<Order>,
 ) {
-    let desk = Arc::new(Desk { observer, orders, answers: Semaphore::new(ANSWERS_MAX) });
-    let mut trouble = None;
-    loop {
-        let problem = match open(&options).await {
-            Ok(None) => return,
-            Ok(Some((certificate, listener))) => {
-                info!(listen = %options.listen, "answering controllers");
-                accept(&listener, &certificate, &desk).await;
-                return;
-            }
-            Err(problem) => problem,
-        };
-        if trouble.as_ref() != Some(&problem) {
-            warn!("kubectl fairway gets no answer from this node: {problem}; trying again");
-        }
-        trouble = Some(problem);
-        sleep(RETRY_INTERVAL).await;
+    if options.listen == HttpListen::Nowhere {
+        return;
     }
+    let desk = Arc::new(Desk { observer, orders, answers: Semaphore::new(ANSWERS_MAX) });
+    let certificate = certificate(&options).await;
+    let listening = options.listen.bind_patiently("answers to controllers", "--node-api-listen");
+    let Some(listener) = listening.await else { return };
+    info!(listen = %options.listen, "answering controllers");
+    let config = || Some(certificate.config());
+    let answer = move |request, peer| {
+        let desk = Arc::clone(&desk);
+        async move { reply(request, &desk, &peer).await }
+    };
+    http_server::serve(&listener, BOUNDS, config, answer).await;
 }
 
-async fn open(
-    options: &NodeApiOptions,
-) -> Result<Option<(CertificateFolder, TcpListener)>, String> {
+/// The certificate, once it is there.
+async fn certificate(options: &NodeApiOptions) -> CertificateFolder {
     let folder = CertificateFolderOptions {
         option: "--node-api-cert-dir",
         folder: options.certificate_folder.clone(),
         names_clients: true,
     };
-    let certificate = CertificateFolder::open(folder).map_err(|error| error.to_string())?;
-    let cannot_listen =
-        |error| format!("cannot listen on {} (--node-api-listen): {error}", options.listen);
-    let listener = options.listen.bind().await.map_err(cannot_listen)?;
-    Ok(listener.map(|listener| (certificate, listener)))
-}
-
-async fn accept(listener: &TcpListener, certificate: &CertificateFolder, desk: &Arc<Desk>) {
-    let mut clients = Clients::new(LIMITS);
+    let mut trouble = None;
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                debug!(%error, "cannot accept a controller");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
+        let problem = match CertificateFolder::open(folder.clone()) {
+            Ok(certificate) => return certificate,
+            Err(error) => error.to_string(),
         };
-        clients.make_room().await;
-        let (tls, desk) = (certificate.config(), Arc::clone(desk));
-        clients.serve(|work| async move {
-            match timeout(CONNECTION_TIMEOUT, connection(stream, tls, desk, work)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => debug!(%error, "the connection of a controller failed"),
-                Err(_) => debug!("the connection of a controller timed out"),
-            }
-        });
+        if trouble.as_ref() != Some(&problem) {
+            warn!(
+                "kubectl fairway gets no answer from this node: {problem}; the leading controller issues the \
+                 certificate; trying again"
+            );
+        }
+        trouble = Some(problem);
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
@@ -117,28 +92,7 @@ struct Desk {
     answers: Semaphore,
 }
 
-/// One request and its answer.
-async fn connection(
-    stream: TcpStream,
-    tls: Arc<ServerConfig>,
-    desk: Arc<Desk>,
-    work: Work,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let stream = timeout(REQUEST_TIMEOUT, TlsAcceptor::from(tls).accept(stream)).await??;
-    let service = service_fn(move |request| {
-        let (desk, work) = (Arc::clone(&desk), work.clone());
-        async move { Ok::<_, Infallible>(reply(request, &desk, &work).await) }
-    });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_TIMEOUT)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service)
-        .await?;
-    Ok(())
-}
-
-async fn reply(request: Request<Incoming>, desk: &Desk, work: &Work) -> Response<Full<Bytes>> {
+async fn reply(request: Request<Incoming>, desk: &Desk, peer: &Peer) -> Response<Full<Bytes>> {
     if request.uri().path() != PATH || request.method() != Method::POST {
         return plain(StatusCode::NOT_FOUND, "only POST /v1/ask exists\n");
     }
@@ -146,7 +100,7 @@ async fn reply(request: Request<Incoming>, desk: &Desk, work: &Work) -> Response
     let Ok(Ok(body)) = timeout(REQUEST_TIMEOUT, body.collect()).await else {
         return plain(StatusCode::PAYLOAD_TOO_LARGE, "the question is too large, or late\n");
     };
-    work.begins();
+    peer.work.begins();
     let Ok(_permit) = desk.answers.acquire().await else {
         return plain(StatusCode::SERVICE_UNAVAILABLE, "the speaker is shutting down\n");
     };
@@ -154,9 +108,17 @@ async fn reply(request: Request<Incoming>, desk: &Desk, work: &Work) -> Response
         Ok(question) => answer(&question, desk).await,
         Err(error) => Answer::Error(format!("malformed question: {error}")),
     };
-    match serde_json::to_string(&answer) {
-        Ok(text) => response(StatusCode::OK, "application/json", text),
-        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+    match answer {
+        Answer::Output(output) if output.len() > ANSWER_BYTES_MAX => {
+            let mebibytes = ANSWER_BYTES_MAX >> 20;
+            plain(REFUSED, &format!("the answer is larger than {mebibytes} MiB: ask for less"))
+        }
+        Answer::Output(output) => http_server::text_of(StatusCode::OK, output),
+        Answer::Error(why) => plain(REFUSED, &why),
+        Answer::Drain(report) => match serde_json::to_string(&report) {
+            Ok(text) => http_server::json(StatusCode::OK, text),
+            Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+        },
     }
 }
 
@@ -174,15 +136,4 @@ async fn answer(question: &NodeQuestion, desk: &Desk) -> Answer {
         }
     };
     admin::answer(&request, &desk.observer, &desk.orders).await
-}
-
-fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
-    response(status, "text/plain; charset=utf-8", text.to_owned())
-}
-
-fn response(status: StatusCode, kind: &'static str, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
 }

@@ -12,10 +12,12 @@ pub(super) fn text(answers: &NodeAnswers) -> String {
         .answers()
         .flat_map(|(node, answer)| faults_of(answer).into_iter().map(move |fault| (node, fault)));
     let groups = Groups::of(rows);
-    if groups.is_empty() {
-        return "No faults.\n".to_owned();
-    }
     let answering = answers.answers().count();
+    match (groups.is_empty(), answering) {
+        (true, 0) => return String::new(),
+        (true, _) => return "No faults.\n".to_owned(),
+        _ => {}
+    }
     let nodes = |nodes: &Nodes<'_>| match nodes.count() == answering {
         true => "all".to_owned(),
         false => nodes.cell(false),

@@ -11,7 +11,7 @@ mod routes;
 mod services;
 mod verdicts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_plan::columns::aligned;
 use serde_json::{Map, Value, json};
@@ -70,15 +70,19 @@ impl NodeAnswers {
 
     /// Those of two questions about two families, as one answer of each node: `show bgp` is of one family at a time.
     pub fn of_families(ipv4: Self, ipv6: Self) -> Self {
-        let Self(mut ipv6) = ipv6;
-        let both = ipv4.0.into_iter().map(|(node, ipv4)| {
-            let outcome = match (ipv4, ipv6.remove(&node)) {
-                (NodeOutcome::Answer(ipv4), Some(NodeOutcome::Answer(ipv6))) => {
+        let (Self(mut ipv4), Self(mut ipv6)) = (ipv4, ipv6);
+        let names: BTreeSet<String> = ipv4.keys().chain(ipv6.keys()).cloned().collect();
+        let both = names.into_iter().map(|node| {
+            // A speaker that came or went between the two has not answered.
+            let silent = || NodeOutcome::Unanswered("it answered for one family only".to_owned());
+            let of = |family: &mut BTreeMap<_, _>| family.remove(&node).unwrap_or_else(silent);
+            let both = match (of(&mut ipv4), of(&mut ipv6)) {
+                (NodeOutcome::Answer(ipv4), NodeOutcome::Answer(ipv6)) => {
                     NodeOutcome::Answer(json!({ "ipv4Unicast": ipv4, "ipv6Unicast": ipv6 }))
                 }
-                (NodeOutcome::Answer(_), Some(other)) | (other, _) => other,
+                (NodeOutcome::Answer(_), other) | (other, _) => other,
             };
-            (node, outcome)
+            (node, both)
         });
         Self(both.collect())
     }
@@ -91,21 +95,24 @@ impl NodeAnswers {
         })
     }
 
-    /// Whether each node answered, be it that it cannot.
-    pub fn are_whole(&self) -> bool {
-        !self.0.values().any(|it| matches!(it, NodeOutcome::Unanswered(_)))
+    /// Whether each node answered. To `explain` it is an answer that a node does not know the object.
+    pub fn are_whole(&self, subject: Subject) -> bool {
+        let lacks = |it: &NodeOutcome| match it {
+            NodeOutcome::Answer(_) => false,
+            NodeOutcome::Refused(_) => subject != Subject::Verdicts,
+            NodeOutcome::Unanswered(_) => true,
+        };
+        !self.0.values().any(lacks)
     }
 
-    /// What all nodes said that they cannot, if none of them can and one says why.
+    /// What all nodes said that they cannot; the reason of the first.
     pub fn refusal(&self) -> Option<&str> {
-        let is_answer = |it: &NodeOutcome| matches!(it, NodeOutcome::Answer(_));
-        if self.0.values().any(is_answer) {
-            return None;
-        }
-        self.0.values().find_map(|it| match it {
+        let mut reasons = self.0.values().map(|it| match it {
             NodeOutcome::Refused(why) => Some(why.as_str()),
             _ => None,
-        })
+        });
+        let first = reasons.next()??;
+        reasons.all(|it| it.is_some()).then_some(first)
     }
 
     /// The list again, in the order of the nodes.

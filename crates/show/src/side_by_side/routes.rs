@@ -1,14 +1,12 @@
 //! One row for each route that some nodes have: its source, and those nodes.
 
-use std::net::IpAddr;
-
 use fairway_ground::Prefix;
 use fairway_plan::columns::aligned;
 use ipnet::IpNet;
 use serde_json::Value;
 
 use super::group::Groups;
-use super::{NodeAnswers, NodeOutcome, list_at, text_at};
+use super::{NodeAnswers, list_at, text_at};
 
 const FAMILIES: [&str; 2] = ["ipv4Unicast", "ipv6Unicast"];
 /// What FRR says of a route that the node originates.
@@ -33,58 +31,33 @@ pub(super) fn text(answers: &NodeAnswers, is_wide: bool) -> String {
     aligned(&table)
 }
 
-/// The paths of each network, of both families.
-fn routes_of(answer: &Value) -> impl Iterator<Item = (&String, &Value)> {
+/// The paths of each network: of both families, or of the one network that was asked for.
+fn routes_of(answer: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let tables = FAMILIES.into_iter().filter_map(|family| answer.get(family)?.get("routes"));
-    tables.filter_map(Value::as_object).flatten()
+    let routes = tables.filter_map(Value::as_object).flatten();
+    let of_one = answer.get("prefix").and_then(Value::as_str).zip(answer.get("paths"));
+    routes.map(|(network, paths)| (network.as_str(), paths)).chain(of_one)
 }
 
 fn row(network: &str, path: &Value) -> Row {
     let net: Option<IpNet> = network.parse().ok();
     let prefix = net.and_then(|net| Prefix::new(net.addr(), net.prefix_len()).ok());
-    let from = match text_at(path, "peerId") {
-        UNSPECIFIED | "" => "itself".to_owned(),
-        _ => {
+    // The path of one network has more about the peer, and the AS path in an object.
+    let peer = path.get("peer").unwrap_or(path);
+    let is_own =
+        path.get("sourced").is_some() || [UNSPECIFIED, ""].contains(&text_at(peer, "peerId"));
+    let from = match is_own {
+        true => "itself".to_owned(),
+        false => {
             let next_hop = list_at(path, "nexthops").first();
             let name = next_hop.map(|it| text_at(it, "ip")).unwrap_or_default();
-            if name.is_empty() { text_at(path, "peerId").to_owned() } else { name.to_owned() }
+            if name.is_empty() { text_at(peer, "peerId").to_owned() } else { name.to_owned() }
         }
     };
-    (prefix, network.to_owned(), from, text_at(path, "path").to_owned())
-}
-
-impl NodeAnswers {
-    /// Of answers to [`super::Subject::Routes`], the routes to `wanted`; of an address, those to the longest prefix around it
-    /// that any node has. `None` if it is neither.
-    pub fn only_prefix(self, wanted: &str) -> Option<Self> {
-        let prefix = match wanted.parse::<IpNet>() {
-            Ok(net) => Prefix::new(net.addr(), net.prefix_len()).ok()?,
-            Err(_) => self.longest_around(wanted.parse().ok()?),
-        };
-        let is_wanted = |network: &str| {
-            let net: Option<IpNet> = network.parse().ok();
-            net.and_then(|net| Prefix::new(net.addr(), net.prefix_len()).ok()) == Some(prefix)
-        };
-        let Self(mut nodes) = self;
-        for outcome in nodes.values_mut() {
-            let NodeOutcome::Answer(answer) = outcome else { continue };
-            for family in FAMILIES {
-                let routes = answer.get_mut(family).and_then(|it| it.get_mut("routes"));
-                if let Some(routes) = routes.and_then(Value::as_object_mut) {
-                    routes.retain(|network, _| is_wanted(network));
-                }
-            }
-        }
-        Some(Self(nodes))
-    }
-
-    fn longest_around(&self, address: IpAddr) -> Prefix {
-        let networks = self.answers().flat_map(|(_, answer)| routes_of(answer));
-        let prefixes = networks.filter_map(|(network, _)| {
-            let net: IpNet = network.parse().ok()?;
-            Prefix::new(net.addr(), net.prefix_len()).ok()
-        });
-        let around = prefixes.filter(|prefix| prefix.contains(address));
-        around.max_by_key(|prefix| prefix.length()).unwrap_or_else(|| Prefix::host(address))
-    }
+    let as_path = match path.get("aspath") {
+        Some(_) if is_own => "",
+        Some(as_path) => text_at(as_path, "string"),
+        None => text_at(path, "path"),
+    };
+    (prefix, network.to_owned(), from, as_path.to_owned())
 }

@@ -20,13 +20,13 @@ fn nodes(a: Value, b: Value) -> NodeAnswers {
     list(&[
         ("a", json!({ "answer": a })),
         ("b", json!({ "answer": b })),
-        ("c", json!({ "unanswered": "no connection to 192.0.2.3:7473 within 1 s" })),
+        ("c", json!({ "unanswered": "no connection to 192.0.2.3:7474 within 1 s" })),
     ])
 }
 
 const DOWN: &str = "
 NODE   NO ANSWER
-c      no connection to 192.0.2.3:7473 within 1 s
+c      no connection to 192.0.2.3:7474 within 1 s
 ";
 
 fn summary(state: &str, received: u64) -> Value {
@@ -50,7 +50,7 @@ c      <no answer>
     assert_eq!(answers.text(Subject::Peers, false), format!("{table}{DOWN}"));
     let wide = answers.text(Subject::Peers, true);
     assert!(wide.contains("4/2    1/2    1"), "{wide}");
-    assert!(!answers.are_whole());
+    assert!(!answers.are_whole(Subject::Peers));
 }
 
 fn services(told: &[&str], reason: &str) -> Value {
@@ -137,17 +137,28 @@ NETWORK         FROM         AS PATH   NODES
 2001:db8::/32   itself                 a,b
 ";
     assert_eq!(both.text(Subject::Routes, false), expected);
-    for (wanted, network) in [
-        ("9.0.0.0/8", "9.0.0.0/8"),
-        ("10.1.2.3", "10.0.0.0/8"),
-        ("11.0.0.1", "0.0.0.0/0"),
-        ("2001:db8::7", "2001:db8::/32"),
-    ] {
-        let table = both.clone().only_prefix(wanted).unwrap().text(Subject::Routes, false);
-        assert_eq!(table.lines().count(), 2, "{wanted}: {table}");
-        assert!(table.contains(&format!("\n{network} ")), "{wanted}: {table}");
+    // To one prefix, as FRR shows one.
+    let path = json!({ "aspath": { "string": "65002 65003" }, "peer": { "peerId": "192.0.2.21" },
+        "nexthops": [{ "ip": "192.0.2.21" }] });
+    let own = json!({ "aspath": { "string": "Local" }, "sourced": true, "peer": { "peerId": "0.0.0.0" } });
+    let one = nodes(json!({ "prefix": "9.0.0.0/8", "paths": [own, path] }), json!({}));
+    let expected = "\
+NETWORK     FROM         AS PATH       NODES
+9.0.0.0/8   192.0.2.21   65002 65003   a
+9.0.0.0/8   itself                     a
+";
+    assert_eq!(one.text(Subject::Routes, false), format!("{expected}{DOWN}"));
+}
+
+#[test]
+fn a_node_that_answers_for_one_family_has_not_answered() {
+    let of = |node: &'static str| list(&[(node, json!({ "answer": {} }))]);
+    for both in
+        [NodeAnswers::of_families(of("a"), of("b")), NodeAnswers::of_families(of("b"), of("a"))]
+    {
+        assert!(!both.are_whole(Subject::Routes), "{both:?}");
+        assert!(both.text(Subject::Routes, false).contains("for one family only"), "{both:?}");
     }
-    assert_eq!(both.only_prefix("nine"), None);
 }
 
 #[test]
@@ -197,10 +208,16 @@ fn an_explanation_that_some_nodes_share_is_told_once() {
 fn what_no_node_can_is_refused_with_their_reason() {
     let refused = json!({ "error": "% No such neighbor" });
     let answers = list(&[("a", refused.clone()), ("b", json!({ "unanswered": "down" }))]);
-    assert_eq!(answers.refusal(), Some("% No such neighbor"));
+    // The other one could know it.
+    assert_eq!(answers.refusal(), None);
+    let both = list(&[("a", refused.clone()), ("b", refused.clone())]);
+    assert_eq!(both.refusal(), Some("% No such neighbor"));
     let answers = list(&[("a", refused), ("b", json!({ "answer": {} }))]);
     assert_eq!(answers.refusal(), None);
-    assert!(answers.are_whole());
+    assert!(answers.are_whole(Subject::Verdicts));
+    assert!(!answers.are_whole(Subject::Peers));
+    let silent = list(&[("a", json!({ "unanswered": "down" }))]);
+    assert!(!silent.text(Subject::Faults, false).contains("No faults"));
 }
 
 #[test]

@@ -3,16 +3,22 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use fairway_node::drain::DrainOrder;
 use fairway_show::DrainReport;
+use tokio::time::{Instant, sleep};
 
 use super::{Options, print_value};
 use crate::admin::drain::DrainRequest;
 use crate::cli::drain::{Drained, drain, undo};
 use crate::cli::{duration, output};
 use crate::kubernetes::User;
+
+/// How often the node is asked for progress, through the API server.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long it may fail to answer meanwhile.
+const LOOK_PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -38,6 +44,7 @@ pub(super) struct DrainArguments {
 }
 
 pub(super) async fn run(arguments: &DrainArguments, options: &Options) -> Result<ExitCode> {
+    ensure!(arguments.wait.subsec_nanos() == 0, "--wait: expected whole seconds, as in 30s or 1m");
     let user = User::connect(&options.user()).await?;
     let ask = async |request| {
         let order = match request {
@@ -47,13 +54,23 @@ pub(super) async fn run(arguments: &DrainArguments, options: &Options) -> Result
             DrainRequest::Undo => Some(DrainOrder::Undo),
             DrainRequest::Look => None,
         };
-        let status = user.drain(&arguments.node, order).await?;
+        let asked = Instant::now();
+        let status = loop {
+            match user.drain(&arguments.node, order).await {
+                Ok(status) => break status,
+                // The drain goes on while a controller or the API server is restarted; an order is given once.
+                Err(error) if order.is_some() || asked.elapsed() > LOOK_PATIENCE => {
+                    return Err(error.into());
+                }
+                Err(_) => sleep(LOOK_INTERVAL).await,
+            }
+        };
         let report: DrainReport = serde_json::from_value(status).context("an unexpected answer")?;
         Ok(report)
     };
     let Drained { text, report } = match arguments.undo {
         true => undo(ask).await?,
-        false => drain(ask, arguments.wait).await?,
+        false => drain(ask, arguments.wait, LOOK_INTERVAL).await?,
     };
     match options.output {
         None => output::print(&format!("{}: {text}", arguments.node))?,

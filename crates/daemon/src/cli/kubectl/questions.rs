@@ -1,9 +1,11 @@
 //! The questions of `kubectl fairway`: which resource of the node API answers each, and how that is printed.
 
+use std::net::IpAddr;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use fairway_show::side_by_side::{NodeAnswers, Subject};
+use ipnet::IpNet;
 
 use super::{Format, Options, print_value};
 use crate::cli::output;
@@ -28,21 +30,31 @@ pub(super) async fn pools(options: &Options) -> Result<ExitCode> {
     show(&answers, Subject::Pools, options)
 }
 
-/// Of both families at once, or of that of the prefix.
-pub(super) async fn routes(prefix: Option<&str>, options: &Options) -> Result<ExitCode> {
+/// Of both families at once; to a prefix, or to the longest one around an address, of its family.
+pub(super) async fn routes(wanted: Option<&str>, options: &Options) -> Result<ExitCode> {
     let user = User::connect(&options.user()).await?;
-    let ask_family = async |family: &str| {
+    let of_family = async |family: &str| {
         let words: Vec<String> = [family, "unicast"].map(str::to_owned).to_vec();
         ask(&user, "routes", &words, options).await
     };
-    let (ipv4, ipv6) = tokio::join!(ask_family("ipv4"), ask_family("ipv6"));
-    let answers = NodeAnswers::of_families(ipv4?, ipv6?);
-    let answers = match prefix {
-        Some(prefix) => {
-            let known = answers.only_prefix(prefix);
-            known.with_context(|| format!("{prefix:?}: expected a prefix or an address"))?
+    let answers = match wanted {
+        None => {
+            let (ipv4, ipv6) = tokio::join!(of_family("ipv4"), of_family("ipv6"));
+            NodeAnswers::of_families(ipv4?, ipv6?)
         }
-        None => answers,
+        Some(wanted) => {
+            let address: Option<IpAddr> = wanted.split('/').next().and_then(|it| it.parse().ok());
+            let is_prefix = wanted.parse::<IpNet>().is_ok() || wanted.parse::<IpAddr>().is_ok();
+            let address = address.filter(|_| is_prefix);
+            let address = address.with_context(|| {
+                format!(
+                    "{wanted:?}: expected a prefix or an address, as in 192.0.2.0/24 or 192.0.2.1"
+                )
+            })?;
+            let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+            let words: Vec<String> = [family, "unicast", wanted].map(str::to_owned).to_vec();
+            ask(&user, "routes", &words, options).await?
+        }
     };
     show(&answers, Subject::Routes, options)
 }
@@ -67,7 +79,7 @@ pub(super) async fn explain(words: &[String], options: &Options) -> Result<ExitC
         bail!("{}", why.trim_start_matches("% "));
     }
     output::print(&answers.texts())?;
-    Ok(code_of(&answers))
+    Ok(code_of(&answers, Subject::Verdicts))
 }
 
 /// Exit code 1 if there are faults.
@@ -103,10 +115,10 @@ fn show(answers: &NodeAnswers, subject: Subject, options: &Options) -> Result<Ex
         Some(Format::Wide) => output::print(&answers.text(subject, true))?,
         Some(format) => print_value(&answers.json(), format)?,
     }
-    Ok(code_of(answers))
+    Ok(code_of(answers, subject))
 }
 
 /// A node without an answer is no success.
-fn code_of(answers: &NodeAnswers) -> ExitCode {
-    if answers.are_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+fn code_of(answers: &NodeAnswers, subject: Subject) -> ExitCode {
+    if answers.are_whole(subject) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -19,12 +19,14 @@ const REVIEW_TIMEOUT: Duration = Duration::from_secs(2);
 /// Refuses what `user` may not.
 pub(super) async fn check(api: &Api, user: &User, asked: &Asked) -> Result<(), Refusal> {
     let Asked { resource, verb, .. } = asked;
+    let name = asked.node();
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
         "spec": {
             "user": user.name, "uid": user.uid, "groups": user.groups, "extra": user.extra,
             "resourceAttributes": {
                 "group": GROUP, "version": VERSION, "resource": resource, "verb": verb,
+                "name": name,
             },
         },
     });

@@ -3,6 +3,8 @@
 //! Pure. Resources are what RBAC grants; each stands for words of `fairway show` or `explain`, or for a drain. Knows no
 //! user and no speaker.
 
+use fairway_show::ShowCommand;
+use fairway_show::language::{Question, Vocabulary, understand};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -17,16 +19,56 @@ struct Readable {
     resource: &'static str,
     kind: &'static str,
     words: &'static [&'static str],
+    /// Which commands may come of further words.
+    permits: fn(&ShowCommand) -> bool,
 }
 
-/// All that is read.
+/// All that is read. A right to one is none to another, so that no words lead from one to the other.
 const READABLE: [Readable; 6] = [
-    Readable { resource: "peers", kind: "Peer", words: &["show", "bgp", "summary"] },
-    Readable { resource: "routes", kind: "Route", words: &["show", "bgp"] },
-    Readable { resource: "services", kind: "Service", words: &["show", "services"] },
-    Readable { resource: "pools", kind: "Pool", words: &["show", "pools"] },
-    Readable { resource: "explanations", kind: "Explanation", words: &["explain"] },
-    Readable { resource: "faults", kind: "Fault", words: &["show", "config"] },
+    Readable {
+        resource: "peers",
+        kind: "Peer",
+        words: &["show", "bgp", "summary"],
+        permits: |it| matches!(it, ShowCommand::BgpSummary { .. }),
+    },
+    Readable {
+        resource: "routes",
+        kind: "Route",
+        words: &["show", "bgp"],
+        permits: |it| {
+            matches!(
+                it,
+                ShowCommand::BgpUnicast { .. }
+                    | ShowCommand::BgpUnicastDetail { .. }
+                    | ShowCommand::BgpFiltered { .. }
+                    | ShowCommand::BgpStatistics { .. }
+            )
+        },
+    },
+    Readable {
+        resource: "services",
+        kind: "Service",
+        words: &["show", "services"],
+        permits: |it| matches!(it, ShowCommand::Services),
+    },
+    Readable {
+        resource: "pools",
+        kind: "Pool",
+        words: &["show", "pools"],
+        permits: |it| matches!(it, ShowCommand::Pools),
+    },
+    Readable {
+        resource: "explanations",
+        kind: "Explanation",
+        words: &["explain"],
+        permits: |it| matches!(it, ShowCommand::Explain(_)),
+    },
+    Readable {
+        resource: "faults",
+        kind: "Fault",
+        words: &["show", "config"],
+        permits: |it| matches!(it, ShowCommand::Config),
+    },
 ];
 
 const DRAINS: &str = "drains";
@@ -52,7 +94,7 @@ pub(super) struct Asked {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// The answer of each node, or of each of these, to these words.
-    Read { words: Vec<String>, nodes: Vec<String> },
+    Read { words: Vec<String>, nodes: Vec<String>, is_text: bool },
     /// The body says which node is to be drained.
     Drain,
     /// The progress of a drain.
@@ -80,6 +122,14 @@ impl Refusal {
 
     pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self { code: 404, reason: "NotFound", message: message.into() }
+    }
+
+    pub(super) fn conflict(message: impl Into<String>) -> Self {
+        Self { code: 409, reason: "Conflict", message: message.into() }
+    }
+
+    pub(super) fn too_many(message: impl Into<String>) -> Self {
+        Self { code: 429, reason: "TooManyRequests", message: message.into() }
     }
 
     pub(super) fn unavailable(message: impl Into<String>) -> Self {
@@ -116,6 +166,14 @@ impl Call {
 }
 
 impl Asked {
+    /// The node whose drain it is, as far as the path says it.
+    pub(super) fn node(&self) -> Option<&str> {
+        match &self.what {
+            What::LookAtDrain(node) | What::EndDrain(node) => Some(node),
+            What::Read { .. } | What::Drain => None,
+        }
+    }
+
     fn of(method: &Method, rest: &[&str], query: &str) -> Result<Self, Refusal> {
         let is_dry = form_urlencoded::parse(query.as_bytes()).any(|(key, _)| key == "dryRun");
         if is_dry && rest.first() == Some(&DRAINS) {
@@ -171,7 +229,16 @@ impl Readable {
         if !is_text {
             words.push("json".to_owned());
         }
-        Ok(What::Read { words, nodes })
+        let line: Vec<&str> = words.iter().map(String::as_str).collect();
+        match understand(Vocabulary::CommandLine, &line) {
+            Ok(Question::Show(query)) if (self.permits)(&query.what) => {}
+            _ => {
+                let (words, resource) = (words.join(" "), self.resource);
+                let message = format!("`{words}` is no question about {resource}");
+                return Err(Refusal::bad_request(message));
+            }
+        }
+        Ok(What::Read { words, nodes, is_text })
     }
 }
 
@@ -230,7 +297,7 @@ mod tests {
 
     fn read(path: &str, query: &str) -> (Vec<String>, Vec<String>) {
         match asked(&Method::GET, path, query).unwrap().what {
-            What::Read { words, nodes } => (words, nodes),
+            What::Read { words, nodes, .. } => (words, nodes),
             other => panic!("{other:?}"),
         }
     }
@@ -274,6 +341,11 @@ mod tests {
         assert_eq!(why(&Method::GET, "peers", "output=yaml").0, 400);
         assert_eq!(why(&Method::POST, "drains", "dryRun=All").0, 400);
         assert_eq!(why(&Method::DELETE, "drains/a", "dryRun=All").0, 400);
+        // Words that lead to another resource.
+        for query in ["word=summary", "word=neighbors", "word=router", "word=nonsense"] {
+            assert_eq!(why(&Method::GET, "routes", query).0, 400, "{query}");
+        }
+        assert_eq!(why(&Method::GET, "pools", "word=json").0, 400);
         let many = "word=a&".repeat(WORDS_MAX);
         assert_eq!(why(&Method::GET, "peers", &many).0, 400);
         let elsewhere = Call::of(&Method::GET, "/api/v1/secrets", "").unwrap_err();

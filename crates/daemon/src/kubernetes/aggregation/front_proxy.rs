@@ -123,13 +123,14 @@ impl FrontProxy {
         name.is_some_and(|name| self.names.iter().any(|it| it == name))
     }
 
-    /// The user that the headers name.
+    /// The user that the headers name. None of them, where one of the values is not UTF-8: a group that is left out could
+    /// be one that may not.
     pub(super) fn user(&self, headers: &HeaderMap) -> Option<User> {
-        let values = |name: &String| {
-            let values = headers.get_all(name.as_str()).iter();
-            values.filter_map(|it| it.to_str().ok()).filter(|it| !it.is_empty()).map(str::to_owned)
+        let values = |names: &[String]| -> Option<Vec<String>> {
+            let all = names.iter().flat_map(|name| headers.get_all(name.as_str()));
+            let texts = all.map(|it| str::from_utf8(it.as_bytes()).ok().map(str::to_owned));
+            texts.filter(|it| it.as_ref().is_none_or(|it| !it.is_empty())).collect()
         };
-        let name = self.user_headers.iter().find_map(|it| values(it).next())?;
         let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for header in headers.keys() {
             let key = self.extra_prefixes.iter().find_map(|prefix| {
@@ -137,14 +138,14 @@ impl FrontProxy {
                 header.as_str().strip_prefix(&*prefix.to_ascii_lowercase())
             });
             if let Some(key) = key {
-                let key = percent_decode_str(key).decode_utf8_lossy().into_owned();
-                extra.entry(key).or_default().extend(values(&header.as_str().to_owned()));
+                let key = percent_decode_str(key).decode_utf8().ok()?.into_owned();
+                extra.entry(key).or_default().extend(values(&[header.as_str().to_owned()])?);
             }
         }
         Some(User {
-            name,
-            uid: self.uid_headers.iter().find_map(|it| values(it).next()),
-            groups: self.group_headers.iter().flat_map(values).collect(),
+            name: values(&self.user_headers)?.into_iter().next()?,
+            uid: values(&self.uid_headers)?.into_iter().next(),
+            groups: values(&self.group_headers)?,
             extra,
         })
     }
@@ -201,6 +202,11 @@ mod tests {
         assert_eq!(user.name, "jane");
         assert_eq!(user.groups, ["ops", "system:authenticated"]);
         assert_eq!(user.extra["example.org/scope"], ["a"]);
+        let utf8 = HeaderValue::from_bytes("jörg@example.org".as_bytes()).unwrap();
+        headers.insert("x-remote-user", utf8);
+        assert_eq!(proxy.user(&headers).unwrap().name, "jörg@example.org");
+        headers.append("x-remote-group", HeaderValue::from_bytes(b"caf\xe9").unwrap());
+        assert_eq!(proxy.user(&headers), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod call;
 mod endpoints;
 mod fan_out;
 mod front_proxy;
+mod seats;
 mod server;
 
 use tokio::sync::watch;
@@ -22,7 +23,7 @@ use tokio::task::JoinSet;
 
 use super::api::Api;
 use super::serving::{Kept, Profile, Registration, hosts, keep};
-use crate::metrics::HttpListen;
+use crate::http_server::HttpListen;
 use crate::node_api::SPEAKER;
 
 /// The group of the node API, and its version.
@@ -61,7 +62,10 @@ pub(super) fn start(
             hosts: hosts(name, &api.namespace, options.listen),
             is_client: true,
         },
-        registration: Some(Registration::ApiService(format!("{VERSION}.{GROUP}"))),
+        registration: Some(Registration::ApiService {
+            name: format!("{VERSION}.{GROUP}"),
+            service: name.clone(),
+        }),
         clients: None,
     };
     let of_speakers = Kept {
@@ -73,7 +77,7 @@ pub(super) fn start(
             is_client: false,
         },
         registration: None,
-        clients: Some(own.clone()),
+        clients: Some(format!("{name}-cert")),
     };
     tasks.spawn(keep(api.clone(), of_controllers, is_leading.clone(), tell_own));
     tasks.spawn(keep(api.clone(), of_speakers, is_leading.clone(), tell_speakers));

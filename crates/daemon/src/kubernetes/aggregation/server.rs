@@ -1,7 +1,4 @@
 //! The HTTPS server of the node API. Only the API server's front proxy gets past the handshake.
-//!
-//! Everything is bounded: the number of connections, the duration of each, the size of a request. One request per
-//! connection.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -11,59 +8,54 @@ use std::time::Duration;
 
 use fairway_ground::Bound;
 use futures_util::stream;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls;
-use tracing::{debug, info, warn};
+use tokio_rustls::rustls::{self, ServerConfig};
+use tracing::{debug, info};
 
 use super::call::{Asked, Call, Refusal, What};
-use super::fan_out::FanOut;
+use super::fan_out::{Endpoint, FanOut};
 use super::front_proxy::{FrontProxy, User};
+use super::seats::Seats;
 use super::{AggregationOptions, GROUP, VERSION, access, endpoints};
-use crate::admin::Answer;
 use crate::admin::drain::DrainRequest;
-use crate::host::{ClientLimits, Clients, Work};
+use crate::host::ClientLimits;
+use crate::http_server::{self, HttpsBounds, Peer};
 use crate::kubernetes::api::Api;
 use crate::kubernetes::serving::Identity;
-use crate::node_api::{Budget, NodeQuestion, Speakers, Unanswered};
+use crate::node_api::{LargeAnswers, NodeQuestion, Speakers, Unanswered};
 use crate::tls;
 
-/// The API servers, each with its users and its checks. A client that has been silent for half a second makes room.
-const LIMITS: ClientLimits = ClientLimits {
-    clients_max: 64,
-    silence: Duration::from_millis(500),
-    bound: Bound::NodeApiClient,
+/// The API servers, each with its users and its checks; the answers of all nodes, to a slow reader.
+const BOUNDS: HttpsBounds = HttpsBounds {
+    what: "the node API",
+    clients: ClientLimits {
+        clients_max: 64,
+        silence: Duration::from_millis(500),
+        bound: Bound::NodeApiClient,
+    },
+    connection_timeout: Duration::from_secs(60),
+    // A user may be in hundreds of groups, each of which is a header.
+    read_buffer_bytes: 64 << 10,
+    headers_max: 1000,
 };
-/// How long a connection may last: the answers of all nodes, to a slow reader.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a client may take until its request is here.
+/// How long a client may take for its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// A drain is a few lines.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// What is read of a connection before it is asked for; the head of a request must fit, with the groups of its user.
-const READ_BUFFER_BYTES: usize = 64 << 10;
-/// One for each group of the user; the buffer above bounds them as well.
-const HEADERS_MAX: usize = 1000;
-/// Answers that wait for the reader.
+/// Parts of an answer that wait for the reader.
 const PARTS_MAX: usize = 1;
 /// As `fairway drain` has it.
 const DRAIN_SECONDS_DEFAULT: u64 = 30;
 const DRAIN_SECONDS_MAX: u64 = 86_400;
-/// How often a port that is in use is tried again, and how long to wait if no connection can be accepted.
-const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// A kubelet takes so long to hand the CA of a new certificate on to a speaker.
+const HANDING_ON: Duration = Duration::from_secs(300);
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
@@ -84,88 +76,50 @@ pub(super) async fn run(api: Api, options: AggregationOptions, mut parts: Parts)
         return;
     }
     let listen = options.listen;
+    let Some(listener) = listen.bind_patiently("node API", "--node-api-listen").await else {
+        return;
+    };
+    info!(%listen, "serving the node API");
+    let (tell_client, client) = watch::channel(None);
     let desk = Arc::new(Desk {
         api,
         speakers_service: format!("{}-speakers", options.name),
+        client,
         parts,
-        budget: Arc::default(),
+        seats: Seats::default(),
+        large: LargeAnswers::default(),
     });
-    let mut has_failed = false;
-    loop {
-        match listen.bind().await {
-            Ok(None) => return,
-            Ok(Some(listener)) => {
-                info!(%listen, "serving the node API");
-                return serve(&listener, &desk).await;
+    let config = || desk.config().inspect_err(|why| debug!("no node API: {why}")).ok();
+    let answer = {
+        let desk = Arc::clone(&desk);
+        move |request, peer| {
+            let desk = Arc::clone(&desk);
+            async move {
+                let reply = desk.reply(request, &peer).await;
+                reply.unwrap_or_else(|refusal| refused(&refusal))
             }
-            Err(error) if !has_failed => {
-                has_failed = true;
-                warn!(
-                    %error, %listen,
-                    "no node API: cannot listen (--node-api-listen); trying again"
-                );
-            }
-            Err(_) => {}
         }
-        sleep(RETRY_INTERVAL).await;
-    }
+    };
+    tokio::join!(
+        hand_on(desk.parts.own.clone(), tell_client),
+        http_server::serve(&listener, BOUNDS, config, answer),
+    );
 }
 
-async fn serve(listener: &TcpListener, desk: &Arc<Desk>) {
-    let mut clients = Clients::new(LIMITS);
+/// Publishes the certificate that speakers accept by now: the first one at once, since speakers that have no CA yet
+/// cannot answer, and each new one when they have its CA.
+async fn hand_on(
+    mut own: watch::Receiver<Option<Identity>>,
+    tell: watch::Sender<Option<Identity>>,
+) {
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                debug!(%error, "cannot accept a connection to the node API");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        clients.make_room().await;
-        let desk = Arc::clone(desk);
-        clients.serve(|work| async move {
-            match timeout(CONNECTION_TIMEOUT, connection(stream, desk, work)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => debug!(%error, "a connection to the node API failed"),
-                Err(_) => debug!("a connection to the node API timed out"),
-            }
-        });
-    }
-}
-
-/// One request and its answer.
-async fn connection(
-    stream: TcpStream,
-    desk: Arc<Desk>,
-    work: Work,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let front_proxy = desk.parts.front_proxy.borrow().clone().ok_or("no front proxy is known")?;
-    let pair = desk.parts.own.borrow().as_ref().map(Identity::pair).ok_or("no certificate")?;
-    let config = tls::server_for(pair, front_proxy.authorities.clone())?;
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let stream = timeout(REQUEST_TIMEOUT, acceptor.accept(stream)).await??;
-    let certificates = stream.get_ref().1.peer_certificates();
-    let is_front_proxy = certificates
-        .and_then(<[_]>::first)
-        .is_some_and(|certificate| front_proxy.is_named_by(certificate));
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (desk, work) = (Arc::clone(&desk), work.clone());
-        let user = is_front_proxy.then(|| front_proxy.user(request.headers())).flatten();
-        async move {
-            let reply = desk.reply(request, user, &work).await;
-            Ok::<_, Infallible>(reply.unwrap_or_else(|refusal| refused(&refusal)))
+        tell.send_replace(own.borrow_and_update().clone());
+        if own.changed().await.is_err() {
+            // The keeper ends with this task.
+            return std::future::pending().await;
         }
-    });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_TIMEOUT)
-        .keep_alive(false)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(READ_BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), service)
-        .await?;
-    Ok(())
+        sleep(HANDING_ON).await;
+    }
 }
 
 /// Where requests are answered.
@@ -173,44 +127,73 @@ struct Desk {
     api: Api,
     /// The Service of the speakers.
     speakers_service: String,
+    /// The certificate that speakers accept.
+    client: watch::Receiver<Option<Identity>>,
     parts: Parts,
-    budget: Arc<Budget>,
+    seats: Seats,
+    large: LargeAnswers,
 }
 
 impl Desk {
+    /// Our certificate of now, for the front proxy of now.
+    fn config(&self) -> Result<Arc<ServerConfig>, String> {
+        let front_proxy =
+            self.parts.front_proxy.borrow().clone().ok_or("no front proxy is known")?;
+        let pair = self.parts.own.borrow().as_ref().map(Identity::pair).ok_or("no certificate")?;
+        let config = tls::server_for(pair, front_proxy.authorities.clone());
+        config.map(Arc::new).map_err(|error| error.to_string())
+    }
+
+    /// The user, if the front proxy names one.
+    fn user(&self, request: &Request<Incoming>, peer: &Peer) -> Option<User> {
+        let front_proxy = self.parts.front_proxy.borrow().clone()?;
+        let certificate = peer.certificate.as_ref()?;
+        front_proxy.is_named_by(certificate).then(|| front_proxy.user(request.headers()))?
+    }
+
     async fn reply(
         &self,
         request: Request<Incoming>,
-        user: Option<User>,
-        work: &Work,
+        peer: &Peer,
     ) -> Result<Response<Body>, Refusal> {
-        let user = user.ok_or_else(|| Refusal {
+        let user = self.user(&request, peer).ok_or_else(|| Refusal {
             code: 401,
             reason: "Unauthorized",
-            message: "only the API server's front proxy may ask here".to_owned(),
+            message:
+                "only the API server's front proxy may ask here, for a user whose name and groups \
+                      are UTF-8"
+                    .to_owned(),
         })?;
-        work.begins();
+        peer.work.begins();
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         let asked = match Call::of(request.method(), path, query)? {
             Call::Discovery(answer) => return Ok(json_response(StatusCode::OK, &answer)),
             Call::Asked(asked) => asked,
         };
         access::check(&self.api, &user, &asked).await?;
-        self.answer(asked, request.into_body(), &user).await
+        let is_end = *request.method() == Method::DELETE;
+        let body =
+            if is_end || asked.what == What::Drain { body_of(request).await? } else { Value::Null };
+        if body.get("dryRun").and_then(Value::as_array).is_some_and(|it| !it.is_empty()) {
+            return Err(Refusal::bad_request("dryRun is not supported: a drain is an order"));
+        }
+        self.answer(asked, &body, &user).await
     }
 
     async fn answer(
         &self,
         asked: Asked,
-        body: Incoming,
+        body: &Value,
         user: &User,
     ) -> Result<Response<Body>, Refusal> {
         let (node, request, code) = match asked.what {
-            What::Read { words, nodes } => return self.read(words, nodes).await,
+            What::Read { words, nodes, is_text } => {
+                return self.read(words, nodes, is_text, user).await;
+            }
             What::LookAtDrain(node) => (node, DrainRequest::Look, StatusCode::OK),
             What::EndDrain(node) => (node, DrainRequest::Undo, StatusCode::OK),
             What::Drain => {
-                let (node, request) = drain_of(body).await?;
+                let (node, request) = drain_of(body)?;
                 (node, request, StatusCode::CREATED)
             }
         };
@@ -225,54 +208,66 @@ impl Desk {
         &self,
         words: Vec<String>,
         nodes: Vec<String>,
+        is_text: bool,
+        user: &User,
     ) -> Result<Response<Body>, Refusal> {
+        let Some(seat) = self.seats.take(&user.name) else {
+            let message = "too many questions are being answered: ask again in a moment";
+            return Err(Refusal::too_many(message));
+        };
         let speakers = self.endpoints().await?;
-        let nodes: BTreeMap<String, Option<SocketAddr>> = match nodes.is_empty() {
-            true => speakers.into_iter().map(|(node, at)| (node, Some(at))).collect(),
+        let nodes: BTreeMap<String, Endpoint> = match nodes.is_empty() {
+            true => speakers.into_iter().map(|(node, at)| (node, endpoint(Some(at)))).collect(),
             false => nodes
                 .into_iter()
                 .map(|node| {
                     let at = speakers.get(&node).copied();
-                    (node, at)
+                    (node, endpoint(at))
                 })
                 .collect(),
         };
-        let fan_out = FanOut {
-            speakers: self.speakers()?,
-            budget: Arc::clone(&self.budget),
-            question: NodeQuestion::Words(words),
-            nodes,
-        };
+        let question = NodeQuestion::Words(words);
+        let fan_out = FanOut { speakers: self.speakers()?, question, is_text, nodes, seat };
         let (to, mut parts) = mpsc::channel(PARTS_MAX);
         // Ends with the answer.
         let mut task = JoinSet::new();
         task.spawn(fan_out.write(to));
+        let mut sending = None;
         let parts = stream::poll_fn(move |context| {
             let _ = &task;
-            parts.poll_recv(context).map(|part| part.map(|it| Ok(Frame::data(it))))
+            parts.poll_recv(context).map(|part| {
+                let part = part?;
+                // The one before is sent.
+                sending = part.place;
+                let _ = &sending;
+                Some(Ok(Frame::data(part.bytes)))
+            })
         });
         Ok(response(StatusCode::OK, StreamBody::new(parts).boxed_unsync()))
     }
 
     async fn drain(&self, node: &str, request: DrainRequest) -> Result<Value, Refusal> {
         let speakers = self.endpoints().await?;
-        let Some(address) = speakers.get(node) else {
-            return Err(Refusal::not_found(format!("node {node:?}: {}", Unanswered::NoSpeaker)));
+        let of_node = |error: Unanswered| {
+            let message = format!("node {node:?}: {error}");
+            match error {
+                Unanswered::NoSpeaker => Refusal::not_found(message),
+                Unanswered::Refused(_) => Refusal::conflict(message),
+                _ => Refusal::unavailable(message),
+            }
         };
+        let address = endpoint(speakers.get(node).copied()).map_err(of_node)?;
         let question = NodeQuestion::Drain(request);
-        let answered = self.speakers()?.ask(*address, &question, &self.budget).await;
-        let answered =
-            answered.map_err(|error| Refusal::unavailable(format!("node {node:?}: {error}")))?;
-        let Answer::Drain(report) = &answered.answer else {
-            return Err(Refusal::unavailable(format!("node {node:?}: an unexpected answer")));
-        };
+        let answered = self.speakers()?.ask(address, &question).await.map_err(of_node)?;
+        let report: Value = serde_json::from_str(&answered.text)
+            .map_err(|_| of_node(Unanswered::Malformed(address)))?;
         Ok(json!({
             "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "Drain",
             "metadata": { "name": node }, "status": report,
         }))
     }
 
-    async fn endpoints(&self) -> Result<BTreeMap<String, SocketAddr>, Refusal> {
+    async fn endpoints(&self) -> Result<BTreeMap<String, Option<SocketAddr>>, Refusal> {
         let service = &self.speakers_service;
         let speakers = endpoints::list(&self.api, service).await.map_err(|problem| {
             Refusal::unavailable(format!("EndpointSlices of Service {service}: {problem}"))
@@ -291,19 +286,32 @@ impl Desk {
         };
         let roots =
             identity(&self.parts.speakers)?.roots().map_err(|it| unusable(it.to_string()))?;
-        Speakers::new(roots, identity(&self.parts.own)?.pair())
+        Speakers::new(roots, identity(&self.client)?.pair(), self.large.clone())
             .map_err(|error: rustls::Error| unusable(error.to_string()))
     }
 }
 
-/// The node that a Drain names, and how long its routers have.
-async fn drain_of(body: Incoming) -> Result<(String, DrainRequest), Refusal> {
-    let body = timeout(REQUEST_TIMEOUT, Limited::new(body, BODY_BYTES_MAX).collect()).await;
-    let Ok(Ok(body)) = body else {
+/// Where the speaker of a node is; `None`: it has none, and without an address it does not have the port.
+fn endpoint(found: Option<Option<SocketAddr>>) -> Endpoint {
+    found.ok_or(Unanswered::NoSpeaker)?.ok_or(Unanswered::NotServing)
+}
+
+/// The JSON of a body; null where there is none.
+async fn body_of(request: Request<Incoming>) -> Result<Value, Refusal> {
+    let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
+    let Ok(Ok(body)) = timeout(REQUEST_TIMEOUT, body).await else {
         return Err(Refusal::bad_request("the body is larger than 64 KiB, or late"));
     };
-    let drain: Value = serde_json::from_slice(&body.to_bytes())
-        .map_err(|error| Refusal::bad_request(format!("the body is not JSON: {error}")))?;
+    let bytes = body.to_bytes();
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Refusal::bad_request(format!("the body is not JSON: {error}")))
+}
+
+/// The node that a Drain names, and how long its routers have.
+fn drain_of(drain: &Value) -> Result<(String, DrainRequest), Refusal> {
     let node = drain.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     if node.is_empty() {
         return Err(Refusal::bad_request("metadata.name is missing: the node to drain"));
@@ -325,13 +333,9 @@ fn refused(refusal: &Refusal) -> Response<Body> {
 }
 
 fn json_response(code: StatusCode, value: &Value) -> Response<Body> {
-    response(code, Full::new(Bytes::from(value.to_string())).boxed_unsync())
+    http_server::json(code, value.to_string()).map(BodyExt::boxed_unsync)
 }
 
 fn response(code: StatusCode, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    *response.status_mut() = code;
-    let kind = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
+    http_server::json(code, String::new()).map(|_| body)
 }

@@ -37,8 +37,8 @@ pub(in crate::kubernetes) struct Kept {
     pub(in crate::kubernetes) profile: Profile,
     /// Where the API server learns of its CA.
     pub(in crate::kubernetes) registration: Option<Registration>,
-    /// The certificate of the clients, whose CA the Secret holds as well.
-    pub(in crate::kubernetes) clients: Option<watch::Receiver<Option<Identity>>>,
+    /// The Secret with the certificate of the clients, whose CA this one holds as well.
+    pub(in crate::kubernetes) clients: Option<String>,
 }
 
 /// Never ends. Publishes each certificate as it comes.
@@ -49,14 +49,12 @@ pub(in crate::kubernetes) async fn keep(
     tell: watch::Sender<Option<Identity>>,
 ) {
     let secrets = Resource::read(Kind::Secret).in_namespace(&api.namespace);
-    let mut clients = kept.clients.clone();
     let keeper = Keeper { api, secrets, kept };
     let what = keeper.kept.what;
     let mut trouble = None;
     loop {
         let leads = *is_leading.borrow_and_update();
-        let clients_now = clients.as_mut().and_then(|it| it.borrow_and_update().clone());
-        let outcome = keeper.look(leads, clients_now.as_ref(), &tell).await;
+        let outcome = keeper.look(leads, &tell).await;
         let pause = if outcome.is_ok() { LOOK_INTERVAL } else { RETRY_INTERVAL };
         let problem = outcome.err();
         match &problem {
@@ -67,20 +65,8 @@ pub(in crate::kubernetes) async fn keep(
             _ => {}
         }
         trouble = problem;
-        let other_clients = async {
-            match &mut clients {
-                Some(clients) => drop(clients.changed().await),
-                None => std::future::pending().await,
-            }
-        };
         // Also woken by the end of the loop, which ends this task as well.
-        let woken = async {
-            tokio::select! {
-                _ = is_leading.changed() => {}
-                () = other_clients => {}
-            }
-        };
-        let _ = timeout(pause, woken).await;
+        let _ = timeout(pause, is_leading.changed()).await;
     }
 }
 
@@ -96,29 +82,21 @@ impl Keeper {
     async fn look(
         &self,
         leads: bool,
-        clients: Option<&Identity>,
         tell: &watch::Sender<Option<Identity>>,
     ) -> Result<(), String> {
-        let path = format!("{}/{}", self.secrets, self.kept.secret);
-        let found = match self.api.get(&path, REQUEST_TIMEOUT).await {
-            Ok(secret) => Some(secret),
-            Err(Problem { code: Some(404), .. }) => None,
-            Err(problem) => return Err(self.about_secret(problem)),
-        };
+        let found = self.find(&self.kept.secret).await?;
         let identity = found.as_ref().map(Identity::of);
         let hosts = &self.kept.profile.hosts;
-        let identity = match identity {
-            Some(Ok(it)) if !leads || !it.is_to_be_replaced(hosts, epoch_seconds()) => {
-                if leads && let (Some(found), Some(clients)) = (found, clients) {
-                    self.follow_clients(found, clients).await?;
-                }
-                it
+        let (secret, identity) = match (found, identity) {
+            (Some(found), Some(Ok(it)))
+                if !leads || !it.is_to_be_replaced(hosts, epoch_seconds()) =>
+            {
+                (found, it)
             }
-            former if leads => {
-                let former = former.and_then(Result::ok);
-                self.replace(found, former.as_ref(), clients).await?
+            (found, former) if leads => {
+                self.replace(found, former.and_then(Result::ok).as_ref()).await?
             }
-            Some(Err(error)) => return Err(self.about_secret(error)),
+            (_, Some(Err(error))) => return Err(self.about_secret(error)),
             _ => return Err(self.about_secret("the leading controller has not created it yet")),
         };
         let ca_bundle = identity.ca_bundle.clone();
@@ -129,9 +107,24 @@ impl Keeper {
             }
             is_other
         });
+        if !leads {
+            return Ok(());
+        }
+        if let Some(clients) = &self.kept.clients {
+            self.follow_clients(secret, clients).await?;
+        }
         match &self.kept.registration {
-            Some(registration) if leads => self.vouch(registration, &ca_bundle).await,
-            _ => Ok(()),
+            Some(registration) => self.vouch(registration, &ca_bundle).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The Secret of this name, if there is one.
+    async fn find(&self, name: &str) -> Result<Option<Value>, String> {
+        match self.api.get(&format!("{}/{name}", self.secrets), REQUEST_TIMEOUT).await {
+            Ok(secret) => Ok(Some(secret)),
+            Err(Problem { code: Some(404), .. }) => Ok(None),
+            Err(problem) => Err(self.about_secret(problem)),
         }
     }
 
@@ -139,33 +132,36 @@ impl Keeper {
         format!("certificate in Secret {}: {problem}", self.kept.secret)
     }
 
-    /// Writes a new certificate, into the Secret if it exists.
+    /// Writes a new certificate, into the Secret if it exists. Returns the Secret with it.
     async fn replace(
         &self,
         found: Option<Value>,
         former: Option<&Identity>,
-        clients: Option<&Identity>,
-    ) -> Result<Identity, String> {
-        let mut data = issue(&self.kept.profile, former, epoch_seconds())
+    ) -> Result<(Value, Identity), String> {
+        let data = issue(&self.kept.profile, former, epoch_seconds())
             .map_err(|error| self.about_secret(error))?;
-        if let Some(clients) = clients {
-            data.insert(CLIENT_AUTHORITIES.to_owned(), json!(clients.authorities));
-        }
         let written = self.write(found, data.into()).await?;
         let (what, secret) = (self.kept.what, &self.kept.secret);
         info!(secret, hosts = ?self.kept.profile.hosts, "{what} has a new certificate");
-        Identity::of(&written).map_err(|error| self.about_secret(error))
+        let identity = Identity::of(&written).map_err(|error| self.about_secret(error))?;
+        Ok((written, identity))
     }
 
-    /// Writes the CA of the clients into the Secret, if it has another.
-    async fn follow_clients(&self, found: Value, clients: &Identity) -> Result<(), String> {
-        let stored = found.get("data").and_then(|it| it.get(CLIENT_AUTHORITIES)).cloned();
+    /// Writes the CA of the clients, as it is stored now, into the Secret, if that has another.
+    async fn follow_clients(&self, secret: Value, clients: &str) -> Result<(), String> {
+        let of_clients = self.find(clients).await?.as_ref().map(Identity::of);
+        let Some(Ok(identity)) = of_clients else {
+            return Err(format!(
+                "Secret {clients} has no certificate yet, whose holders may connect"
+            ));
+        };
+        let stored = secret.get("data").and_then(|it| it.get(CLIENT_AUTHORITIES)).cloned();
         let stored = stored.and_then(|it| serde_json::from_value::<ByteString>(it).ok());
-        if stored.is_some_and(|it| it.0 == clients.authorities.as_bytes()) {
+        if stored.is_some_and(|it| it.0 == identity.authorities.as_bytes()) {
             return Ok(());
         }
-        let data = json!({ CLIENT_AUTHORITIES: clients.authorities });
-        self.write(Some(found), data).await.map(drop)
+        let data = json!({ CLIENT_AUTHORITIES: identity.authorities });
+        self.write(Some(secret), data).await.map(drop)
     }
 
     async fn write(&self, found: Option<Value>, data: Value) -> Result<Value, String> {
@@ -198,7 +194,8 @@ impl Keeper {
         let about = |problem: Problem| format!("{registration}: {problem}; it is not called");
         let path = registration.path();
         let found = self.api.get(&path, REQUEST_TIMEOUT).await.map_err(about)?;
-        let Some(patch) = registration.patch(&found, ca_bundle) else { return Ok(()) };
+        let patch = registration.patch(&found, &self.api.namespace, ca_bundle);
+        let Some(patch) = patch? else { return Ok(()) };
         let kind = "application/json-patch+json";
         let sent = self.api.send(Method::PATCH, &path, kind, &patch, REQUEST_TIMEOUT).await;
         sent.map_err(about)?;

@@ -8,7 +8,7 @@ mod certificate;
 mod keeper;
 mod registration;
 
-use crate::metrics::HttpListen;
+use crate::http_server::HttpListen;
 
 pub(super) use certificate::{Identity, Profile, roots_of};
 #[cfg(test)]

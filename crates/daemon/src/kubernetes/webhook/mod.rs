@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use super::api::Api;
 use super::serving::{Kept, Profile, Registration, hosts, keep};
-use crate::metrics::HttpListen;
+use crate::http_server::HttpListen;
 
 /// Requests in the queue for the loop; later ones wait.
 const QUESTIONS_MAX: usize = 16;

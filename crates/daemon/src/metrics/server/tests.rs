@@ -3,6 +3,7 @@
 
 mod secure;
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -178,30 +179,4 @@ async fn dropping_the_server_closes_its_port() {
     drop(server);
     let closed = async { while TcpStream::connect(address).await.is_ok() {} };
     timeout(PATIENCE, closed).await.expect("it still answers");
-}
-
-#[test]
-fn where_to_listen_is_written_as_elsewhere() {
-    let at = |text: &str| text.parse::<HttpListen>();
-    assert_eq!(at("none"), Ok(HttpListen::Nowhere));
-    assert_eq!(at(":7472"), Ok(HttpListen::Everywhere(7472)));
-    assert_eq!(at("[::1]:7472"), Ok(HttpListen::At("[::1]:7472".parse().unwrap())));
-    for text in [":7472", "127.0.0.1:7472", "[::1]:7472", "none"] {
-        assert_eq!(at(text).unwrap().to_string(), text);
-    }
-    for text in ["", "7472", "127.0.0.1", ":", ":x", "localhost:7472", ":70000"] {
-        assert_eq!(at(text), Err(HttpListenError), "{text}");
-    }
-}
-
-#[tokio::test]
-async fn a_port_without_an_address_is_one_for_both_families() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let _listener = HttpListen::Everywhere(port).bind().await.unwrap().unwrap();
-    for address in ["127.0.0.1", "::1"] {
-        let here: IpAddr = address.parse().unwrap();
-        TcpStream::connect((here, port)).await.unwrap();
-    }
 }

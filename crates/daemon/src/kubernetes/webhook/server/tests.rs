@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -167,7 +169,7 @@ async fn who_trusts_another_does_not_ask() {
 async fn silent_connections_keep_no_review_waiting() {
     let mut lab = Lab::start().await;
     let mut silent = Vec::new();
-    for _ in 0..3 * LIMITS.clients_max {
+    for _ in 0..3 * BOUNDS.clients.clients_max {
         silent.push(TcpStream::connect(lab.address).await.unwrap());
     }
     let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
@@ -175,7 +177,7 @@ async fn silent_connections_keep_no_review_waiting() {
         let judgement = Judgement { review: verdict(true), may_change: false };
         questions.recv().await.unwrap().answer(|_| judgement);
     };
-    let asking = timeout(CONNECTION_TIMEOUT / 2, lab.ask("POST /validate", "{}"));
+    let asking = timeout(BOUNDS.connection_timeout / 2, lab.ask("POST /validate", "{}"));
     let (answer, ()) = tokio::join!(asking, answering);
     assert!(answer.expect("an answer in time").starts_with("HTTP/1.1 200"));
     drop(silent);
@@ -189,11 +191,11 @@ async fn silent_connections_make_room_and_not_one_that_is_answered() {
     let answering = async {
         let question = questions.recv().await.unwrap();
         let mut silent = Vec::new();
-        for _ in 0..LIMITS.clients_max {
+        for _ in 0..BOUNDS.clients.clients_max {
             silent.push(TcpStream::connect(lab.address).await.unwrap());
         }
         // The first of them, which has been silent for long enough.
-        let closed = timeout(CONNECTION_TIMEOUT / 2, silent[0].read(&mut [0])).await;
+        let closed = timeout(BOUNDS.connection_timeout / 2, silent[0].read(&mut [0])).await;
         let judgement = Judgement { review: verdict(true), may_change: false };
         question.answer(|_| judgement);
         closed.is_ok()
@@ -216,7 +218,7 @@ async fn large_bodies_at_once_take_bounded_memory() {
     let before = peak_kib();
     let body = format!("[{}0]", "0,".repeat(BYTES_MAX / 2 - 2));
     let refused = std::cell::Cell::new(0);
-    let all = (0..LIMITS.clients_max).map(|_| async {
+    let all = (0..BOUNDS.clients.clients_max).map(|_| async {
         let answer = lab.ask_trusting(&lab.authority, "POST /validate", &body).await;
         // Others are too late, since few are read at a time.
         if answer.is_ok_and(|it| it.starts_with("HTTP/1.1 400 ")) {

@@ -1,0 +1,11 @@
+//! What our HTTP servers have in common: where they listen, how they reply, and HTTPS within bounds.
+//!
+//! Knows no path and no content. Used by `metrics`, `node_api` and the servers in `kubernetes`.
+
+mod https;
+mod listen;
+mod reply;
+
+pub(crate) use https::{HttpsBounds, Peer, serve};
+pub use listen::{HttpListen, HttpListenError};
+pub(crate) use reply::{json, plain, response, text_of};
