@@ -59,6 +59,16 @@ pub(super) struct ClusterArguments {
     /// [default: a self-signed certificate]
     #[arg(long, value_name = "DIR", env = "FAIRWAY_METRICS_CERT_DIR")]
     metrics_cert_dir: Option<PathBuf>,
+
+    /// Serve the node API, which `kubectl fairway` asks, on this address, `:PORT` for all addresses, or `none`. A
+    /// controller answers the API server, a speaker the controllers; both only with the right certificate
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "none",
+        env = "FAIRWAY_NODE_API_LISTEN"
+    )]
+    pub(super) node_api_listen: HttpListen,
 }
 
 impl ClusterArguments {

@@ -43,16 +43,6 @@ pub(super) struct ControllerArguments {
     )]
     webhook_name: String,
 
-    /// Serve the node API, which `kubectl fairway` asks through the API server, on this address, `:PORT` for all
-    /// addresses, or `none`
-    #[arg(
-        long,
-        value_name = "ADDRESS:PORT",
-        default_value = "none",
-        env = "FAIRWAY_NODE_API_LISTEN"
-    )]
-    node_api_listen: HttpListen,
-
     /// The name of the node API's Service; that of the speakers is NAME-speakers, and the certificates are in the
     /// Secrets NAME-cert and NAME-speakers-cert
     #[arg(
@@ -65,14 +55,8 @@ pub(super) struct ControllerArguments {
 }
 
 pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
-    let ControllerArguments {
-        cluster,
-        daemon,
-        webhook_listen,
-        webhook_name,
-        node_api_listen,
-        node_api_name,
-    } = arguments;
+    let ControllerArguments { cluster, daemon, webhook_listen, webhook_name, node_api_name } =
+        arguments;
     run_daemon(run_controller(ControllerOptions {
         connection: cluster.connection(),
         load_balancer_class: daemon.load_balancer_class(),
@@ -81,6 +65,9 @@ pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
         metrics_listen: daemon.metrics_listen,
         secure_metrics: cluster.secure_metrics(),
         webhook: WebhookOptions { listen: *webhook_listen, name: webhook_name.clone() },
-        node_api: AggregationOptions { listen: *node_api_listen, name: node_api_name.clone() },
+        node_api: AggregationOptions {
+            listen: cluster.node_api_listen,
+            name: node_api_name.clone(),
+        },
     }))
 }

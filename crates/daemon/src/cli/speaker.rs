@@ -9,7 +9,6 @@ use clap::Args;
 use super::cluster::ClusterArguments;
 use super::host::{HostArguments, filled, run_daemon};
 use super::members::Role;
-use crate::http_server::HttpListen;
 use crate::kubernetes::{SpeakerOptions, run_speaker};
 use crate::node_api::NodeApiOptions;
 
@@ -36,17 +35,7 @@ pub(super) struct SpeakerArguments {
     #[arg(long, env = "FAIRWAY_IGNORE_EXCLUDE_LB")]
     ignore_exclude_lb: bool,
 
-    /// Answer the controllers, for `kubectl fairway`, on this address, `:PORT` for all addresses, or `none`. Only
-    /// holders of a certificate of the controllers get an answer
-    #[arg(
-        long,
-        value_name = "ADDRESS:PORT",
-        default_value = "none",
-        env = "FAIRWAY_NODE_API_LISTEN"
-    )]
-    node_api_listen: HttpListen,
-
-    /// The folder with the certificate for it, as the leading controller issues it: tls.crt, tls.key and
+    /// The folder with the certificate for the node API, as the leading controller issues it: tls.crt, tls.key and
     /// client-ca.crt; read again when they change
     #[arg(
         long,
@@ -58,16 +47,10 @@ pub(super) struct SpeakerArguments {
 }
 
 pub(super) fn run(arguments: SpeakerArguments) -> Result<ExitCode> {
-    let SpeakerArguments {
-        cluster,
-        host,
-        daemonset,
-        ignore_exclude_lb,
-        node_api_listen,
-        node_api_cert_dir,
-    } = arguments;
+    let SpeakerArguments { cluster, host, daemonset, ignore_exclude_lb, node_api_cert_dir } =
+        arguments;
     let node_api =
-        NodeApiOptions { listen: node_api_listen, certificate_folder: node_api_cert_dir };
+        NodeApiOptions { listen: cluster.node_api_listen, certificate_folder: node_api_cert_dir };
     run_daemon(run_speaker(SpeakerOptions {
         host: host.options(Role::Cluster)?,
         connection: cluster.connection(),
