@@ -145,13 +145,7 @@ impl Api {
     /// Finds the API server, without connecting to it.
     pub(super) async fn connect(options: &ConnectionOptions) -> Result<Self, ConnectError> {
         let mut config = match &options.kubeconfig {
-            Some(path) => {
-                let of_file = |error| ConnectError::Kubeconfig { path: path.clone(), error };
-                let kubeconfig = Kubeconfig::read_from(path).map_err(of_file)?;
-                let of_file = |error| ConnectError::Kubeconfig { path: path.clone(), error };
-                let defaults = KubeConfigOptions::default();
-                Config::from_custom_kubeconfig(kubeconfig, &defaults).await.map_err(of_file)?
-            }
+            Some(path) => config_in(path, &KubeConfigOptions::default()).await?,
             // The pod's service account first: a kubeconfig file inside a pod is no reason to use it.
             None => match Config::incluster() {
                 Ok(config) => config,
@@ -283,6 +277,16 @@ impl Watch {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What a kubeconfig says.
+pub(super) async fn config_in(
+    path: &Path,
+    chosen: &KubeConfigOptions,
+) -> Result<Config, ConnectError> {
+    let of_file = |error| ConnectError::Kubeconfig { path: path.to_owned(), error };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(of_file)?;
+    Config::from_custom_kubeconfig(kubeconfig, chosen).await.map_err(of_file)
 }
 
 /// A request for JSON.

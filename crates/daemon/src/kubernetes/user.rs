@@ -8,13 +8,13 @@ use std::time::Duration;
 use fairway_node::drain::DrainOrder;
 use form_urlencoded::Serializer;
 use http::Method;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::aggregation::{GROUP, VERSION};
-use super::api::{ConnectError, Problem, request};
+use super::api::{ConnectError, Problem, config_in, request};
 
 /// A server that accepts no connection in that time is unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -85,12 +85,7 @@ impl User {
         let chosen =
             KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
         let mut config = match &options.kubeconfig {
-            Some(path) => {
-                let of_file = |error| ConnectError::Kubeconfig { path: path.clone(), error };
-                let kubeconfig = Kubeconfig::read_from(path).map_err(of_file)?;
-                let of_file = |error| ConnectError::Kubeconfig { path: path.clone(), error };
-                Config::from_custom_kubeconfig(kubeconfig, &chosen).await.map_err(of_file)?
-            }
+            Some(path) => config_in(path, &chosen).await?,
             None => match Config::from_kubeconfig(&chosen).await {
                 Ok(config) => config,
                 // A context is one of a kubeconfig.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fairway_plan::columns::aligned;
 use serde_json::{Map, Value, json};
 
-use group::Nodes;
+use group::{Groups, Nodes};
 
 /// What the nodes were asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,14 +163,20 @@ impl NodeAnswers {
         texts + &self.silent()
     }
 
-    /// A row for each node without an answer, or with one that it cannot, where others can.
+    /// A row for each node without an answer, and one for those that say alike that they cannot.
     fn silent(&self) -> String {
         let mut rows = vec![["NODE".to_owned(), "NO ANSWER".to_owned()]];
-        for (node, outcome) in &self.0 {
-            if let NodeOutcome::Unanswered(why) | NodeOutcome::Refused(why) = outcome {
-                rows.push([node.clone(), why.trim_start_matches("% ").to_owned()]);
-            }
-        }
+        let reason = |(node, outcome): (&'_ String, &'_ NodeOutcome)| match outcome {
+            NodeOutcome::Unanswered(why) => Some([node.clone(), why.clone()]),
+            _ => None,
+        };
+        rows.extend(self.0.iter().filter_map(reason));
+        let refused = self.0.iter().filter_map(|(node, outcome)| match outcome {
+            NodeOutcome::Refused(why) => Some((node.as_str(), why.trim_start_matches("% "))),
+            _ => None,
+        });
+        let refused = Groups::of(refused);
+        rows.extend(refused.rows().map(|(why, nodes)| [nodes.cell(false), (*why).to_owned()]));
         if rows.len() == 1 { String::new() } else { format!("\n{}", aligned(&rows)) }
     }
 }

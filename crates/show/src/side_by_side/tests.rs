@@ -209,6 +209,8 @@ fn what_no_node_can_is_refused_with_their_reason() {
     let refused = json!({ "error": "% No such neighbor" });
     let answers = list(&[("a", refused.clone()), ("b", json!({ "unanswered": "down" }))]);
     // The other one could know it.
+    let down = "\nNODE   NO ANSWER\nb      down\na      No such neighbor\n";
+    assert_eq!(answers.text(Subject::Verdicts, false), down);
     assert_eq!(answers.refusal(), None);
     let both = list(&[("a", refused.clone()), ("b", refused.clone())]);
     assert_eq!(both.refusal(), Some("% No such neighbor"));

@@ -1,16 +1,25 @@
 //! The questions of `kubectl fairway`: which resource of the node API answers each, and how that is printed.
 
+use std::io::{IsTerminal, stderr};
 use std::net::IpAddr;
+use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use fairway_show::language::Question;
 use fairway_show::side_by_side::{NodeAnswers, Subject};
+use fairway_show::{Explained, Query, ShowCommand};
 use ipnet::IpNet;
+use tokio::time::timeout;
 
 use super::{Format, Options, print_value};
 use crate::cli::output;
 use crate::cli::words::{self, Read};
 use crate::kubernetes::{NodeQuery, User};
+
+/// Answers are usually there before.
+const NOTICE_AFTER: Duration = Duration::from_secs(2);
 
 pub(super) async fn peers(options: &Options) -> Result<ExitCode> {
     let user = User::connect(&options.user()).await?;
@@ -61,16 +70,25 @@ pub(super) async fn routes(wanted: Option<&str>, options: &Options) -> Result<Ex
 
 /// What each node says first; the whole of it if that is wanted, or of one node.
 pub(super) async fn explain(words: &[String], options: &Options) -> Result<ExitCode> {
-    match words::read("explain", words)? {
-        Read::Question(_) => {}
+    let question = match words::read("explain", words)? {
+        Read::Question(question) => question,
         Read::Done(code) => return Ok(code),
-    }
+    };
     let user = User::connect(&options.user()).await?;
+    let nodes = match question {
+        // Each node knows itself.
+        Question::Show(Query { what: ShowCommand::Explain(Explained::Node(name)), .. })
+            if options.nodes.is_empty() =>
+        {
+            vec![name]
+        }
+        _ => options.nodes.clone(),
+    };
     let is_text = match options.output {
-        None => options.nodes.len() == 1,
+        None => nodes.len() == 1,
         Some(format) => format == Format::Wide,
     };
-    let query = NodeQuery { resource: "explanations", words, nodes: &options.nodes, is_text };
+    let query = NodeQuery { resource: "explanations", words, nodes: &nodes, is_text };
     let answers = read(&user, query).await?;
     if !is_text {
         return show(&answers, Subject::Verdicts, options);
@@ -101,9 +119,23 @@ async fn ask(
 }
 
 async fn read(user: &User, query: NodeQuery<'_>) -> Result<NodeAnswers> {
-    let list = user.ask(query).await?;
+    let list = noticed(user.ask(query)).await?;
     let answers = NodeAnswers::of(&list);
     answers.context("unexpected answer: check that the controller has the version of this program")
+}
+
+/// Says on a terminal that it takes a while.
+async fn noticed<T>(asking: impl Future<Output = T>) -> T {
+    let mut asking = pin!(asking);
+    match timeout(NOTICE_AFTER, &mut asking).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            if stderr().is_terminal() {
+                output::say("waiting for the answers of the nodes (--request-timeout limits it)");
+            }
+            asking.await
+        }
+    }
 }
 
 fn show(answers: &NodeAnswers, subject: Subject, options: &Options) -> Result<ExitCode> {

@@ -57,6 +57,10 @@ const DRAIN_SECONDS_MAX: u64 = 86_400;
 /// A kubelet takes so long to hand the CA of a new certificate on to a speaker.
 const HANDING_ON: Duration = Duration::from_secs(300);
 
+/// What anybody else is told.
+const STRANGER: &str =
+    "only the API server's front proxy may ask here, for a user whose name and groups are UTF-8";
+
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// What the server needs, as it becomes known.
@@ -159,10 +163,7 @@ impl Desk {
         let user = self.user(&request, peer).ok_or_else(|| Refusal {
             code: 401,
             reason: "Unauthorized",
-            message:
-                "only the API server's front proxy may ask here, for a user whose name and groups \
-                      are UTF-8"
-                    .to_owned(),
+            message: STRANGER.to_owned(),
         })?;
         peer.work.begins();
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
@@ -232,14 +233,14 @@ impl Desk {
         // Ends with the answer.
         let mut task = JoinSet::new();
         task.spawn(fan_out.write(to));
-        let mut sending = None;
+        let mut place = None;
         let parts = stream::poll_fn(move |context| {
             let _ = &task;
+            // The part before is sent, since another one is asked for.
+            drop(place.take());
             parts.poll_recv(context).map(|part| {
                 let part = part?;
-                // The one before is sent.
-                sending = part.place;
-                let _ = &sending;
+                place = part.place;
                 Some(Ok(Frame::data(part.bytes)))
             })
         });
