@@ -52,6 +52,16 @@ impl Pass<'_> {
 }
 
 impl Allocator {
+    /// [`Self::converge`], and then all that follows once every neighbour has received the withdrawals: the final state,
+    /// for a forecast. The time is 0.
+    pub fn settle(&mut self, index: &ClusterIndex, changes: &Changes) {
+        let mut other = self.converge(Instant::ZERO, index, changes);
+        // Each round has fewer addresses to release.
+        while !other.is_empty() && self.withdrawn(self.last_release()) {
+            other = self.converge(Instant::ZERO, index, &Changes::default());
+        }
+    }
+
     /// Assigns addresses to every LoadBalancer Service of our class, as far as `index` allows, and
     /// revokes those that a Service may not keep. The class is ours when both are absent or both are equal.
     /// `changes` is what changed in `index` since the last call; the first call looks at everything.

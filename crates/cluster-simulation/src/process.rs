@@ -138,6 +138,7 @@ impl Process {
                     pod: None,
                     empty_list_hold: EMPTY_LIST_HOLD,
                     answers_reviews: false,
+                    disruption_limit: None,
                     epoch_seconds: EPOCH_SECONDS,
                     seed,
                 };

@@ -3,14 +3,16 @@
 //! Takes an AdmissionReview (admission.k8s.io/v1) and returns it with the response. An object is refused for
 //! its own faults, alone or beside what is in force, and never for something that another object may still
 //! bring: a community, a BFDProfile or a Secret that is created a moment later; that is a warning. A BFDProfile
-//! is not deleted while a BGPPeer names it, as in MetalLB. Safety does not depend on it: an object that gets
-//! past it, or was there before, keeps its last good version. Pure; the edge has the connection.
+//! is not deleted while a BGPPeer names it, as in MetalLB. With a budget, a write that disrupts more is refused as
+//! well. Safety does not depend on it: an object that gets past it, or was there before, keeps its last good version.
+//! Pure; the edge has the connection.
 
-use fairway_model::Kind;
+use fairway_model::{Kind, ObjectKey, ObjectName};
 use fairway_resources::{Finding, parse_value};
 use serde_json::{Map, Value, json};
 
 use super::controller::CONTROLLER_KINDS;
+use super::foresight::{Forecast, Foresight};
 use super::in_force::InForce;
 use super::references::{References, bfd_profile_of};
 use super::write::shortened;
@@ -22,6 +24,20 @@ const MESSAGE_BYTES_MAX: usize = 8000;
 /// Each is a header of the response to the user, who reads the first few.
 const WARNINGS_MAX: usize = 20;
 
+/// With this annotation, `"true"`, a write may disrupt any amount: on the new object, or on the one to be deleted.
+const PERMIT_DISRUPTION: &str = "fairway.dev/permit-disruption";
+
+/// What a written object is judged beside.
+#[derive(Debug, Default)]
+pub(super) struct Beside<'a> {
+    /// The objects in force, once all are known; before that, objects are judged alone.
+    pub(super) in_force: Option<&'a InForce>,
+    /// BFDProfiles and who names them.
+    pub(super) references: Option<&'a References>,
+    /// What all speakers do, once all is known; `None` without a budget.
+    pub(super) foresight: Option<&'a mut Foresight>,
+}
+
 /// The answer to a review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
@@ -30,6 +46,25 @@ pub struct Judgement {
     /// The object is refused for what it is beside others: the answer may be another one as soon as the last
     /// writes to those are seen. Faults of the object itself never go away.
     pub may_change: bool,
+}
+
+/// The answer, or the rest of the work.
+#[derive(Debug)]
+pub enum Judged {
+    /// The answer.
+    Now(Judgement),
+    /// It is still to be foreseen what the write disrupts.
+    Later(Box<Foreseeing>),
+}
+
+/// A review of an object without a fault, as long as it is unknown what the write disrupts.
+#[derive(Debug)]
+pub struct Foreseeing {
+    uid: String,
+    verdict: Verdict,
+    forecast: Forecast,
+    /// The object says that the write may disrupt any amount.
+    is_permitted: bool,
 }
 
 /// The verdict on an object.
@@ -51,28 +86,79 @@ struct Refusal {
     message: String,
 }
 
-/// Answers an AdmissionReview. `in_force`: the objects in force, once all are known; before that, objects are
-/// judged alone. `references`: BFDProfiles and who names them. `namespace` is that of the objects that
-/// configure Fairway. Every input gets an answer.
-pub fn judge(
-    in_force: Option<&InForce>,
-    references: Option<&References>,
-    review: &Value,
-    namespace: &str,
-) -> Judgement {
+/// Answers an AdmissionReview. `namespace` is that of the objects that configure Fairway. Every input gets an answer.
+pub(super) fn judge(beside: Beside<'_>, review: &Value, namespace: &str) -> Judged {
     let is_review = text(review, "apiVersion") == API_VERSION && text(review, "kind") == KIND;
     let request = review.get("request").filter(|it| is_review && it.is_object());
-    let verdict = match request {
-        Some(request) => verdict(in_force, references, request, namespace),
-        None => Verdict::refused(
-            400,
-            "BadRequest",
-            format!("is not a review; expected an {KIND} of {API_VERSION} with a request"),
-        ),
+    let Some(request) = request else {
+        let message =
+            format!("is not a review; expected an {KIND} of {API_VERSION} with a request");
+        return Judged::Now(Verdict::refused(400, "BadRequest", message).into_judgement(""));
     };
-    let may_change = verdict.may_change;
-    let review = verdict.into_review(request.map(|it| text(it, "uid")).unwrap_or_default());
-    Judgement { review, may_change }
+    let verdict = verdict(beside.in_force, beside.references, request, namespace);
+    let uid = text(request, "uid").to_owned();
+    let foresight = beside.foresight.filter(|_| verdict.refusal.is_none());
+    let Some(forecast) = foresight.and_then(|it| forecast(it, request, namespace)) else {
+        return Judged::Now(verdict.into_judgement(&uid));
+    };
+    let (old, new) = (object(request, "oldObject"), object(request, "object"));
+    let is_permitted = new.or(old).is_some_and(permits_disruption);
+    Judged::Later(Box::new(Foreseeing { uid, verdict, forecast, is_permitted }))
+}
+
+impl Foreseeing {
+    /// Finds out what the write disrupts. Takes seconds in a large cluster.
+    pub fn judgement(self) -> Judgement {
+        let Self { uid, mut verdict, forecast, is_permitted } = self;
+        match forecast.excess() {
+            None => {}
+            Some(excess) if is_permitted => {
+                verdict.warnings.truncate(WARNINGS_MAX - 1);
+                let warning = format!("disrupts {excess}; {PERMIT_DISRUPTION} is \"true\"");
+                verdict.warnings.push(warning);
+            }
+            Some(excess) => {
+                let message = format!(
+                    "disrupts more than the webhook permits: {excess}. `fairway plan --against` shows what; to write \
+                     it nevertheless, annotate the object with {PERMIT_DISRUPTION}=true"
+                );
+                let refused = Verdict::refused(403, "Forbidden", message);
+                verdict = Verdict { may_change: true, warnings: verdict.warnings, ..refused };
+            }
+        }
+        verdict.into_judgement(&uid)
+    }
+}
+
+/// What is to be foreseen of a write to an object of ours, if it can disrupt anything.
+fn forecast(foresight: &mut Foresight, request: &Value, namespace: &str) -> Option<Forecast> {
+    let kind = request.pointer("/kind/kind").and_then(Value::as_str)?;
+    let kind = Kind::ALL.into_iter().find(|it| it.is_ours() && it.to_string() == kind)?;
+    if text(request, "namespace") != namespace || !text(request, "subResource").is_empty() {
+        return None;
+    }
+    let (old, new) = (object(request, "oldObject"), object(request, "object"));
+    // The deletion of one that goes was judged when it began.
+    if old.is_some_and(goes) || old.zip(new).is_some_and(|(old, new)| asks_the_same(old, new)) {
+        return None;
+    }
+    let name = ObjectName::new(namespace, text(request, "name"));
+    Some(foresight.of(ObjectKey { kind, name }, new))
+}
+
+/// An object of the request: `null` is none.
+fn object<'a>(request: &'a Value, field: &str) -> Option<&'a Value> {
+    request.get(field).filter(|it| it.is_object())
+}
+
+/// Whether its deletion has begun.
+fn goes(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null())
+}
+
+fn permits_disruption(object: &Value) -> bool {
+    let annotations = object.pointer("/metadata/annotations");
+    annotations.and_then(|it| it.get(PERMIT_DISRUPTION)).and_then(Value::as_str) == Some("true")
 }
 
 fn verdict(
@@ -101,8 +187,7 @@ fn verdict(
         );
         return Verdict::refused(422, "Invalid", message);
     }
-    let goes = object.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null());
-    if is_elsewhere || goes {
+    if is_elsewhere || goes(object) {
         return Verdict::default();
     }
     let is_broken = parsed.is_broken();
@@ -208,6 +293,10 @@ impl Verdict {
     fn refused(code: u16, reason: &'static str, message: String) -> Self {
         let message = shortened(message, MESSAGE_BYTES_MAX);
         Self { refusal: Some(Refusal { code, reason, message }), ..Self::default() }
+    }
+
+    fn into_judgement(self, uid: &str) -> Judgement {
+        Judgement { may_change: self.may_change, review: self.into_review(uid) }
     }
 
     /// The review with the response. `uid` is that of the request.

@@ -35,12 +35,13 @@ use serde_json::Value;
 use service_status::{Said, Wish, is_to_be_served, was_ours};
 use tenure::Tenure;
 
-use super::admission::{Judgement, judge};
+use super::admission::{Beside, Judged, judge};
 use super::belief::{Belief, Held};
 use super::claims::{Claims, status_addresses};
 use super::configuration_state::fault_summary;
+use super::foresight::{DisruptionLimit, Foresight};
 use super::lease::{Lease, LeaseChange, LeaseReply, LeaseRequest, WRITE_TIMEOUT};
-use super::references::{REFERENCE_KINDS, References};
+use super::references::{FORESIGHT_KINDS, REFERENCE_KINDS, References};
 use super::reflector::{Delta, Reply, Request, name_of, version_of};
 use super::write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 use super::writes::{Permission, WRITES_MAX, WriteReply, Writes};
@@ -78,6 +79,8 @@ pub struct ControllerSettings {
     pub pod: Option<OwnPod>,
     /// It answers AdmissionReviews, and reads what only they need.
     pub answers_reviews: bool,
+    /// How much a write may disrupt that it answers for; any amount when `None`.
+    pub disruption_limit: Option<DisruptionLimit>,
     /// The Unix time at [`Instant::ZERO`], for the times in statuses.
     pub epoch_seconds: u64,
     /// How long objects of a kind stay that the API server lacks all at once.
@@ -105,6 +108,7 @@ pub struct ControllerCore {
     settings: ControllerSettings,
     belief: Belief,
     references: Option<References>,
+    foresight: Option<Foresight>,
     lease: Lease,
     claims: Claims,
     /// Since when every release has been observed.
@@ -130,6 +134,9 @@ pub struct ControllerCore {
 impl ControllerCore {
     /// A controller that has just started.
     pub fn new(settings: ControllerSettings) -> Self {
+        let limit = settings.disruption_limit.clone().filter(|_| settings.answers_reviews);
+        let kinds: &[Kind] = if limit.is_some() { &FORESIGHT_KINDS } else { &REFERENCE_KINDS };
+        let class = settings.load_balancer_class.clone();
         Self {
             belief: Belief::new(
                 &CONTROLLER_KINDS,
@@ -137,7 +144,8 @@ impl ControllerCore {
                 settings.empty_list_hold,
                 settings.seed,
             ),
-            references: settings.answers_reviews.then(|| References::new(settings.seed)),
+            references: settings.answers_reviews.then(|| References::new(kinds, settings.seed)),
+            foresight: limit.map(|limit| Foresight::new(limit, class)),
             lease: Lease::new(
                 settings.identity.clone(),
                 settings.predecessors.clone(),
@@ -162,13 +170,17 @@ impl ControllerCore {
 
     /// Handles an answer about a kind.
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
-        if REFERENCE_KINDS.contains(&kind) {
-            if let Some(references) = &mut self.references {
-                references.handle(now, kind, reply);
+        if !CONTROLLER_KINDS.contains(&kind) {
+            let deltas = self.references.as_mut().map(|it| it.handle(now, kind, reply));
+            if let Some(foresight) = &mut self.foresight {
+                foresight.follow(kind, &deltas.unwrap_or_default());
             }
             return;
         }
         let (changes, deltas) = self.belief.handle(now, kind, reply);
+        if let Some(foresight) = &mut self.foresight {
+            foresight.follow(kind, &deltas);
+        }
         match kind {
             Kind::Service => deltas.iter().for_each(|delta| self.note(now, delta)),
             Kind::IpAddressPool => self.note_pools(now, &deltas),
@@ -325,8 +337,16 @@ impl ControllerCore {
     }
 
     /// The answer to an AdmissionReview, whether it leads or not.
-    pub fn judge(&self, review: &Value) -> Judgement {
-        judge(self.belief.complete(), self.references.as_ref(), review, &self.settings.namespace)
+    pub fn judge(&mut self, review: &Value) -> Judged {
+        let in_force = self.belief.complete();
+        let is_known =
+            in_force.is_some() && self.references.as_ref().is_some_and(References::is_synced);
+        let beside = Beside {
+            in_force,
+            references: self.references.as_ref(),
+            foresight: self.foresight.as_mut().filter(|_| is_known),
+        };
+        judge(beside, review, &self.settings.namespace)
     }
 
     /// Faults and warnings of the objects.

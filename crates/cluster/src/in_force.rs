@@ -178,6 +178,11 @@ impl InForce {
         self.catalog.secrets_named()
     }
 
+    /// The same with the keys that are named of each.
+    pub fn keys_named(&self) -> BTreeMap<ObjectName, BTreeSet<String>> {
+        self.catalog.keys_named()
+    }
+
     /// The objects that refer to one of these Secrets, as findings name them.
     pub fn naming(&self, secrets: &BTreeSet<ObjectName>) -> BTreeSet<FindingObject> {
         let keys = self.catalog.naming(secrets).into_iter();

@@ -19,6 +19,7 @@ mod claims;
 mod configuration_state;
 mod controller;
 mod event_queue;
+mod foresight;
 mod in_force;
 mod lease;
 mod object_text;
@@ -32,7 +33,7 @@ mod version;
 mod write;
 mod writes;
 
-pub use admission::{Judgement, judge};
+pub use admission::{Foreseeing, Judged, Judgement};
 pub use belief::{Belief, Held};
 pub use budget::Budget;
 pub use claims::status_addresses;
@@ -44,13 +45,14 @@ pub use controller::{
     POOL_ANNOTATION, WITHDRAWAL_BOUND,
 };
 pub use event_queue::{EventQueue, QueuedEvent};
+pub use foresight::DisruptionLimit;
 pub use in_force::InForce;
 pub use lease::{
     ADDRESSES_ANNOTATION, LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE,
     WRITE_TIMEOUT,
 };
 pub use object_text::ObjectText;
-pub use references::{REFERENCE_KINDS, References};
+pub use references::{FORESIGHT_KINDS, REFERENCE_KINDS, References};
 pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, version_of};
 pub use reports::{ListReply, ReportFacts, Reports, ReportsAction, ReportsSettings};
 pub use secrets::SecretReply;

@@ -1,6 +1,6 @@
 //! Which BFDProfiles exist, and which BGPPeers name them: what the webhook needs beside a controller's kinds.
 //!
-//! Answers nothing until both kinds have been listed. Decides no address, and no fault of an object depends on
+//! Answers nothing of a kind until it has been listed. Decides no address, and no fault of an object depends on
 //! it, so a controller without the permission to read them loses only these answers. The controller owns one
 //! if it answers reviews.
 
@@ -12,10 +12,12 @@ use fairway_model::Kind;
 use serde_json::Value;
 
 use super::object_text::ObjectText;
-use super::reflector::{Reflector, Reply, Request};
+use super::reflector::{Delta, Reflector, Reply, Request};
 
 /// The kinds that it reads.
 pub const REFERENCE_KINDS: [Kind; 2] = [Kind::BgpPeer, Kind::BfdProfile];
+/// The kinds that it reads for one that plans what a write disrupts: with those of a controller all that speakers read.
+pub const FORESIGHT_KINDS: [Kind; 3] = [Kind::BgpPeer, Kind::BfdProfile, Kind::EndpointSlice];
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -24,18 +26,22 @@ pub struct References {
 }
 
 impl References {
-    /// Nothing is known yet. `seed` is for the jitter of pauses.
-    pub fn new(seed: u64) -> Self {
+    /// Nothing is known of these kinds yet. `seed` is for the jitter of pauses.
+    pub fn new(kinds: &[Kind], seed: u64) -> Self {
         let mut random = Rng::seeded(seed);
-        let reflector = |kind| (kind, Reflector::new(random.next_u64(), Duration::ZERO));
-        Self { reflectors: REFERENCE_KINDS.into_iter().map(reflector).collect() }
+        let reflector = |kind: &Kind| (*kind, Reflector::new(random.next_u64(), Duration::ZERO));
+        Self { reflectors: kinds.iter().map(reflector).collect() }
     }
 
-    /// Handles an answer about one of its kinds.
-    pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) {
-        if let Some(reflector) = self.reflectors.get_mut(&kind) {
-            reflector.handle(now, reply);
-        }
+    /// Handles an answer about one of its kinds; returns what changed.
+    pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) -> Vec<Delta> {
+        let reflector = self.reflectors.get_mut(&kind);
+        reflector.map(|it| it.handle(now, reply)).unwrap_or_default()
+    }
+
+    /// Whether every kind has been listed.
+    pub fn is_synced(&self) -> bool {
+        self.reflectors.values().all(Reflector::is_synced)
     }
 
     /// The next request to the API server.

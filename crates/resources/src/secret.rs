@@ -17,7 +17,8 @@ use super::report::Report;
 use super::yaml::node::Node;
 
 const TYPE: &str = "kubernetes.io/basic-auth";
-const KEY: &str = "password";
+/// The key of a Secret of type basic-auth.
+pub(crate) const PASSWORD_KEY: &str = "password";
 
 /// The content of a Secret, by name.
 type Keys = BTreeMap<String, HiddenText>;
@@ -65,13 +66,15 @@ fn values(root: &Node) -> BTreeMap<String, Password> {
 fn password(report: &mut Report<'_>) -> Option<Password> {
     let raw: RawSecret = report.read(&FieldPath::default())?;
     let take = |keys: Option<HiddenMapping<Keys>>| {
-        keys.and_then(|HiddenMapping(mut keys)| keys.remove(KEY))
+        keys.and_then(|HiddenMapping(mut keys)| keys.remove(PASSWORD_KEY))
     };
     let (path, bytes) = match (take(raw.string_data), take(raw.data)) {
         // The API server writes stringData over data.
-        (Some(HiddenText(text)), _) => (FieldPath::of("stringData").key(KEY), text.into_bytes()),
+        (Some(HiddenText(text)), _) => {
+            (FieldPath::of("stringData").key(PASSWORD_KEY), text.into_bytes())
+        }
         (None, Some(HiddenText(text))) => {
-            let path = FieldPath::of("data").key(KEY);
+            let path = FieldPath::of("data").key(PASSWORD_KEY);
             match decode_base64(&text) {
                 Some(bytes) => (path, bytes),
                 None => {
@@ -84,8 +87,11 @@ fn password(report: &mut Report<'_>) -> Option<Password> {
             }
         }
         (None, None) => {
-            if !report.is_faulty(&FieldPath::of("stringData").key(KEY)) {
-                report.missing(&FieldPath::of("data").key(KEY), "the password, 1 to 80 bytes");
+            if !report.is_faulty(&FieldPath::of("stringData").key(PASSWORD_KEY)) {
+                report.missing(
+                    &FieldPath::of("data").key(PASSWORD_KEY),
+                    "the password, 1 to 80 bytes",
+                );
             }
             return None;
         }

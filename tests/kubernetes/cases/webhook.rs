@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::announcing::serve;
 use crate::api::word;
-use crate::objects::{SYSTEM, ours, pool};
-use crate::stage::Stage;
+use crate::objects::{SYSTEM, ours, pool, service, slice};
+use crate::stage::{NODES, ROUTERS, SHOP, Stage};
 use lab::cluster::http::Reply;
 use lab::wait::{PATIENCE, wait_until};
 
@@ -21,8 +21,8 @@ const PROFILES: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/bfdpr
 const ADVERTISEMENTS: &str = "/apis/metallb.io/v1beta1/namespaces/metallb-system/bgpadvertisements";
 
 /// A pool that overlaps another is refused with the field and the other's name, a reference that may still
-/// be created is a warning, a BFDProfile in use is not deleted, another controller answers with the same certificate, and without a running
-/// controller writes pass.
+/// be created is a warning, a BFDProfile in use is not deleted, another controller answers with the same certificate,
+/// with a budget what disrupts is refused, and without a running controller writes pass.
 pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
     serve(stage, "192.0.2.0/24")?;
     let manifest = lab::checkout().join(MANIFEST);
@@ -52,6 +52,8 @@ pub(super) fn what_is_wrong_is_refused(stage: &mut Stage) -> Result<()> {
     replace(stage, 0, 1)?;
     refuses(stage)?;
     ensure!(ca_bundle(stage)? == bundle, "another controller has another certificate");
+
+    what_disrupts_is_refused(stage)?;
 
     stage.controllers.get_mut(1).context("a controller")?.stop()?;
     let reply = post(stage, POOLS, &overlapping())?;
@@ -95,6 +97,79 @@ fn keeps_a_profile_in_use(stage: &Stage) -> Result<()> {
         ensure!(reply.status == 200, "{} {}", reply.status, reply.text);
         Ok(())
     })
+}
+
+/// The component `deploy/components/webhook-budget`: a pool in use and the peer of a router are not deleted, but with
+/// the annotation; what adds something is taken.
+fn what_disrupts_is_refused(stage: &mut Stage) -> Result<()> {
+    stage
+        .api
+        .apply_all(&[service(SHOP, "web", json!({})), slice(SHOP, "web", &[("node-a", true)])])?;
+    let address = stage.address_of("web")?;
+    stage.routes_become(&address, &NODES)?;
+    with_budget(stage)?;
+    let more = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let variable = more(("FAIRWAY_WEBHOOK_FAIL_ON", "withdraw,reset,move"));
+    for controller in &mut stage.controllers {
+        controller.pod.variables.push(variable.clone());
+    }
+    replace(stage, 1, 1)?;
+    let peer = stage.api.list("BGPPeer", SYSTEM)?.pop().context("a peer")?;
+    let peer = word(&peer, "/metadata/name").to_owned();
+    let routes = NODES.len() * ROUTERS.len();
+    for (path, withdrawn) in [
+        (format!("{POOLS}/main"), routes),
+        (format!("{ADVERTISEMENTS}/main"), routes),
+        (format!("{PEERS}/{peer}"), NODES.len()),
+    ] {
+        wait_until(&format!("the deletion of {path} is refused"), PATIENCE, || {
+            let reply = stage.api.ask("DELETE", &format!("{path}?dryRun=All"), None)?;
+            ensure!(reply.status == 403, "{} {}", reply.status, reply.text);
+            let said = reply.json()?;
+            let part =
+                format!("more than the webhook permits: {withdrawn} withdrawals; permitted: 0");
+            ensure!(word(&said, "/message").contains(&part), "{said}");
+            Ok(())
+        })?;
+    }
+    let refused = stage.kubectl(&["delete", "bgppeer", &peer, "-n", SYSTEM]);
+    let refused = refused.err().context("kubectl deletes a peer")?.to_string();
+    ensure!(refused.contains("Error from server (Forbidden)"), "{refused}");
+    let added = pool("more", &["198.51.100.0/24"]);
+    let reply = post(stage, POOLS, &added)?;
+    ensure!(reply.status == 201, "{} {}", reply.status, reply.text);
+    stage.kubectl(&[
+        "annotate",
+        "ipaddresspool",
+        "main",
+        "-n",
+        SYSTEM,
+        "fairway.dev/permit-disruption=true",
+    ])?;
+    let reply = stage.api.ask("DELETE", &format!("{POOLS}/main?dryRun=All"), None)?;
+    ensure!(reply.status == 200, "{} {}", reply.status, reply.text);
+    let warned = reply.warnings.iter().any(|it| it.contains("withdrawals"));
+    ensure!(warned, "it warns of {:?}", reply.warnings);
+    stage.routes_become(&address, &NODES)?;
+    stage.api.delete_all("Service", SHOP)?;
+    stage.api.delete_all("EndpointSlice", SHOP)
+}
+
+/// Applies both components as a user does.
+fn with_budget(stage: &Stage) -> Result<()> {
+    let overlay = stage.directory.join("webhook-budget");
+    std::fs::create_dir_all(&overlay)?;
+    // kustomize takes no absolute paths.
+    let up = "../".repeat(overlay.components().count() - 1);
+    let components = lab::checkout().join("deploy/components");
+    let components = format!("{up}{}", components.strip_prefix("/")?.display());
+    let text = format!(
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n\
+         components: [{components}/webhook, {components}/webhook-budget]\n"
+    );
+    std::fs::write(overlay.join("kustomization.yaml"), text)?;
+    stage.kubectl(&["apply", "-k", overlay.to_str().context("a path that is text")?])?;
+    Ok(())
 }
 
 fn replace(stage: &mut Stage, one: usize, by: usize) -> Result<()> {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
 
 use super::*;
-use crate::ObjectText;
+use crate::{ObjectText, REFERENCE_KINDS};
 
 const SYSTEM: &str = "metallb-system";
 
@@ -56,8 +56,19 @@ fn review(operation: &str, old: Value, new: Value) -> Value {
     })
 }
 
+fn judgement(
+    in_force: Option<&InForce>,
+    references: Option<&References>,
+    review: &Value,
+) -> Judgement {
+    match judge(Beside { in_force, references, foresight: None }, review, SYSTEM) {
+        Judged::Now(judgement) => judgement,
+        Judged::Later(rest) => rest.judgement(),
+    }
+}
+
 fn response(in_force: Option<&InForce>, review: &Value) -> Value {
-    let answer = judge(in_force, None, review, SYSTEM).review;
+    let answer = judgement(in_force, None, review).review;
     assert_eq!(answer["apiVersion"], API_VERSION);
     assert_eq!(answer["kind"], KIND);
     answer["response"].clone()
@@ -114,7 +125,7 @@ fn a_pool_that_overlaps_another_is_refused() {
 #[test]
 fn only_a_refusal_because_of_others_may_change() {
     let may_change = |new: Value| {
-        judge(Some(&cluster()), None, &review("CREATE", Value::Null, new), SYSTEM).may_change
+        judgement(Some(&cluster()), None, &review("CREATE", Value::Null, new)).may_change
     };
     assert!(may_change(pool("other", &["192.0.2.128/25"])), "the other pool may just have gone");
     assert!(!may_change(pool("other", &["nowhere"])));
@@ -295,7 +306,7 @@ fn whatever_comes_gets_an_answer() {
 /// The peers and the profiles, listed.
 fn references(peers: &[Value], profiles: &[&str]) -> References {
     use crate::reflector::{Reply, Request};
-    let mut references = References::new(1);
+    let mut references = References::new(&REFERENCE_KINDS, 1);
     let now = fairway_ground::Instant::from_micros(1);
     let listed = |items: Vec<Value>| Reply::Listed {
         items: items.into_iter().map(std::sync::Arc::new).collect(),
@@ -328,7 +339,7 @@ fn a_peer_with_a_profile_that_does_not_exist_yet_is_accepted_with_a_warning() {
     let answer = |references: &References, old: Value, new: Value| {
         let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
         let review = review(operation, old, new);
-        let response = judge(None, Some(references), &review, SYSTEM).review["response"].clone();
+        let response = judgement(None, Some(references), &review).review["response"].clone();
         assert_eq!(response["allowed"], true);
         response["warnings"].clone()
     };
@@ -339,7 +350,7 @@ fn a_peer_with_a_profile_that_does_not_exist_yet_is_accepted_with_a_warning() {
     assert_eq!(answer(&known, Value::Null, peer_with("tor", "slow")), json!([expected]));
     let same = peer_with("tor", "slow");
     assert_eq!(answer(&known, same.clone(), same), Value::Null, "it was said before");
-    let unknown = References::new(1);
+    let unknown = References::new(&REFERENCE_KINDS, 1);
     assert_eq!(answer(&unknown, Value::Null, peer_with("tor", "slow")), Value::Null);
 }
 
@@ -351,12 +362,12 @@ fn a_profile_goes_only_when_no_peer_names_it() {
         review["request"]["name"] = json!(name);
         review["request"]["namespace"] = json!(namespace);
         review["request"]["kind"] = json!({ "group": "metallb.io", "kind": "BFDProfile" });
-        let response = judge(None, Some(references), &review, SYSTEM).review["response"].clone();
+        let response = judgement(None, Some(references), &review).review["response"].clone();
         response["status"]["message"].as_str().map(str::to_owned)
     };
     let refused = "is the bfdProfile of BGPPeer/tor-1, BGPPeer/tor-2; delete or change these first";
     assert_eq!(answer(&known, "fast", SYSTEM).as_deref(), Some(refused));
     assert_eq!(answer(&known, "slow", SYSTEM), None);
     assert_eq!(answer(&known, "fast", "shop"), None, "that one is nobody's");
-    assert_eq!(answer(&References::new(1), "fast", SYSTEM), None);
+    assert_eq!(answer(&References::new(&REFERENCE_KINDS, 1), "fast", SYSTEM), None);
 }

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use fairway_cluster::DisruptionLimit;
+use fairway_plan::report::DisruptionBudget;
 
 use super::cluster::ClusterArguments;
 use super::host::{DaemonArguments, run_daemon};
@@ -43,6 +45,16 @@ pub(super) struct ControllerArguments {
     )]
     webhook_name: String,
 
+    /// The webhook refuses the write of an object that disrupts more than is permitted. A list of what counts, as for
+    /// `fairway plan --fail-on`: withdraw, reset and move, and behind them how many of all these are permitted
+    /// [default: any]
+    #[arg(long, value_name = "WHAT[,N]", env = "FAIRWAY_WEBHOOK_FAIL_ON")]
+    webhook_fail_on: Option<DisruptionBudget>,
+
+    /// The speakers have --ignore-exclude-lb: for --webhook-fail-on
+    #[arg(long, env = "FAIRWAY_IGNORE_EXCLUDE_LB")]
+    ignore_exclude_lb: bool,
+
     /// The name of the node API's Service; that of the speakers is NAME-speakers, and the certificates are in the
     /// Secrets NAME-cert and NAME-speakers-cert
     #[arg(
@@ -55,8 +67,11 @@ pub(super) struct ControllerArguments {
 }
 
 pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
-    let ControllerArguments { cluster, daemon, webhook_listen, webhook_name, node_api_name } =
-        arguments;
+    let ControllerArguments { cluster, daemon, webhook_listen, webhook_name, .. } = arguments;
+    let disruption_limit = arguments.webhook_fail_on.clone().map(|budget| DisruptionLimit {
+        budget,
+        ignore_exclude_label: arguments.ignore_exclude_lb,
+    });
     run_daemon(run_controller(ControllerOptions {
         connection: cluster.connection(),
         load_balancer_class: daemon.load_balancer_class(),
@@ -64,10 +79,14 @@ pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
         pod: cluster.pod(),
         metrics_listen: daemon.metrics_listen,
         secure_metrics: cluster.secure_metrics(),
-        webhook: WebhookOptions { listen: *webhook_listen, name: webhook_name.clone() },
+        webhook: WebhookOptions {
+            listen: *webhook_listen,
+            name: webhook_name.clone(),
+            disruption_limit,
+        },
         node_api: AggregationOptions {
             listen: cluster.node_api_listen,
-            name: node_api_name.clone(),
+            name: arguments.node_api_name.clone(),
         },
     }))
 }

@@ -7,8 +7,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use fairway_allocator::Allocator;
-use fairway_ground::{Instant, printable};
+use fairway_ground::printable;
 use fairway_model::{Changes, ClusterIndex, Node, NodeName};
 use fairway_plan::ClusterPlan;
 use fairway_resources::{BackendKind, Catalog, Finding, Resolution};
@@ -17,16 +16,6 @@ use super::host::node_name;
 use super::output::say;
 use crate::host::{addresses, host_name};
 use crate::source::{FileChange, read_all};
-
-/// Assigns every address that can be assigned, including those that are free once their withdrawal is sent: a
-/// plan shows the final state, after every router has received the withdrawals.
-pub(super) fn settle(allocator: &mut Allocator, index: &ClusterIndex, changes: &Changes) {
-    let mut other = allocator.converge(Instant::ZERO, index, changes);
-    // Each round has fewer addresses to release.
-    while !other.is_empty() && allocator.withdrawn(allocator.last_release()) {
-        other = allocator.converge(Instant::ZERO, index, &Changes::default());
-    }
-}
 
 /// What the files contain, and what changed since the previous state.
 pub(super) struct State {

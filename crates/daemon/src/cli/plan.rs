@@ -9,14 +9,14 @@ use fairway_allocator::Allocator;
 use fairway_frr::io::preview::{Preview, PreviewError, preview};
 use fairway_frr::owner::Owner;
 use fairway_ground::printable;
-use fairway_plan::report::{DisruptionBudget, Edit};
+use fairway_plan::report::{DisruptionBudget, Disruptions, Edit};
 use fairway_plan::{ClusterPlan, report};
 use fairway_resources::BackendKind;
 use fairway_seam::Desired;
 
 use super::attributes::AttributeArguments;
 use super::host::{FrrSockets, run_daemon};
-use super::offline::{Nodes, Reader, State, say_faults, settle};
+use super::offline::{Nodes, Reader, State, say_faults};
 use super::output;
 use crate::source::STANDARD_INPUT;
 
@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
     let class = lb_class.clone().filter(|class| !class.is_empty());
     let mut allocator = Allocator::new(class);
     let mut plan = |State { index, changes }: &State| {
-        settle(&mut allocator, index, changes);
+        allocator.settle(index, changes);
         let outcomes = allocator.outcomes().clone();
         ClusterPlan::new(index, outcomes, &nodes.of(index), attributes.plan_options())
     };
@@ -127,7 +127,9 @@ pub(super) fn run(arguments: &PlanArguments) -> Result<ExitCode> {
         (Some(edit), false) => report::edit_text(edit),
         (Some(edit), true) => format!("{:#}\n", report::edit_json(edit)),
     })?;
-    let excess = arguments.fail_on.as_ref().zip(edit).and_then(|(it, edit)| it.excess(&edit));
+    let mut disruptions = Disruptions::default();
+    edit.iter().for_each(|edit| disruptions.add(edit));
+    let excess = arguments.fail_on.as_ref().and_then(|it| it.excess(&disruptions));
     if let Some(excess) = excess {
         eprintln!("error: the edit disrupts more than --fail-on permits: {excess}");
         return Ok(ExitCode::from(DISRUPTS));

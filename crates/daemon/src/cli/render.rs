@@ -16,7 +16,7 @@ use fairway_seam::Desired;
 
 use super::attributes::AttributeArguments;
 use super::backend::FrrVersion;
-use super::offline::{Nodes, Reader, is_this_machine, say_faults, settle};
+use super::offline::{Nodes, Reader, is_this_machine, say_faults};
 use super::output;
 
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &RenderArguments) -> Result<ExitCode> {
     let state = reader.read(config)?;
     let nodes = Nodes::among([&state.index].into_iter(), node.as_deref())?;
     let mut allocator = Allocator::new(lb_class.clone().filter(|class| !class.is_empty()));
-    settle(&mut allocator, &state.index, &state.changes);
+    allocator.settle(&state.index, &state.changes);
     let outcomes = allocator.outcomes().clone();
     let plan = ClusterPlan::new(
         &state.index,

@@ -172,6 +172,7 @@ fn settings(
         pod: options.pod.clone(),
         empty_list_hold: options.empty_list_hold,
         answers_reviews: options.webhook.listen != HttpListen::Nowhere,
+        disruption_limit: options.webhook.disruption_limit.clone(),
         epoch_seconds,
         seed: host::seed(),
     }

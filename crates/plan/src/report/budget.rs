@@ -1,4 +1,6 @@
-//! Does an edit disrupt more than its author permits? Counts what [`Edit`] has found. `fairway plan --fail-on` asks.
+//! Does an edit disrupt more than its author permits? Counts what [`Edit`] has found.
+//!
+//! Called by `fairway plan --fail-on` and by the webhook of a controller, which plans one node after the other.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -59,9 +61,9 @@ impl FromStr for DisruptionBudget {
 }
 
 impl DisruptionBudget {
-    /// What `edit` disrupts, if that is more than is permitted.
-    pub fn excess(&self, edit: &Edit<'_>) -> Option<String> {
-        let counts = self.counted.iter().map(|kind| (*kind, count(edit, *kind)));
+    /// What an edit disrupts, if that is more than is permitted.
+    pub fn excess(&self, disruptions: &Disruptions) -> Option<String> {
+        let counts = self.counted.iter().map(|kind| (*kind, disruptions.count(*kind)));
         let counts: Vec<(Disruption, usize)> = counts.filter(|(_, count)| *count > 0).collect();
         let total = counts.iter().fold(0, |sum: usize, (_, count)| sum.saturating_add(*count));
         if total <= self.permitted {
@@ -85,23 +87,51 @@ impl DisruptionBudget {
     }
 }
 
-fn count(edit: &Edit<'_>, kind: Disruption) -> usize {
-    let answered = |is_after: bool| -> BTreeSet<IpAddr> {
-        let side = edit.layer2.iter().filter_map(|it| if is_after { it.after } else { it.before });
-        side.map(|it| it.address).collect()
-    };
-    match kind {
-        Disruption::Withdrawal => {
-            let routes = edit.routes.iter().filter(|it| it.after.is_none()).count();
-            routes.saturating_add(answered(false).difference(&answered(true)).count())
+/// What one edit disrupts, on any number of nodes.
+#[derive(Debug, Clone, Default)]
+pub struct Disruptions {
+    /// Routes that a node no longer announces to a peer.
+    withdrawn: usize,
+    reset: usize,
+    /// Addresses that Services lose or exchange for others.
+    lost: usize,
+    /// Addresses on layer 2 that some node stops answering for, once for each.
+    unanswered: Vec<IpAddr>,
+    /// Addresses on layer 2 that some node answered for, and those that some node answers for now, as far as they are
+    /// concerned.
+    answered_before: BTreeSet<IpAddr>,
+    answered: BTreeSet<IpAddr>,
+}
+
+impl Disruptions {
+    /// Adds what `edit` disrupts: another part of the same edit, such as that of another node.
+    pub fn add(&mut self, edit: &Edit<'_>) {
+        let withdrawn = edit.routes.iter().filter(|it| it.after.is_none()).count();
+        self.withdrawn = self.withdrawn.saturating_add(withdrawn);
+        let reset = edit.sessions.iter().filter(|it| it.fate == Fate::Reset).count();
+        self.reset = self.reset.saturating_add(reset);
+        let lost = edit.services.iter().map(ServiceEdit::lost_count);
+        self.lost = lost.fold(self.lost, usize::saturating_add);
+        for it in &edit.layer2 {
+            self.answered_before.extend(it.before.map(|it| it.address));
+            self.answered.extend(it.after.map(|it| it.address));
+            if it.after.is_none() {
+                self.unanswered.extend(it.before.map(|it| it.address));
+            }
         }
-        Disruption::Reset => edit.sessions.iter().filter(|it| it.fate == Fate::Reset).count(),
-        Disruption::Move => {
-            let lost = edit.services.iter().map(ServiceEdit::lost_count);
-            let elsewhere = edit.layer2.iter().filter(|it| it.after.is_none()).map(|it| it.before);
-            let now = answered(true);
-            let elsewhere = elsewhere.flatten().filter(|it| now.contains(&it.address)).count();
-            lost.fold(elsewhere, usize::saturating_add)
+    }
+
+    fn count(&self, kind: Disruption) -> usize {
+        match kind {
+            Disruption::Withdrawal => {
+                let unanswered = self.answered_before.difference(&self.answered).count();
+                self.withdrawn.saturating_add(unanswered)
+            }
+            Disruption::Reset => self.reset,
+            Disruption::Move => {
+                let elsewhere = self.unanswered.iter().filter(|it| self.answered.contains(it));
+                self.lost.saturating_add(elsewhere.count())
+            }
         }
     }
 }

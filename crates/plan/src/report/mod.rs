@@ -23,7 +23,7 @@ mod whole;
 use serde_json::Value;
 
 use super::ClusterPlan;
-pub use budget::DisruptionBudget;
+pub use budget::{DisruptionBudget, Disruptions};
 pub use edit::Edit;
 
 /// A plan, for people.

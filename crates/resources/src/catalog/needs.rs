@@ -10,6 +10,7 @@ use fairway_model::{
 use super::settle::Problem;
 use super::version::Version;
 use crate::field_path::FieldPath;
+use crate::secret::PASSWORD_KEY;
 
 /// One reference of an object to another.
 pub(super) enum Need<'a> {
@@ -67,12 +68,12 @@ impl Need<'_> {
     }
 }
 
-/// The Secrets that the object names, whether they are required or not.
-pub(super) fn secrets_named(version: &Version) -> impl Iterator<Item = &ObjectName> {
+/// The Secrets that the object names, each with the key, whether they are required or not.
+pub(super) fn keys_named(version: &Version) -> impl Iterator<Item = (&ObjectName, &str)> {
     needs(version).filter_map(|need| match need {
-        Need::Password(secret) => Some(secret),
-        Need::AoKey(_, reference) => Some(&reference.secret),
-        Need::BfdKey(reference) => Some(&reference.secret),
+        Need::Password(secret) => Some((secret, PASSWORD_KEY)),
+        Need::AoKey(_, reference) => Some((&reference.secret, &*reference.key)),
+        Need::BfdKey(reference) => Some((&reference.secret, &*reference.key)),
         Need::Profile(_) | Need::Alias(_) => None,
     })
 }

@@ -4,7 +4,7 @@
 //! restored from an earlier run are in force at once: the API server may be unreachable. Knows no
 //! connection.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairway_model::{ObjectKey, ObjectName};
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::Catalog;
 use super::file::FileState;
-use super::needs::secrets_named;
+use super::needs::keys_named;
 use crate::finding::Finding;
 
 /// The file name of an object; no other object has it.
@@ -63,17 +63,27 @@ impl Catalog {
 
     /// The Secrets named by peers and BFD profiles, in force or not yet.
     pub fn secrets_named(&self) -> BTreeSet<ObjectName> {
+        self.keys_named().into_keys().collect()
+    }
+
+    /// The same with the keys that are named of each.
+    pub fn keys_named(&self) -> BTreeMap<ObjectName, BTreeSet<String>> {
         let entries = self.files.values().flat_map(|file| &file.entries);
         let current = entries.filter_map(|entry| entry.version.as_deref());
         let held = self.held.values().map(|held| &**held);
-        current.chain(held).flat_map(secrets_named).cloned().collect()
+        let mut named: BTreeMap<ObjectName, BTreeSet<String>> = BTreeMap::new();
+        for (secret, key) in current.chain(held).flat_map(keys_named) {
+            named.entry(secret.clone()).or_default().insert(key.to_owned());
+        }
+        named
     }
 
     /// The objects that name one of these Secrets in their latest version.
     pub fn naming(&self, secrets: &BTreeSet<ObjectName>) -> BTreeSet<ObjectKey> {
         let entries = self.files.values().flat_map(|file| &file.entries);
         let versions = entries.filter_map(|entry| entry.version.as_deref());
-        let naming = versions.filter(|it| secrets_named(it).any(|name| secrets.contains(name)));
+        let naming =
+            versions.filter(|it| keys_named(it).any(|(secret, _)| secrets.contains(secret)));
         naming.map(|version| ObjectKey::clone(&version.key)).collect()
     }
 }

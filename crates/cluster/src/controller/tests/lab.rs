@@ -50,6 +50,7 @@ pub(super) fn settings(identity: &str) -> ControllerSettings {
         pod: Some(OwnPod { name: "controller-0".to_owned(), uid: "1".to_owned() }),
         empty_list_hold: Duration::from_secs(300),
         answers_reviews: false,
+        disruption_limit: None,
         epoch_seconds: EPOCH_SECONDS,
         seed: 1,
     }

@@ -13,7 +13,7 @@
 mod body;
 mod server;
 
-use fairway_cluster::Judgement;
+use fairway_cluster::{DisruptionLimit, Judged};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -32,17 +32,19 @@ pub struct WebhookOptions {
     pub listen: HttpListen,
     /// The name of its Service and of its ValidatingWebhookConfiguration.
     pub name: String,
+    /// How much a write may disrupt.
+    pub disruption_limit: Option<DisruptionLimit>,
 }
 
 /// An AdmissionReview that waits for its answer.
 pub(super) struct Question {
     review: Value,
-    answer: oneshot::Sender<Judgement>,
+    answer: oneshot::Sender<Judged>,
 }
 
 impl Question {
     /// Answers with the verdict of `judge`.
-    pub(super) fn answer(self, judge: impl FnOnce(&Value) -> Judgement) {
+    pub(super) fn answer(self, judge: impl FnOnce(&Value) -> Judged) {
         // The API server may have timed out.
         let _ = self.answer.send(judge(&self.review));
     }

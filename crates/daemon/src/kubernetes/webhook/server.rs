@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_cluster::Judgement;
+use fairway_cluster::{Judged, Judgement};
 use fairway_ground::Bound;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -12,6 +12,7 @@ use hyper::body::{Bytes, Incoming};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::info;
 
@@ -114,14 +115,18 @@ async fn judged(body: &[u8], desk: &Desk) -> Result<Option<Value>, BodyError> {
 }
 
 async fn judged_once(body: &[u8], desk: &Desk) -> Result<Option<Judgement>, BodyError> {
-    // The values of a body take more memory than its bytes: those of few at a time.
+    // The values of a body take more memory than its bytes, and a forecast takes a core: those of few at a time.
     let Ok(_permit) = desk.reviews.acquire().await else { return Ok(None) };
     let review = parse(body)?;
     let (tell, answer) = oneshot::channel();
     if desk.ask.send(Question { review, answer: tell }).await.is_err() {
         return Ok(None);
     }
-    Ok(answer.await.ok())
+    Ok(match answer.await {
+        Ok(Judged::Now(judgement)) => Some(judgement),
+        Ok(Judged::Later(rest)) => spawn_blocking(|| rest.judgement()).await.ok(),
+        Err(_) => None,
+    })
 }
 
 #[cfg(test)]

@@ -82,6 +82,10 @@ fn verdict(is_allowed: bool) -> Value {
     json!({ "response": { "uid": "u", "allowed": is_allowed } })
 }
 
+fn judgement(is_allowed: bool, may_change: bool) -> Judged {
+    Judged::Now(Judgement { review: verdict(is_allowed), may_change })
+}
+
 #[tokio::test]
 async fn a_review_is_judged_by_the_loop() {
     let mut lab = Lab::start().await;
@@ -91,7 +95,7 @@ async fn a_review_is_judged_by_the_loop() {
         let question = questions.recv().await.unwrap();
         question.answer(|review| {
             assert_eq!(*review, json!({ "request": 7 }));
-            Judgement { review: verdict(true), may_change: false }
+            judgement(true, false)
         });
     };
     let (answer, ()) = tokio::join!(asking, answering);
@@ -108,8 +112,7 @@ async fn a_refusal_that_may_change_counts_only_when_it_is_repeated() {
     for second in [true, false] {
         let answering = async {
             for is_allowed in [false, second] {
-                let (review, may_change) = (verdict(is_allowed), !is_allowed);
-                let judgement = Judgement { review, may_change };
+                let judgement = judgement(is_allowed, !is_allowed);
                 questions.recv().await.unwrap().answer(|_| judgement);
             }
         };
@@ -123,7 +126,7 @@ async fn a_fault_of_the_object_itself_is_refused_at_once() {
     let mut lab = Lab::start().await;
     let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
     let answering = async {
-        let judgement = Judgement { review: verdict(false), may_change: false };
+        let judgement = judgement(false, false);
         questions.recv().await.unwrap().answer(|_| judgement);
     };
     let (answer, ()) = tokio::join!(lab.ask("POST /validate", "{}"), answering);
@@ -174,7 +177,7 @@ async fn silent_connections_keep_no_review_waiting() {
     }
     let mut questions = std::mem::replace(&mut lab.questions, mpsc::channel(1).1);
     let answering = async {
-        let judgement = Judgement { review: verdict(true), may_change: false };
+        let judgement = judgement(true, false);
         questions.recv().await.unwrap().answer(|_| judgement);
     };
     let asking = timeout(BOUNDS.connection_timeout / 2, lab.ask("POST /validate", "{}"));
@@ -196,7 +199,7 @@ async fn silent_connections_make_room_and_not_one_that_is_answered() {
         }
         // The first of them, which has been silent for long enough.
         let closed = timeout(BOUNDS.connection_timeout / 2, silent[0].read(&mut [0])).await;
-        let judgement = Judgement { review: verdict(true), may_change: false };
+        let judgement = judgement(true, false);
         question.answer(|_| judgement);
         closed.is_ok()
     };
