@@ -12,7 +12,7 @@ use fairway_resources::{Finding, parse_value};
 use serde_json::{Map, Value, json};
 
 use super::controller::CONTROLLER_KINDS;
-use super::foresight::{Forecast, Foresight};
+use super::foresight::{Forecast, Foresight, Late};
 use super::in_force::InForce;
 use super::references::{References, bfd_profile_of};
 use super::write::shortened;
@@ -107,10 +107,10 @@ pub(super) fn judge(beside: Beside<'_>, review: &Value, namespace: &str) -> Judg
 }
 
 impl Foreseeing {
-    /// Finds out what the write disrupts. Takes seconds in a large cluster.
-    pub fn judgement(self) -> Judgement {
+    /// Finds out what the write disrupts. Takes seconds in a large cluster, and ends soon after `is_late`.
+    pub fn judgement(self, is_late: impl Fn() -> bool) -> Result<Judgement, Late> {
         let Self { uid, mut verdict, forecast, is_permitted } = self;
-        match forecast.excess() {
+        match forecast.excess(is_late)? {
             None => {}
             Some(excess) if is_permitted => {
                 verdict.warnings.truncate(WARNINGS_MAX - 1);
@@ -126,7 +126,7 @@ impl Foreseeing {
                 verdict = Verdict { may_change: true, warnings: verdict.warnings, ..refused };
             }
         }
-        verdict.into_judgement(&uid)
+        Ok(verdict.into_judgement(&uid))
     }
 }
 

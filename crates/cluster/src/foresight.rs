@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairway_allocator::{Allocator, Outcomes};
-use fairway_model::{Changes, Kind, Node, ObjectKey, ObjectName};
+use fairway_model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName};
 use fairway_plan::report::{DisruptionBudget, Disruptions, Edit};
 use fairway_plan::{AttributeDefaults, ClusterPlan, PlanOptions, for_node};
 use fairway_resources::BackendKind;
@@ -53,6 +53,10 @@ enum Written {
     Object(Kind, ObjectText),
     Deletion(ObjectKey),
 }
+
+/// There was no time to find out what a write disrupts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Late;
 
 /// One write beside all that is in force.
 #[derive(Debug, Clone)]
@@ -142,8 +146,8 @@ fn secret_type(values: &Map<String, Value>) -> &'static str {
 }
 
 impl Forecast {
-    /// What is disrupted, if that is more than is permitted.
-    pub(super) fn excess(&self) -> Option<String> {
+    /// What is disrupted, if that is more than is permitted. Ends soon after `is_late`.
+    pub(super) fn excess(&self, is_late: impl Fn() -> bool) -> Result<Option<String>, Late> {
         let before = &self.foresight.known;
         let mut after = Known::clone(before);
         match &self.written {
@@ -152,42 +156,46 @@ impl Forecast {
         };
         let changes = after.settle();
         if changes.is_empty() {
-            return None;
+            return Ok(None);
         }
+        let (before, after) = (before.in_force.index(), after.in_force.index());
         let mut allocator = Allocator::new(self.foresight.load_balancer_class.clone());
-        allocator.settle(before.in_force.index(), &Changes::default());
-        let outcomes = allocator.outcomes().clone();
-        allocator.settle(after.in_force.index(), &changes);
-        let disruptions =
-            self.disruptions((before, outcomes), (&after, allocator.outcomes().clone()));
-        self.foresight.limit.budget.excess(&disruptions)
+        allocator.settle(before, &Changes::default());
+        let old = allocator.outcomes().clone();
+        allocator.settle(after, &changes);
+        let new = allocator.outcomes();
+
+        let mut disruptions = Disruptions::default();
+        let services = |outcomes: &Outcomes| ClusterPlan {
+            outcomes: outcomes.clone(),
+            ..ClusterPlan::default()
+        };
+        disruptions.add(&Edit::new(&services(&old), &services(new)));
+        let budget = &self.foresight.limit.budget;
+        // One after the other: the plans of all nodes would take much memory.
+        for node in before.nodes.values() {
+            if is_late() {
+                let at_least = budget.certain_excess(&disruptions).ok_or(Late)?;
+                return Ok(Some(format!("at least {at_least}")));
+            }
+            let (old, new) = (self.plan(before, &old, node), self.plan(after, new, node));
+            disruptions.add(&Edit::new(&old, &new));
+        }
+        Ok(budget.excess(&disruptions))
     }
 
-    /// Plans one node after the other: the plans of all of them would take much memory.
-    fn disruptions(
-        &self,
-        (before, old): (&Known, Outcomes),
-        (after, new): (&Known, Outcomes),
-    ) -> Disruptions {
+    fn plan(&self, index: &ClusterIndex, outcomes: &Outcomes, node: &Node) -> ClusterPlan {
         let options = PlanOptions {
             ignore_exclude_label: self.foresight.limit.ignore_exclude_label,
             unsliced_services_are_served: false,
             // The same before and after.
             attribute_defaults: AttributeDefaults::default(),
         };
-        let plan = |known: &Known, outcomes: &Outcomes, node: &Node| {
-            let of_node = for_node(known.in_force.index(), outcomes, node, options);
-            let nodes = BTreeMap::from([(node.name.clone(), of_node)]);
-            ClusterPlan { nodes, ..ClusterPlan::default() }
-        };
-        let mut disruptions = Disruptions::default();
-        for node in before.in_force.index().nodes.values() {
-            let (before, after) = (plan(before, &old, node), plan(after, &new, node));
-            disruptions.add(&Edit::new(&before, &after));
+        let of_node = for_node(index, outcomes, node, options);
+        ClusterPlan {
+            nodes: BTreeMap::from([(node.name.clone(), of_node)]),
+            ..ClusterPlan::default()
         }
-        let services = |outcomes| ClusterPlan { outcomes, ..ClusterPlan::default() };
-        disruptions.add(&Edit::new(&services(old), &services(new)));
-        disruptions
     }
 }
 

@@ -45,7 +45,7 @@ pub use controller::{
     POOL_ANNOTATION, WITHDRAWAL_BOUND,
 };
 pub use event_queue::{EventQueue, QueuedEvent};
-pub use foresight::DisruptionLimit;
+pub use foresight::{DisruptionLimit, Late};
 pub use in_force::InForce;
 pub use lease::{
     ADDRESSES_ANNOTATION, LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE,

@@ -16,7 +16,7 @@ use anyhow::{Result, ensure};
 
 pub(crate) use bgp::BGP;
 use catalog::CATALOG;
-use cluster::CLUSTER;
+use cluster::{BUDGET, CLUSTER};
 use guards::GUARDS;
 use layer2::LAYER2;
 use members::MEMBERS;
@@ -40,7 +40,7 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &RIB, &CLUSTER, &MEMBERS, &LAYER2, &CATALOG].into_iter().chain(GUARDS)
+    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &CATALOG].into_iter().chain(GUARDS)
 }
 
 /// One mistake.

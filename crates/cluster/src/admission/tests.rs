@@ -63,7 +63,7 @@ fn judgement(
 ) -> Judgement {
     match judge(Beside { in_force, references, foresight: None }, review, SYSTEM) {
         Judged::Now(judgement) => judgement,
-        Judged::Later(rest) => rest.judgement(),
+        Judged::Later(_) => panic!("nothing is to be foreseen"),
     }
 }
 

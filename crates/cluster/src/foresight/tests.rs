@@ -78,6 +78,14 @@ fn cluster(budget: &str) -> Foresight {
 
 /// What the user is told, in the end.
 fn said(budget: &str, operation: &str, old: &Value, new: &Value) -> String {
+    said_in_time(budget, (operation, old, new), || false).unwrap()
+}
+
+fn said_in_time(
+    budget: &str,
+    (operation, old, new): (&str, &Value, &Value),
+    is_late: impl Fn() -> bool,
+) -> Result<String, Late> {
     let written = if new.is_null() { old } else { new };
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -91,18 +99,18 @@ fn said(budget: &str, operation: &str, old: &Value, new: &Value) -> String {
     let beside = Beside { foresight: Some(&mut foresight), ..Beside::default() };
     let judgement = match judge(beside, &review, SYSTEM) {
         Judged::Now(judgement) => judgement,
-        Judged::Later(rest) => rest.judgement(),
+        Judged::Later(rest) => rest.judgement(is_late)?,
     };
     let response = &judgement.review["response"];
     let is_refused = response["allowed"] == false;
     assert_eq!(judgement.may_change, is_refused);
     if is_refused {
         assert_eq!(response["status"]["code"], 403);
-        return response["status"]["message"].as_str().unwrap().to_owned();
+        return Ok(response["status"]["message"].as_str().unwrap().to_owned());
     }
     let warnings = response["warnings"].as_array().into_iter().flatten();
     let warnings = warnings.map(|it| format!(", warned: {}", it.as_str().unwrap()));
-    format!("allowed{}", warnings.collect::<String>())
+    Ok(format!("allowed{}", warnings.collect::<String>()))
 }
 
 fn updated(budget: &str, old: &Value, new: &Value) -> String {
@@ -200,4 +208,21 @@ fn a_deletion_that_has_begun_is_not_judged_again() {
     last["metadata"]["finalizers"] = json!([]);
     last["spec"]["addresses"] = json!(["198.51.100.0/24"]);
     assert_eq!(updated("withdraw", &going, &last), "allowed");
+}
+
+#[test]
+fn without_time_for_all_nodes_only_what_is_certain_is_said() {
+    let late_after = |nodes: usize, object: &Value| {
+        let asked = std::cell::Cell::new(0);
+        let is_late = || asked.replace(asked.get() + 1) == nodes;
+        said_in_time("withdraw", ("DELETE", object, &Value::Null), is_late)
+    };
+    let peer = peer("one", "10.0.0.251", json!({}));
+    let message = late_after(1, &peer).unwrap();
+    assert!(message.starts_with(&format!("{REFUSED}at least 3 withdrawals; ")), "{message}");
+    assert_eq!(late_after(0, &peer), Err(Late));
+    assert_eq!(
+        late_after(1, &ours(Kind::Layer2Advertisement, "none", json!({}))).unwrap(),
+        "allowed"
+    );
 }

@@ -63,7 +63,16 @@ impl FromStr for DisruptionBudget {
 impl DisruptionBudget {
     /// What an edit disrupts, if that is more than is permitted.
     pub fn excess(&self, disruptions: &Disruptions) -> Option<String> {
-        let counts = self.counted.iter().map(|kind| (*kind, disruptions.count(*kind)));
+        self.excess_of(|kind| disruptions.count(kind))
+    }
+
+    /// The same when some nodes have not been added: what counts whatever these do.
+    pub fn certain_excess(&self, disruptions: &Disruptions) -> Option<String> {
+        self.excess_of(|kind| disruptions.certain(kind))
+    }
+
+    fn excess_of(&self, count: impl Fn(Disruption) -> usize) -> Option<String> {
+        let counts = self.counted.iter().map(|kind| (*kind, count(*kind)));
         let counts: Vec<(Disruption, usize)> = counts.filter(|(_, count)| *count > 0).collect();
         let total = counts.iter().fold(0, |sum: usize, (_, count)| sum.saturating_add(*count));
         if total <= self.permitted {
@@ -122,23 +131,38 @@ impl Disruptions {
     }
 
     fn count(&self, kind: Disruption) -> usize {
-        match kind {
-            Disruption::Withdrawal => {
-                let unanswered = self.answered_before.difference(&self.answered).count();
-                self.withdrawn.saturating_add(unanswered)
-            }
-            Disruption::Reset => self.reset,
+        let on_layer2 = match kind {
+            Disruption::Withdrawal => self.answered_before.difference(&self.answered).count(),
+            Disruption::Reset => 0,
             Disruption::Move => {
-                let elsewhere = self.unanswered.iter().filter(|it| self.answered.contains(it));
-                self.lost.saturating_add(elsewhere.count())
+                self.unanswered.iter().filter(|it| self.answered.contains(it)).count()
             }
+        };
+        self.certain(kind).saturating_add(on_layer2)
+    }
+
+    /// Without layer 2, where another node may answer.
+    fn certain(&self, kind: Disruption) -> usize {
+        match kind {
+            Disruption::Withdrawal => self.withdrawn,
+            Disruption::Reset => self.reset,
+            Disruption::Move => self.lost,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use fairway_allocator::Outcome;
+    use fairway_model::ObjectName;
+    use fairway_seam::RouteAttributes;
+
+    use super::super::edit::{Layer2Edit, RouteEdit};
+    use super::super::sessions::SessionEdit;
     use super::*;
+    use crate::Layer2Announcement;
 
     #[test]
     fn a_budget_is_words_and_then_a_number() {
@@ -166,5 +190,91 @@ mod tests {
             assert!(said.starts_with(error), "{text}: {said}");
             assert!(said.ends_with("such as withdraw,reset,5"), "{said}");
         }
+    }
+
+    fn route(node: &'static str, is_withdrawn: bool) -> RouteEdit<'static> {
+        static ATTRIBUTES: LazyLock<RouteAttributes> = LazyLock::new(RouteAttributes::default);
+        RouteEdit {
+            node,
+            peer: "tor".to_owned(),
+            prefix: "192.0.2.1/32".parse().unwrap(),
+            before: Some(&ATTRIBUTES),
+            after: (!is_withdrawn).then_some(&*ATTRIBUTES),
+            services: BTreeSet::new(),
+        }
+    }
+
+    fn session(fate: Fate) -> SessionEdit<'static> {
+        SessionEdit {
+            node: "a",
+            peer: "tor".to_owned(),
+            remote: "192.0.2.250".to_owned(),
+            fate,
+            fields: Vec::new(),
+            loses_routes: false,
+            effect: "",
+        }
+    }
+
+    /// The excess with these words, or nothing.
+    fn excess(budget: &str, edits: &[Edit<'_>]) -> String {
+        let mut disruptions = Disruptions::default();
+        edits.iter().for_each(|edit| disruptions.add(edit));
+        let budget: DisruptionBudget = budget.parse().unwrap();
+        budget.excess(&disruptions).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_counts_is_counted_on_all_nodes_together() {
+        let of = |node, is_withdrawn: &[bool], fates: &[Fate]| Edit {
+            routes: is_withdrawn.iter().map(|it| route(node, *it)).collect(),
+            sessions: fates.iter().map(|it| session(*it)).collect(),
+            ..Edit::default()
+        };
+        let edits = [
+            of("a", &[true, true, false], &[Fate::Reset, Fate::Removed]),
+            of("b", &[true], &[Fate::Reset, Fate::Kept, Fate::Added]),
+        ];
+        for (budget, expected) in [
+            ("withdraw", "3 withdrawals; permitted: 0"),
+            ("withdraw,2", "3 withdrawals; permitted: 2"),
+            ("withdraw,3", ""),
+            ("reset", "2 session resets; permitted: 0"),
+            ("reset,2", ""),
+            ("move", ""),
+            ("withdraw,reset,move,4", "3 withdrawals, 2 session resets; permitted: 4"),
+            ("withdraw,reset,move,5", ""),
+        ] {
+            assert_eq!(excess(budget, &edits), expected, "{budget}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_another_node_answers_for_has_moved() {
+        let name = ObjectName::new("default", "web");
+        let answers = |address: &str| Layer2Announcement {
+            address: address.parse().unwrap(),
+            interfaces: None,
+            bind: false,
+            services: BTreeSet::new(),
+        };
+        let (one, two) = (answers("192.0.2.1"), answers("192.0.2.2"));
+        let gone = |it| Layer2Edit { node: "a", before: Some(it), after: None };
+        let new = |it| Layer2Edit { node: "b", before: None, after: Some(it) };
+        let edits = [
+            Edit { layer2: vec![gone(&one), gone(&two)], ..Edit::default() },
+            Edit { layer2: vec![new(&one)], ..Edit::default() },
+        ];
+        assert_eq!(excess("withdraw,move", &edits), "1 withdrawal, 1 moved address; permitted: 0");
+        let outcome = |addresses: &[&str]| Outcome {
+            addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+            pool: None,
+            reason: None,
+        };
+        let (before, after) = (outcome(&["192.0.2.1", "2001:db8::1"]), outcome(&["192.0.2.9"]));
+        let service = |before, after| ServiceEdit { name: &name, before, after };
+        let services = vec![service(Some(&before), Some(&after)), service(Some(&before), None)];
+        let edits = [Edit { services, ..Edit::default() }, Edit::default()];
+        assert_eq!(excess("move", &edits), "2 moved addresses; permitted: 0");
     }
 }

@@ -1,7 +1,7 @@
 //! The HTTPS server of the webhook.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairway_cluster::{Judged, Judgement};
 use fairway_ground::Bound;
@@ -42,6 +42,8 @@ const REVIEWS_MAX: usize = 2;
 /// Before an object is refused for what it is beside others, it is judged a second time: our watch may be a moment
 /// behind the last write.
 const SECOND_LOOK: Duration = Duration::from_millis(500);
+/// Within a second of it the answer is sent: the API server waits 5 s.
+const FORECAST_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Never ends. Without a certificate it does not listen.
 pub(super) async fn run(
@@ -98,35 +100,62 @@ async fn answer(request: Request<Incoming>, desk: &Desk, peer: &Peer) -> Respons
     };
     peer.work.begins();
     match judged(&body.bytes, desk).await {
-        Ok(Some(review)) => http_server::json(StatusCode::OK, review.to_string()),
-        Ok(None) => plain(StatusCode::SERVICE_UNAVAILABLE, "the controller is shutting down\n"),
-        Err(error) => plain(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+        Ok(review) => http_server::json(StatusCode::OK, review.to_string()),
+        Err(error) => plain(error.status(), &format!("{error}\n")),
     }
 }
 
-/// The verdict of the loop; `None` when it has ended.
-async fn judged(body: &[u8], desk: &Desk) -> Result<Option<Value>, BodyError> {
-    let Some(first) = judged_once(body, desk).await? else { return Ok(None) };
+/// Why there is no verdict.
+#[derive(Debug, thiserror::Error)]
+enum NotJudged {
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error("the controller is shutting down")]
+    Leaving,
+    /// The API server follows the `failurePolicy`.
+    #[error("what the write disrupts was not found out within 4 s")]
+    Late,
+}
+
+impl NotJudged {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Body(_) => StatusCode::BAD_REQUEST,
+            Self::Leaving => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Late => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+}
+
+/// The verdict of the loop.
+async fn judged(body: &[u8], desk: &Desk) -> Result<Value, NotJudged> {
+    #[allow(clippy::disallowed_methods, reason = "an edge: the API server waits from here")]
+    let since = Instant::now();
+    let first = judged_once(body, desk, since).await?;
     if !first.may_change {
-        return Ok(Some(first.review));
+        return Ok(first.review);
     }
     sleep(SECOND_LOOK).await;
-    Ok(judged_once(body, desk).await?.map(|it| it.review))
+    Ok(judged_once(body, desk, since).await?.review)
 }
 
-async fn judged_once(body: &[u8], desk: &Desk) -> Result<Option<Judgement>, BodyError> {
+async fn judged_once(body: &[u8], desk: &Desk, since: Instant) -> Result<Judgement, NotJudged> {
     // The values of a body take more memory than its bytes, and a forecast takes a core: those of few at a time.
-    let Ok(_permit) = desk.reviews.acquire().await else { return Ok(None) };
+    let Ok(_permit) = desk.reviews.acquire().await else { return Err(NotJudged::Leaving) };
     let review = parse(body)?;
     let (tell, answer) = oneshot::channel();
     if desk.ask.send(Question { review, answer: tell }).await.is_err() {
-        return Ok(None);
+        return Err(NotJudged::Leaving);
     }
-    Ok(match answer.await {
-        Ok(Judged::Now(judgement)) => Some(judgement),
-        Ok(Judged::Later(rest)) => spawn_blocking(|| rest.judgement()).await.ok(),
-        Err(_) => None,
-    })
+    match answer.await {
+        Ok(Judged::Now(judgement)) => Ok(judgement),
+        Ok(Judged::Later(rest)) => {
+            let is_late = move || since.elapsed() >= FORECAST_TIMEOUT;
+            let judgement = spawn_blocking(move || rest.judgement(is_late)).await;
+            judgement.map_err(|_| NotJudged::Leaving)?.map_err(|_| NotJudged::Late)
+        }
+        Err(_) => Err(NotJudged::Leaving),
+    }
 }
 
 #[cfg(test)]
