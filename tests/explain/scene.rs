@@ -68,7 +68,7 @@ pub(crate) struct Scene {
     pub(crate) node: Namespace,
     pub(crate) router: Namespace,
     /// Between the two, if anything is.
-    _between: Option<Namespace>,
+    pub(crate) between: Option<Namespace>,
     bird: Option<Process>,
     directory: PathBuf,
     address: &'static str,
@@ -112,7 +112,7 @@ impl Scene {
         let fairway = Fairway::prepare_in(&cell.directory)?;
         let directory = cell.directory.join("router");
         make_directory(&directory)?;
-        Ok(Self { fairway, node, router, _between: between, bird: None, directory, address })
+        Ok(Self { fairway, node, router, between, bird: None, directory, address })
     }
 
     pub(crate) fn start(&mut self, resources: &str) -> Result<()> {

@@ -123,7 +123,7 @@ pub(crate) fn add_to(suite: &mut Suite) {
     for pair in &PAIRS {
         suite.add(Case::new(pair.name, move |cell| play(pair, cell)));
     }
-    let stories: [(&str, Story); 11] = [
+    let stories: [(&str, Story); 12] = [
         ("a port where nobody listens", nobody_listens),
         ("a filter on the way", a_filter),
         ("a router behind another one", behind_another),
@@ -135,6 +135,7 @@ pub(crate) fn add_to(suite: &mut Suite) {
         ("BFD that goes down", bfd_goes_down),
         ("a port that another program has", port_taken),
         ("a next hop on no shared network", foreign_next_hop),
+        ("a link on the way with a smaller MTU", small_mtu),
     ];
     for (name, play) in stories {
         suite.add(Case::new(name, play));
@@ -266,6 +267,42 @@ fn port_taken(cell: &Cell) -> Result<()> {
         .wait_for_cause("notAccepted", "cannot connect to this node: this node does not listen")?;
     drop(taken);
     scene.wait_for_session()
+}
+
+/// The routers on the way do not say that packets are too large for them: a filter drops ICMP.
+fn small_mtu(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::far(cell)?;
+    scene.route(Router { more: "multihop;", ..HEALTHY })?;
+    let between = scene.between.as_ref().context("a router between the two")?;
+    between.ip(&["link", "set", "eth1", "mtu", "1000"])?;
+    let rules = "add table ip silence; add chain ip silence output { type filter hook output priority 0; }; \
+                 add rule ip silence output icmp type destination-unreachable drop";
+    between.run("nft", &[rules])?;
+    let peer = peer(&format!("{}, ebgpMultiHop: true", PEER.replace("10.0.0.2", "10.9.0.2")));
+    scene.start(&peer)?;
+    scene.wait_for_session()?;
+    // More than one packet.
+    scene.fairway.apply("lab", &format!("{peer}---\n{}", many_services(900)))?;
+    scene.wait_for_cause("mtu", "the MTU of the path is too small")?;
+    let between = scene.between.as_ref().context("a router between the two")?;
+    between.ip(&["link", "set", "eth1", "mtu", "1500"])?;
+    scene.wait_for_session()
+}
+
+/// So many Services, each with a route.
+fn many_services(count: usize) -> String {
+    let service = |number| {
+        format!(
+            "---\napiVersion: v1\nkind: Service\nmetadata: {{name: web-{number}}}\nspec: {{type: LoadBalancer, \
+             ports: [{{port: 80}}]}}\n"
+        )
+    };
+    let services: String = (0..count).map(service).collect();
+    format!(
+        "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {{name: main}}\nspec: {{addresses: \
+         [203.0.112.0/22]}}\n---\napiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\nmetadata: {{name: all}}\n\
+         spec: {{}}\n{services}"
+    )
 }
 
 /// A route whose next hop is elsewhere is refused, and its explanation says so.

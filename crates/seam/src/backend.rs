@@ -65,8 +65,8 @@ pub struct ViewScope {
     pub received: bool,
     /// [`PeerView::refused`].
     pub refused: bool,
-    /// [`BgpView::rejected_segments`], which are read from the kernel.
-    pub rejected_segments: bool,
+    /// [`BgpView::rejected_segments`] and [`PeerView::stall`], which are read from the kernel.
+    pub kernel: bool,
 }
 
 impl ViewScope {
@@ -77,7 +77,7 @@ impl ViewScope {
         advertised: false,
         received: false,
         refused: false,
-        rejected_segments: false,
+        kernel: false,
     };
     /// All routes.
     pub const EVERYTHING: Self = Self {
@@ -86,7 +86,7 @@ impl ViewScope {
         advertised: true,
         received: true,
         refused: true,
-        rejected_segments: true,
+        kernel: true,
     };
 }
 

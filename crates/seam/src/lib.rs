@@ -42,4 +42,5 @@ pub use refusal::Refusal;
 pub use view::{
     BgpView, LastReset, LearnedRoute, ListenRangeView, PeerRoute, PeerView, RefusedRoute,
     RefusedRoutes, RejectedSegments, ResetCause, SessionState, SessionView, StalePhase, StaleView,
+    Stall,
 };

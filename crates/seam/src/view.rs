@@ -43,6 +43,19 @@ pub struct BgpView {
     pub rejected_segments: RejectedSegments,
 }
 
+/// What the neighbour of a session does not acknowledge although the kernel repeats it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// How often the first segment was sent again since the last acknowledgement.
+    pub repetitions: u8,
+    /// Segments that were sent and not acknowledged.
+    pub segments: u32,
+    /// Their largest length, in bytes of TCP payload.
+    pub segment_bytes: u32,
+    /// Whether the neighbour has received later segments than the first (RFC 2018): some get through.
+    pub has_later: bool,
+}
+
 /// TCP segments that the kernel dropped before any socket saw them, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RejectedSegments {
@@ -160,6 +173,8 @@ pub struct PeerView {
     pub stale: Option<StaleView>,
     /// When the next attempt is due, while waiting for one.
     pub next_connect_in: Option<Duration>,
+    /// What the kernel repeats in vain; `None` as well without a session, and if it was not asked for.
+    pub stall: Option<Stall>,
     /// Since the last message was read.
     pub last_read: Option<Duration>,
     /// Since the last message was written.
@@ -208,6 +223,7 @@ impl PeerView {
             bfd_path: None,
             stale: None,
             next_connect_in: None,
+            stall: None,
             last_read: None,
             last_write: None,
         }

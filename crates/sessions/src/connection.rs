@@ -2,11 +2,11 @@
 
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, mpsc};
@@ -16,8 +16,10 @@ use tokio_util::task::TaskTracker;
 
 use super::connection_keys::ConnectionKeys;
 use super::news::{NetworkEvent, News};
+use super::sockopt;
 use fairway_bgp::session::ConnectionId;
 use fairway_ground::PeerKey;
+use fairway_seam::Stall;
 
 /// Bytes of one read: a few full messages. One neighbour cannot delay the core for longer than these take to
 /// parse.
@@ -45,6 +47,8 @@ enum Chunk {
 pub(super) struct Link {
     chunks: mpsc::Sender<Chunk>,
     tasks: [AbortHandle; 2],
+    /// The reader has it.
+    stream: Weak<OwnedReadHalf>,
     /// Its authentication keys, if any.
     pub(super) keys: Option<ConnectionKeys>,
 }
@@ -61,6 +65,8 @@ impl Link {
     ) -> Self {
         let (read, write) = stream.into_split();
         let (chunks, to_write) = mpsc::channel(CHUNKS_MAX);
+        let read = Arc::new(read);
+        let stream = Arc::downgrade(&read);
         let reader = tasks.spawn(read_all(key, id, read, events.clone()));
         let stop_reader = reader.abort_handle();
         let events = events.clone();
@@ -71,13 +77,19 @@ impl Link {
                 stop.abort();
             }
         });
-        Self { chunks, tasks: [stop_reader, writer.abort_handle()], keys }
+        Self { chunks, tasks: [stop_reader, writer.abort_handle()], stream, keys }
     }
 
     /// Gives the writer bytes. Only when all that it was given before has been reported as written.
     pub(super) fn write(&mut self, bytes: Bytes) {
         // There is room: at most one chunk is pending. A writer that ended has reported that.
         let _ = self.chunks.try_send(Chunk::Bytes(bytes));
+    }
+
+    /// What the kernel repeats in vain.
+    pub(super) fn stall(&self) -> Option<Stall> {
+        let stream = self.stream.upgrade()?;
+        sockopt::stall(OwnedReadHalf::as_ref(&stream)).ok().flatten()
     }
 
     /// Ends the connection: after pending bytes and `last_words`, or at once if there are none.
@@ -94,7 +106,7 @@ impl Link {
 async fn read_all(
     key: PeerKey,
     id: ConnectionId,
-    mut stream: OwnedReadHalf,
+    stream: Arc<OwnedReadHalf>,
     events: mpsc::Sender<NetworkEvent>,
 ) {
     let mut buffer = vec![0; READ_LENGTH_BYTES];
@@ -102,7 +114,7 @@ async fn read_all(
     loop {
         // The semaphore is never closed, so the error cannot happen.
         let Ok(permit) = Arc::clone(&budget).acquire_owned().await else { return };
-        let news = match stream.read(&mut buffer).await {
+        let news = match read(&stream, &mut buffer).await {
             Ok(0) => News::Closed { id, why: None },
             Err(error) => News::Closed { id, why: Some(error.to_string()) },
             Ok(count) => {
@@ -113,6 +125,17 @@ async fn read_all(
         let last = matches!(news, News::Closed { .. });
         if events.send(NetworkEvent { key, news }).await.is_err() || last {
             return;
+        }
+    }
+}
+
+/// Reads what there is, once there is something.
+async fn read(stream: &OwnedReadHalf, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        stream.readable().await?;
+        match stream.try_read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            outcome => return outcome,
         }
     }
 }
@@ -172,6 +195,7 @@ async fn write_unless_over(
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
 
     use super::*;

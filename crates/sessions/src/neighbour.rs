@@ -29,7 +29,7 @@ use super::{sockopt, tcp_ao};
 use fairway_bgp::session::{Connected, ConnectionId};
 use fairway_bgp::speaker::PeerAction;
 use fairway_ground::{Allowance, Allowances, Instant, PeerKey, Remote};
-use fairway_seam::PeerConfig;
+use fairway_seam::{PeerConfig, Stall};
 use logged_reasons::LoggedReasons;
 
 /// What the links of every neighbour need of the loop.
@@ -116,6 +116,11 @@ impl Neighbour {
         self.config = config;
         self.logged_failures.clear();
         self.follow_keys();
+    }
+
+    /// What the kernel repeats in vain on one of its connections.
+    pub(super) fn stall(&self) -> Option<Stall> {
+        self.links.values().find_map(Link::stall)
     }
 
     /// The new state of its link. Returns whether the router on it has changed.

@@ -14,6 +14,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::unix::AsyncFd;
 
 use fairway_ground::{InterfaceName, Password, Prefix};
+use fairway_seam::Stall;
 
 /// DSCP CS6 (network control), which routers expect for routing protocols.
 const TRAFFIC_CLASS: libc::c_int = 0xC0;
@@ -31,6 +32,10 @@ const MD5_FLAG_PREFIX: u8 = 1;
 
 /// Maximum length of the headers of a SYN: 40 bytes of IPv6, its extensions, 60 of TCP.
 const SYN_LENGTH_BYTES_MAX: usize = 512;
+
+/// A segment that was repeated so often is a fault of the path, and no loss that passes: the third attempt is a second
+/// or more after the first.
+const STALLED: u8 = 2;
 
 /// Linux's number of the option; `libc` does not define it.
 const TCP_AO_GET_KEYS: libc::c_int = 41;
@@ -137,6 +142,33 @@ pub(super) fn set_bytes(
         libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, value, length)
     };
     Errno::result(outcome).map(drop)
+}
+
+/// What the kernel of an established connection repeats in vain; `None` if the neighbour acknowledges what it is sent.
+pub(super) fn stall(socket: &impl AsFd) -> Result<Option<Stall>, Errno> {
+    // SAFETY: the structure has integers only, for which all zeros are a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length =
+        libc::socklen_t::try_from(size_of::<libc::tcp_info>()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the descriptor is open for as long as `socket` is borrowed; the kernel writes at most `length` bytes to
+    // `info` and their number to `length`, which both outlive the call.
+    let outcome = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    Errno::result(outcome)?;
+    let is_stalled = info.tcpi_retransmits >= STALLED && info.tcpi_unacked > 0;
+    Ok(is_stalled.then_some(Stall {
+        repetitions: info.tcpi_retransmits,
+        segments: info.tcpi_unacked,
+        segment_bytes: info.tcpi_snd_mss,
+        has_later: info.tcpi_sacked > 0,
+    }))
 }
 
 /// The TCP-AO keys of a socket, each as the kernel's `struct tcp_ao_getsockopt`: as many as there can be for

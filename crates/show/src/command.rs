@@ -218,10 +218,10 @@ impl ShowCommand {
                 PeerRoutes::Filtered => ViewScope { refused: true, ..sessions },
             },
             Self::Explain(Explained::Pool(_)) => sessions,
-            Self::Explain(Explained::Node(_)) => ViewScope { rejected_segments: true, ..sessions },
+            Self::Explain(Explained::Node(_)) => ViewScope { kernel: true, ..sessions },
             Self::Services => ViewScope { advertised: true, ..sessions },
             Self::Explain(Explained::Service(_) | Explained::Peer(_)) => {
-                ViewScope { advertised: true, rejected_segments: true, ..sessions }
+                ViewScope { advertised: true, kernel: true, ..sessions }
             }
             Self::Explain(Explained::Address(_)) => {
                 ViewScope { advertised: true, learned: true, refused: true, ..sessions }

@@ -73,6 +73,7 @@ impl Peer {
         let inbound = self.inbound();
         let unannounced = up.map(|up| &up.outbound.unannounced).into_iter().flatten();
         PeerView {
+            stall: None,
             config: self.config.clone(),
             state: self.state(),
             session: up.and_then(|up| session(self.connection(up.connection)?, up)),

@@ -5,7 +5,8 @@
 use tracing::error;
 
 use super::CoreTask;
-use fairway_seam::{BgpView, ViewScope};
+use crate::neighbour::Neighbour;
+use fairway_seam::{BgpView, SessionState, ViewScope};
 
 impl CoreTask {
     pub(super) fn view(&self, scope: ViewScope) -> BgpView {
@@ -19,8 +20,11 @@ impl CoreTask {
             let not_accepted = self.listeners.not_accepted(key).or_else(not_listening);
             peer.not_accepted = not_accepted.filter(|_| peer.set_aside.is_none());
             peer.bfd_path = self.bfd_path(key);
+            if scope.kernel && peer.state == SessionState::Established {
+                peer.stall = self.neighbours.get(&key).and_then(Neighbour::stall);
+            }
         }
-        if scope.rejected_segments {
+        if scope.kernel {
             view.rejected_segments = self.rejected_before.since();
         }
         for range in &mut view.listen_ranges {

@@ -7,7 +7,9 @@ use std::fmt::Write;
 
 use fairway_ground::{PeerKind, RemoteAs};
 use fairway_seam::notification::{self, cease};
-use fairway_seam::{LastReset, Liveness, PeerView, RejectedSegments, ResetCause, SessionState};
+use fairway_seam::{
+    LastReset, Liveness, PeerView, RejectedSegments, ResetCause, SessionState, Stall,
+};
 
 /// A cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,11 +41,12 @@ fn system_error(text: &str) -> Option<i32> {
     rest.split(')').next()?.parse().ok()
 }
 
-/// The causes; empty for a neighbour with a session, unless its BFD does not work.
+/// The causes; empty for a neighbour with a session, unless its BFD does not work or it does not get what we send.
 pub(super) fn causes(peer: &PeerView, rejected: RejectedSegments) -> Vec<Cause> {
     if peer.state == SessionState::Established {
         let lacks_bfd = peer.config.bfd.is_some() && peer.liveness != Liveness::Up;
-        return lacks_bfd.then(|| without_bfd(peer)).into_iter().collect();
+        let lacks_bfd = lacks_bfd.then(|| without_bfd(peer));
+        return peer.stall.map(stalled).into_iter().chain(lacks_bfd).collect();
     }
     if let Some(shutdown) = &peer.config.shutdown {
         let text = shutdown.as_str();
@@ -85,6 +88,27 @@ fn without_bfd(peer: &PeerView) -> Cause {
     let what =
         format!("has a session, but BFD {state}: a failure is noticed by the hold time only");
     cause("bfd", what, BFD_REMEDY)
+}
+
+/// There is a session, and what we send does not arrive.
+fn stalled(stall: Stall) -> Cause {
+    let Stall { repetitions, segments, segment_bytes, has_later } = stall;
+    let counted = format!("{segments} waiting, the first repeated {repetitions} times");
+    if has_later {
+        let what = format!(
+            "has a session, but segments of {segment_bytes} bytes do not arrive there, and smaller ones do: the MTU of \
+             the path is too small ({counted})"
+        );
+        let remedy = "`ping -M do -s SIZE` to the router finds the size that passes; raise the MTU on the way, let ICMP \
+                      \"fragmentation needed\" pass, or set a smaller MTU on the route to the router";
+        return cause("mtu", what, remedy);
+    }
+    let what = format!("has a session, but does not acknowledge what it is sent ({counted})");
+    cause(
+        "loss",
+        what,
+        "check the path for loss in this direction, its MTU, and whether the router is up",
+    )
 }
 
 fn state_of_bfd(peer: &PeerView) -> &'static str {
