@@ -34,6 +34,15 @@ pub struct Held {
     pub uid: String,
 }
 
+/// Requests that fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// Since when.
+    pub since: Instant,
+    /// Of which kinds; empty: of all.
+    pub kinds: Vec<Kind>,
+}
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Belief {
@@ -127,6 +136,16 @@ impl Belief {
     /// Whether an answer contradicts what was seen, and is not trusted yet.
     pub fn is_in_doubt(&self) -> bool {
         self.reflectors.values().any(|it| it.is_in_doubt() || it.held_until().is_some())
+    }
+
+    /// The requests that have failed and not succeeded since; `None` while the API server answers all.
+    pub fn outage(&self, now: Instant) -> Option<Outage> {
+        let failing =
+            self.reflectors.iter().filter_map(|(kind, it)| Some((*kind, it.failing_since(now)?)));
+        let (kinds, since): (Vec<Kind>, Vec<Instant>) = failing.unzip();
+        let since = since.into_iter().min()?;
+        let kinds = if kinds.len() == self.reflectors.len() { Vec::new() } else { kinds };
+        Some(Outage { since, kinds })
     }
 
     /// The kinds whose objects stay although the API server has none.

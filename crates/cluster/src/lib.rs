@@ -34,7 +34,7 @@ mod write;
 mod writes;
 
 pub use admission::{Foreseeing, Judged, Judgement};
-pub use belief::{Belief, Held};
+pub use belief::{Belief, Held, Outage};
 pub use budget::Budget;
 pub use claims::status_addresses;
 pub use configuration_state::{

@@ -145,6 +145,8 @@ pub struct Reflector {
     is_synced: bool,
     listed_at: Instant,
     failures: u32,
+    /// Since when; `None` without any.
+    failing_since: Option<Instant>,
     doubt: Option<Doubt>,
     hold_max: Duration,
     hold: Option<Hold>,
@@ -165,6 +167,7 @@ impl Reflector {
             is_synced: false,
             listed_at: Instant::ZERO,
             failures: 0,
+            failing_since: None,
             doubt: None,
             hold_max,
             hold: None,
@@ -213,6 +216,14 @@ impl Reflector {
     /// Whether requests have failed since the last sign of life.
     pub fn is_failing(&self) -> bool {
         self.failures > 0
+    }
+
+    /// Since when requests have failed, without a sign of life: a watch that lasts is one.
+    pub fn failing_since(&self, now: Instant) -> Option<Instant> {
+        match self.phase {
+            Phase::Watching { since, .. } if now.since(since) >= WATCH_HEALTHY => None,
+            _ => self.failing_since,
+        }
     }
 
     /// When a list was accepted last.
@@ -320,7 +331,7 @@ impl Reflector {
             (reply @ (Reply::Gone | Reply::Closed | Reply::Failed | Reply::Undefined), phase) => {
                 match phase {
                     Phase::Watching { since, .. } if now.since(since) >= WATCH_HEALTHY => {
-                        self.failures = 0;
+                        self.is_heard();
                     }
                     Phase::Watching { .. } | Phase::Listing { .. } => {}
                     Phase::Idle { .. } | Phase::Paging { .. } => {
@@ -329,7 +340,7 @@ impl Reflector {
                     }
                 }
                 self.needs_list |= matches!(reply, Reply::Gone | Reply::Undefined);
-                self.pause(now);
+                self.pause_after(now, &reply);
                 if !matches!(reply, Reply::Undefined) {
                     return Vec::new();
                 }
@@ -348,6 +359,19 @@ impl Reflector {
         }
     }
 
+    /// A sign of life.
+    fn is_heard(&mut self) {
+        self.failures = 0;
+        self.failing_since = None;
+    }
+
+    fn pause_after(&mut self, now: Instant, reply: &Reply) {
+        if matches!(reply, Reply::Failed) {
+            self.failing_since.get_or_insert(now);
+        }
+        self.pause(now);
+    }
+
     fn pause(&mut self, now: Instant) {
         let doubled = PAUSE_MIN.saturating_mul(1 << self.failures.min(5)).min(PAUSE_MAX);
         self.failures = self.failures.saturating_add(1);
@@ -363,6 +387,7 @@ impl Reflector {
         self.doubt = None;
         self.phase = Phase::Idle { not_before: now };
         self.version = version;
+        self.failing_since = None;
         self.needs_list = false;
         self.is_synced = true;
         self.listed_at = now;
@@ -465,7 +490,7 @@ impl Reflector {
             self.pause(now);
             return false;
         }
-        self.failures = 0;
+        self.is_heard();
         version.clone_into(&mut self.version);
         true
     }

@@ -21,7 +21,7 @@ use fairway_plan::{
 use fairway_resources::{BackendKind, Finding};
 use fairway_seam::{Announcements, Leave};
 
-use super::belief::{Belief, Held};
+use super::belief::{Belief, Held, Outage};
 use super::object_text::ObjectText;
 use super::reflector::{Reply, Request};
 use super::secrets::SecretReply;
@@ -230,6 +230,11 @@ impl SpeakerCore {
     /// The kinds whose objects stay although the API server has none.
     pub fn held(&self) -> Vec<Held> {
         self.belief.held()
+    }
+
+    /// The requests that have failed and not succeeded since.
+    pub fn outage(&self, now: Instant) -> Option<Outage> {
+        self.belief.outage(now)
     }
 
     /// The index of the objects in force.

@@ -4,16 +4,20 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use fairway_ground::Utc;
 use fairway_model::ObjectName;
 use fairway_plan::{Layer2Verdict, Reason};
-use fairway_seam::{AddressAnswer, AnsweredAddress};
+use fairway_seam::{AddressAnswer, AnsweredAddress, ForeignClaim};
 use serde_json::Value;
 
 use super::Snapshot;
 use super::columns::{aligned, or_none};
 use super::object::Object;
+
+/// For so long the claim of a foreign host is named: one that goes on claims again meanwhile.
+const CLAIM_AGE_MAX: Duration = Duration::from_secs(600);
 
 /// An address that an L2Advertisement selects.
 struct Item<'a> {
@@ -86,6 +90,16 @@ pub(super) fn failed_check(snapshot: &Snapshot<'_>, address: IpAddr) -> Option<S
     let check = snapshot.layer2?.checks.get(&address)?;
     let has_failed = check.answer != AddressAnswer::Owner;
     has_failed.then(|| format!("this node asked for it: {}", check.answer))
+}
+
+/// A foreign host that has claimed an address of this node a short while ago.
+pub(super) fn claim(snapshot: &Snapshot<'_>, address: IpAddr) -> Option<String> {
+    let answered = snapshot.layer2?.addresses.get(&address)?;
+    let ForeignClaim { mac, interface, age } = answered.last_conflict.as_ref()?;
+    let ago = age.as_secs();
+    (*age <= CLAIM_AGE_MAX).then(|| {
+        format!("another host, {mac} on {interface}, claimed {address} {ago} s ago: it has the address, too")
+    })
 }
 
 /// Why an address of this node is answered on fewer interfaces than planned, or on none.

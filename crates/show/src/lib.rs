@@ -65,6 +65,8 @@ pub use command::{
 };
 pub use drain_report::DrainReport;
 pub use explain::Explained;
+use std::time::Duration;
+
 use fairway_allocator::Outcomes;
 use fairway_ground::{AddressFamily, RouterId};
 use fairway_model::{ClusterIndex, Node};
@@ -115,8 +117,19 @@ pub struct Snapshot<'a> {
     pub stale: &'a [StaleObject],
     /// The files and folders that are read.
     pub sources: &'a [String],
+    /// What has not been read of them, if anything: the rest of the snapshot may be outdated.
+    pub outage: Option<&'a Outage>,
     /// Whether the node is in service.
     pub drain: DrainStatus,
+}
+
+/// What could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// The beginning of a sentence, as in `the API server has not answered`.
+    pub what: String,
+    /// How long that has been so.
+    pub lasting: Duration,
 }
 
 /// Why there is nothing to show. Where FRR answers programs with an object instead, so do we; then the JSON
@@ -167,10 +180,12 @@ pub enum ShowError {
     #[error("% No such peer-group")]
     NoSuchPeerGroup,
     /// No LoadBalancer Service has this name; with the faults of its document, if that is why.
-    #[error("there is no Service {wanted} of type LoadBalancer{}", because(.faults))]
+    #[error("there is no Service {wanted} of type LoadBalancer{}{outdated}", because(.faults))]
     NoSuchService {
         /// The name of the query.
         wanted: String,
+        /// What has not been read, as the end of a sentence.
+        outdated: String,
         /// Faults of documents that may define it.
         faults: Vec<String>,
     },

@@ -11,7 +11,7 @@ use crate::api::word;
 use crate::install;
 use crate::objects::{SYSTEM, service_at, slice};
 use crate::stage::{CATCH_UP, NODES, ROUTERS, SHOP, Stage};
-use lab::wait::{PATIENCE, holds_for};
+use lab::wait::{PATIENCE, holds_for, wait_until};
 
 /// Announced by all nodes, and by one each, so that a router's kernel reports each withdrawal.
 const EVERYWHERE: &str = "192.0.2.60";
@@ -80,16 +80,33 @@ pub(super) fn an_outage_withdraws_nothing(stage: &mut Stage) -> Result<()> {
     stage.start_speaker(2)?;
     session_is_back(stage, "node-c")?;
     nothing_moves(stage, Duration::from_millis(500))?;
+    is_outdated(stage, true)?;
 
     stage.api_server_is_back()?;
     stage.api.apply(&slice(SHOP, "at-192-0-2-61", &[("node-a", true), ("node-b", true)]))?;
     stage.routes_become(AT_ONE[0], &["node-a", "node-b"])?;
     stage.api.apply(&service_at(SHOP, "new", "192.0.2.70", json!({})))?;
     stage.addresses_become("new", &["192.0.2.70"])?;
+    is_outdated(stage, false)?;
     let gone = stage.withdrawals(&prefixes())?;
     ensure!(gone.len() == before, "routers received withdrawals: {:?}", &gone[before..]);
     let now = addresses(stage)?;
     ensure!(statuses.is_subset(&now), "addresses were {statuses:?}, and are {now:?}");
+    Ok(())
+}
+
+/// Waits until the first line about a Service says, or does not say, that the API server is away: of a speaker that was
+/// there before, and of one that started meanwhile.
+fn is_outdated(stage: &Stage, expected: bool) -> Result<()> {
+    for speaker in stage.speakers.iter().take(2) {
+        wait_until(&format!("explain knows of the outage: {expected}"), PATIENCE, || {
+            let explained = speaker.daemon.explain(&format!("{SHOP}/at-192-0-2-60"))?;
+            let first = explained.lines().next().unwrap_or_default();
+            let is_said = first.contains("; the API server has not answered for 00:00:");
+            ensure!(is_said == expected, "{}: {first}", speaker.node);
+            Ok(())
+        })?;
+    }
     Ok(())
 }
 

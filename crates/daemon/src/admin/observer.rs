@@ -59,6 +59,7 @@ impl Observer {
             findings: &state.findings,
             stale: &state.stale,
             sources: &state.sources,
+            outage: state.outage.as_ref(),
             drain: state.drain,
         }))
     }

@@ -162,6 +162,7 @@ mod tests {
             findings: Vec::new(),
             stale: Vec::new(),
             sources: Vec::new(),
+            outage: None,
             layer2: None,
             members: None,
             health: Default::default(),

@@ -14,6 +14,7 @@ use fairway_node::drain::DrainStatus;
 use fairway_node::history::History;
 use fairway_plan::NodePlan;
 use fairway_resources::{Finding, StaleObject};
+use fairway_show::Outage;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::members::Members;
@@ -39,6 +40,8 @@ pub struct Published {
     pub stale: Vec<StaleObject>,
     /// The files and folders that are read.
     pub sources: Vec<String>,
+    /// What has not been read, if anything.
+    pub outage: Option<Outage>,
     /// Answers for addresses on the local segment; `None` where it never had to.
     pub layer2: Option<Arc<Edge>>,
     /// The machines that share layer 2 addresses with this one, if there are any.

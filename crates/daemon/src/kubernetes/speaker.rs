@@ -17,6 +17,7 @@ use fairway_node::drain::Moment;
 use fairway_plan::{self as plan, NodePlan};
 use fairway_resources::StaleObject;
 use fairway_seam::{Backend, Leave};
+use fairway_show::Outage;
 use tokio::sync::mpsc;
 use tokio::time;
 use tracing::{error, info};
@@ -232,6 +233,19 @@ impl Cluster {
         self.core.handle_secret(now.monotonic, &name, &reply);
     }
 
+    /// What the API server has not answered.
+    fn outage(&self) -> Option<Outage> {
+        let now = self.clock.now().monotonic;
+        let fairway_cluster::Outage { since, kinds } = self.core.outage(now)?;
+        let kinds: Vec<_> = kinds.iter().map(ToString::to_string).collect();
+        let about = match kinds.is_empty() {
+            true => String::new(),
+            false => format!(" about {}", kinds.join(", ")),
+        };
+        let what = format!("the API server has not answered{about}");
+        Some(Outage { what, lasting: now.since(since) })
+    }
+
     /// Logs what changed since the last time, and follows the drain mark of the node.
     fn follow(&mut self, now: Moment, node: &mut Announcing) {
         // If the Node is unknown, its mark is unknown as well.
@@ -375,6 +389,7 @@ impl Source for Cluster {
             findings: node.findings().to_vec(),
             stale: node.stale().to_vec(),
             sources: self.sources.clone(),
+            outage: self.outage(),
             layer2: node.layer2(),
             members: node.members(),
             // Readiness probes say it.

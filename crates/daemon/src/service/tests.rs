@@ -75,6 +75,7 @@ async fn signs_of_life(of_loop: usize, of_core: u32) -> (usize, bool) {
         findings: Vec::new(),
         stale: Vec::new(),
         sources: Vec::new(),
+        outage: None,
     });
     let (messages, said) = sync_channel(1000);
     let (ask, questions) = mpsc::channel(1);

@@ -359,6 +359,7 @@ impl Source for Files {
             findings: node.findings().to_vec(),
             stale: node.stale().to_vec(),
             sources: self.paths.clone(),
+            outage: None,
             layer2: node.layer2(),
             members: node.members(),
             health: self.checks.health().verdicts(),

@@ -18,6 +18,7 @@ mod service;
 use serde::{Deserialize, Serialize};
 
 use crate::object::Object;
+use crate::time::clock;
 use crate::{ShowError, Snapshot};
 
 /// What to explain.
@@ -34,6 +35,15 @@ pub enum Explained {
     Pool(String),
     /// This node.
     Node(String),
+}
+
+/// What has not been read, as the end of a sentence.
+fn outdated(snapshot: &Snapshot<'_>) -> String {
+    let outage = snapshot.outage.map(|it| {
+        let lasting = clock(it.lasting);
+        format!("; {} for {lasting}, so this is what was known before", it.what)
+    });
+    outage.unwrap_or_default()
 }
 
 /// As text.

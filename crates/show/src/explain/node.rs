@@ -4,6 +4,7 @@ use fairway_node::drain::DrainStatus;
 use serde_json::Value;
 
 use super::absence::causes;
+use super::outdated;
 use super::peer::shortened;
 use super::section::sections;
 use crate::neighbor::is_established;
@@ -90,6 +91,10 @@ impl<'a> Explanation<'a> {
 
     /// The summary as one sentence.
     fn verdict(&self) -> String {
+        self.state() + &outdated(self.snapshot)
+    }
+
+    fn state(&self) -> String {
         let name = &self.snapshot.node.name;
         if self.snapshot.drain != DrainStatus::InService {
             return format!("Node {name} is out of service: {}", self.snapshot.drain);

@@ -30,9 +30,10 @@ use matching::Mismatch;
 pub(super) use matching::peers_elsewhere;
 use pools::PoolVerdict;
 
+use super::outdated;
 use crate::object::Object;
 use crate::told::Told;
-use crate::{ShowError, Snapshot, services};
+use crate::{ShowError, Snapshot, layer2, services};
 
 /// Everything that is reported of one Service.
 struct Explanation<'a> {
@@ -131,6 +132,7 @@ fn find<'a>(snapshot: &Snapshot<'a>, wanted: &str) -> Result<&'a Service, ShowEr
             let name = wanted.rsplit('/').next().unwrap_or_default();
             Err(ShowError::NoSuchService {
                 wanted: wanted.to_owned(),
+                outdated: outdated(snapshot),
                 faults: faults(snapshot, name),
             })
         }
@@ -203,9 +205,31 @@ impl<'a> Explanation<'a> {
 
     /// The summary as one sentence, without a subject.
     fn verdict(&self) -> String {
-        let first = self.faults.iter().chain(&self.faults_elsewhere).next();
+        let elsewhere = self.faults_elsewhere.iter().filter(|_| !self.is_announced());
+        let first = self.faults.iter().chain(elsewhere).next();
         let fault = first.map(|fault| format!("; not in force: {fault}")).unwrap_or_default();
-        self.state() + &fault
+        let stranger = self.stranger().map(|it| format!("; {it}")).unwrap_or_default();
+        self.state() + &stranger + &fault + &outdated(self.snapshot)
+    }
+
+    /// Whether all that is meant to have it has it: faults of other objects make no difference to it now.
+    fn is_announced(&self) -> bool {
+        match self.told_count() {
+            (0, 0) => self.layer2_owner().is_some(),
+            (told, planned) => told == planned,
+        }
+    }
+
+    /// Another host that has one of its addresses on the local segment, too.
+    fn stranger(&self) -> Option<String> {
+        let verdicts = self.announcement?.layer2.iter();
+        let found =
+            verdicts.flat_map(|verdict| verdict.addresses.iter().map(move |it| (verdict, *it)));
+        let mut strangers = found.filter_map(|(verdict, address)| match verdict.answer {
+            Ok(_) => layer2::claim(self.snapshot, address),
+            Err(_) => layer2::failed_check(self.snapshot, address),
+        });
+        strangers.next()
     }
 
     fn state(&self) -> String {

@@ -95,6 +95,7 @@ impl Lab {
             findings: &self.findings,
             stale: &self.stale,
             sources: &self.sources,
+            outage: None,
             drain: self.drain,
         }
     }
