@@ -45,7 +45,7 @@ packages_of() {
         command -v dockerd >/dev/null || timeout 10 docker info >/dev/null 2>&1 || echo docker.io
         ;;
     rivals) echo keepalived ;;
-    kubernetes) command -v etcd >/dev/null || echo etcd-server; echo openssl; echo curl ;;
+    kubernetes) command -v etcd >/dev/null || echo etcd-server; echo openssl; echo curl; echo faketime ;;
     deploy) echo jq dpkg ;;
     vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ;;
     lint) echo shellcheck ;;

@@ -284,6 +284,11 @@ fn small_mtu(cell: &Cell) -> Result<()> {
     // More than one packet.
     scene.fairway.apply("lab", &format!("{peer}---\n{}", many_services(900)))?;
     scene.wait_for_cause("mtu", "the MTU of the path is too small")?;
+    let explained = scene.explained(&["service", "web-7"])?;
+    ensure!(
+        explained.to_string().contains("but peer tor has a session, but segments of"),
+        "{explained}"
+    );
     let between = scene.between.as_ref().context("a router between the two")?;
     between.ip(&["link", "set", "eth1", "mtu", "1500"])?;
     scene.wait_for_session()

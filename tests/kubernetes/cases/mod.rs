@@ -71,6 +71,7 @@ pub(crate) fn all() -> Vec<Case> {
         EITHER leaders::another_controller_takes_over,
         EITHER leaders::a_restarted_controller_assigns_at_once,
         BOTH outages::an_outage_withdraws_nothing,
+        REAL outages::a_wrong_clock_is_named or "unit",
         REAL outages::definitions_that_are_removed_withdraw_nothing or "unit",
         MODEL faults::watches_that_are_cut_go_on,
         MODEL faults::a_watch_that_is_gone_lists_again,

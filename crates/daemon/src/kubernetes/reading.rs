@@ -97,11 +97,16 @@ impl Reading {
         Some((kind, reply))
     }
 
+    /// Why requests for a kind fail, as it was logged.
+    pub(super) fn problem(&self, kind: Kind) -> Option<String> {
+        self.troubled.get(&kind).map(ToString::to_string)
+    }
+
     fn note(&mut self, kind: Kind, problem: Option<Problem>, reply: &Reply) {
         let plural = Resource::read(kind).plural;
         match problem {
             Some(problem) => {
-                if self.troubled.get(&kind) != Some(&problem) {
+                if self.troubled.get(&kind).is_none_or(|it| !is_same(it, &problem)) {
                     let hint = hint(kind, &problem);
                     warn!(
                         "cannot read {plural}: {problem}{hint}; keeping what is known, trying again"
@@ -117,6 +122,12 @@ impl Reading {
             }
         }
     }
+}
+
+/// Whether a problem is the one before: some contain the time.
+fn is_same(one: &Problem, other: &Problem) -> bool {
+    let words = |it: &Problem| it.to_string().replace(|it: char| it.is_ascii_digit(), "");
+    one.code == other.code && words(one) == words(other)
 }
 
 impl Drop for Reading {

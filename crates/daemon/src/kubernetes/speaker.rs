@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_cluster::{
-    CONTROLLER_KINDS, OwnPod, ReportsSettings, SpeakerAction, SpeakerCore, SpeakerSettings, Updates,
+    CONTROLLER_KINDS, OwnPod, ReportsSettings, SPEAKER_KINDS, SpeakerAction, SpeakerCore,
+    SpeakerSettings, Updates,
 };
-use fairway_ground::{Abstention, Instant};
+use fairway_ground::{Abstention, Instant, printable};
 use fairway_layer2::Edge;
 use fairway_model::{Kind, Node};
 use fairway_node::drain::Moment;
@@ -237,12 +238,14 @@ impl Cluster {
     fn outage(&self) -> Option<Outage> {
         let now = self.clock.now().monotonic;
         let fairway_cluster::Outage { since, kinds } = self.core.outage(now)?;
+        let problem = kinds.iter().chain(&SPEAKER_KINDS).find_map(|it| self.reading.problem(*it));
+        let problem = problem.map(|it| format!(" ({})", printable(&it))).unwrap_or_default();
         let kinds: Vec<_> = kinds.iter().map(ToString::to_string).collect();
         let about = match kinds.is_empty() {
             true => String::new(),
             false => format!(" about {}", kinds.join(", ")),
         };
-        let what = format!("the API server has not answered{about}");
+        let what = format!("the API server has not answered{about}{problem}");
         Some(Outage { what, lasting: now.since(since) })
     }
 

@@ -257,13 +257,27 @@ impl<'a> Explanation<'a> {
                 format!("has its address, and is announced by {node} to 0 of {planned}{why}")
             }
             (told, planned) if told == planned => {
-                format!("is announced by {node} to all planned peers: {planned} of {planned}")
+                let but = self.stalled().map(|it| format!(", but peer {it}")).unwrap_or_default();
+                format!("is announced by {node} to all planned peers: {planned} of {planned}{but}")
             }
             (told, planned) => {
                 let why = because(self.why_waiting());
                 format!("is announced by {node} to {told} of {planned}{why}")
             }
         }
+    }
+
+    /// A peer that was sent it and does not acknowledge what it is sent.
+    fn stalled(&self) -> Option<String> {
+        let told = self.prefixes.iter().flat_map(|prefix| &prefix.peers);
+        let mut told = told.filter(|it| matches!(it.state, PeerState::Told(_)));
+        told.find_map(|peer| {
+            let bgp = self.snapshot.bgp;
+            let neighbour = bgp.peers.iter().find(|it| it.config.route_key() == peer.key)?;
+            neighbour.stall?;
+            let causes = causes(neighbour, bgp.rejected_segments);
+            Some(format!("{} {}", peer.name, causes.first()?.what))
+        })
     }
 
     /// Why it is planned for no peer.

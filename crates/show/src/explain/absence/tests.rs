@@ -196,3 +196,26 @@ fn no_cause_shows_a_password() {
         assert!(!format!("{cause:?}").contains("secret-of-the-lab"), "{cause:?}");
     }
 }
+
+#[test]
+fn a_session_whose_segments_do_not_arrive_says_so_and_whether_it_is_their_size() {
+    let stalled = |has_later| {
+        let stall = Stall { repetitions: 3, segments: 4, segment_bytes: 1448, has_later };
+        change(fresh("10.1.1.2", 65010, "tor"), |it| {
+            it.state = SessionState::Established;
+            it.stall = Some(stall);
+        })
+    };
+    for (has_later, word, phrase) in [
+        (true, "mtu", "segments of 1448 bytes do not arrive there, and smaller ones do"),
+        (
+            false,
+            "loss",
+            "does not acknowledge what it is sent (4 waiting, the first repeated 3 times)",
+        ),
+    ] {
+        let causes = causes(&stalled(has_later), NOTHING);
+        assert_eq!(causes[0].word, word);
+        assert!(causes[0].what.contains(phrase), "{causes:?}");
+    }
+}
