@@ -18,60 +18,19 @@
 //! when the server has it again, since a backup is restored object by object. The hold concerns the copy only: the
 //! server was heard, and is watched. A deletion that the server reports as an event is trusted at once.
 
+mod exchange;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_ground::{Instant, Rng};
 use fairway_model::ObjectName;
 use serde_json::Value;
 
+pub use exchange::{Reply, Request};
+
 use super::object_text::ObjectText;
 use super::version;
-
-/// A request to the API server. It replaces the earlier one, which is to be cancelled; replies to that one
-/// must not be handed in any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
-    /// Objects as of now: no `resourceVersion`, and `limit` [`PAGE_OBJECTS`].
-    List {
-        /// The start of the page; `None`: the first page.
-        continue_token: Option<String>,
-    },
-    /// What changes after this version, with bookmarks.
-    Watch {
-        /// The version to continue from.
-        resource_version: String,
-    },
-}
-
-/// A reply.
-#[derive(Debug, Clone)]
-pub enum Reply {
-    /// A page of a list, or all of it.
-    Listed {
-        /// The objects, each with the `apiVersion` and `kind` that lists leave out.
-        items: Vec<Arc<Value>>,
-        /// The version of the list.
-        resource_version: String,
-        /// The start of the next page; `None`: this is the last one.
-        continue_token: Option<String>,
-    },
-    /// ADDED or MODIFIED, while watching.
-    Applied(Arc<Value>),
-    /// DELETED: the last state of the object.
-    Deleted(Arc<Value>),
-    /// BOOKMARK: no other change up to here.
-    Bookmark(String),
-    /// 410: the version or the page is too old, or the server has forgotten it.
-    Gone,
-    /// The definition of the kind is gone, or is being removed: its objects are no longer what somebody wants.
-    Undefined,
-    /// The watch ended normally.
-    Closed,
-    /// Any other failure.
-    Failed,
-}
 
 /// A change. Replayed in order they give [`Reflector::items`].
 #[derive(Debug, Clone, PartialEq)]

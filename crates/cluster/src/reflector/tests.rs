@@ -10,6 +10,8 @@
 
 mod schedules;
 
+use std::sync::Arc;
+
 use super::*;
 use serde_json::json;
 

@@ -3,6 +3,8 @@
 //!
 //! `FAIRWAY_SEED=93` replays one; `FAIRWAY_SEEDS=100000` runs more.
 
+use std::sync::Arc;
+
 use fairway_model_api::{
     ApiServer, EventKind, Query, Request as Ask, Resource, Settings, Timestamp, WatchId, WatchStep,
 };
