@@ -292,11 +292,11 @@ impl Stage {
     /// Why the router lost a session, each time from the loss `from` up to the loss `to`. `show` has
     /// only the last attempt, which may be a later one.
     pub(crate) fn farewells(&self, session: &str, from: u64, to: u64) -> Vec<String> {
-        let name = format!("name=\"{session}\" reason=");
+        let name = format!("name={session} reason=");
         let look = || {
             let log = fs::read_to_string(self.router.folder.join("log")).unwrap();
             let lines = log.lines().filter(|line| line.contains("session down"));
-            let reasons = lines.filter_map(|line| Some(line.split_once(&name)?.1.to_owned()));
+            let reasons = lines.filter_map(|line| Some(line.split_once(&name)?.1.trim_matches('"').to_owned()));
             reasons.collect::<Vec<_>>()
         };
         poll(|| Some(look()).filter(|reasons| reasons.len() as u64 >= to))

@@ -1,13 +1,18 @@
 //! Where log events go: to stderr, as text for people or as JSON lines for programs.
 
+use std::borrow::Cow;
+use std::fmt::Debug;
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
 use fairway_ground::{printable, printable_json};
 use serde_json::Value;
+use tracing::field::Field;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -71,7 +76,8 @@ pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
     let registry = tracing_subscriber::registry();
     match format {
         LogFormat::Text => {
-            let layer = layer.with_ansi(has_colours);
+            let fields = debug_fn(write_field).delimited(" ");
+            let layer = layer.with_ansi(has_colours).fmt_fields(fields);
             registry.with(layer.with_filter(filter)).init();
         }
         LogFormat::Json => {
@@ -79,6 +85,28 @@ pub fn start(level: LogLevel, format: LogFormat) -> WorkerGuard {
         }
     }
     guard
+}
+
+/// Writes a field: in quotes only a text with spaces, or one that is empty, whatever type it has in the source.
+fn write_field(to: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
+    let text = format!("{value:?}");
+    match field.name() {
+        "message" => to.write_str(&text),
+        name => write!(to, "{name}={}", quoted(&text)),
+    }
+}
+
+/// A value as it is written. Lists and texts with quotes in them stay as they are.
+fn quoted(text: &str) -> Cow<'_, str> {
+    let inner = text.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    let is_plain = |it: &str| {
+        !it.is_empty() && !it.contains(|it: char| it.is_whitespace() || "\"\\=".contains(it))
+    };
+    match inner {
+        Some(inner) if is_plain(inner) => Cow::Borrowed(inner),
+        None if !is_plain(text) && !text.contains('"') => Cow::Owned(format!("\"{text}\"")),
+        _ => Cow::Borrowed(text),
+    }
 }
 
 /// Writes each event as one line of bounded length that does nothing to a terminal.
@@ -164,6 +192,24 @@ mod tests {
         assert_eq!(text_line(event, true), coloured);
         assert!(!text_line(event, false).contains(ESCAPE));
         assert_eq!(json_line("{\"a\":\"\u{202e}\"}\n"), "{\"a\":\"\\u202e\"}\n");
+    }
+
+    #[test]
+    fn a_value_is_in_quotes_only_if_it_has_spaces() {
+        for (text, expected) in [
+            ("\"node-b\"", "node-b"),
+            ("10.0.0.1:179", "10.0.0.1:179"),
+            ("\"moving racks\"", "\"moving racks\""),
+            ("Peer De-configured (6/3)", "\"Peer De-configured (6/3)\""),
+            ("\"\"", "\"\""),
+            ("", "\"\""),
+            ("[\"a\", \"b\"]", "[\"a\", \"b\"]"),
+            ("\"a=b\"", "\"a=b\""),
+            ("a=b", "\"a=b\""),
+            ("\"say \\\"hi\\\"\"", "\"say \\\"hi\\\"\""),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
     }
 
     #[test]
