@@ -9,7 +9,7 @@ use crate::Cell;
 use crate::scene::{ROUTER, Scene, prefix};
 use lab::process::{bounded, output_of};
 use lab::resources::Peer;
-use lab::wait::PATIENCE;
+use lab::wait::{PATIENCE, wait_until};
 use lab::{Family, make_directory};
 
 /// How soon it is reported.
@@ -63,7 +63,18 @@ pub(crate) fn bgpd_killed_while_it_hangs_is_told_all_again(cell: &Cell) -> Resul
     scene.speaker.kill("bgpd")?;
     scene.restart_daemon("bgpd")?;
     scene.router_has(SOME + MANY)?;
-    scene.all_is_in_force()
+    scene.all_is_in_force()?;
+    wait_until("the end of the session and the next one are logged", PATIENCE, || {
+        let log = std::fs::read_to_string(lab::fairway::log_in(&scene.lab.directory))?;
+        let told: Vec<_> = log.lines().filter(|line| line.contains(" session ")).collect();
+        let has = |line: &str, words: [&str; 2]| words.iter().all(|it| line.contains(it));
+        let expected =
+            [["INFO", " session up"], ["WARN", " session down"], ["INFO", " session up"]];
+        let is_so = told.len() == expected.len()
+            && told.iter().zip(expected).all(|(line, words)| has(line, words));
+        ensure!(is_so, "the log has {told:?}");
+        Ok(())
+    })
 }
 
 pub(crate) fn a_daemon_that_hangs_is_named_and_told_later(cell: &Cell) -> Result<()> {

@@ -296,7 +296,8 @@ impl Stage {
         let look = || {
             let log = fs::read_to_string(self.router.folder.join("log")).unwrap();
             let lines = log.lines().filter(|line| line.contains("session down"));
-            let reasons = lines.filter_map(|line| Some(line.split_once(&name)?.1.trim_matches('"').to_owned()));
+            let reasons = lines
+                .filter_map(|line| Some(line.split_once(&name)?.1.trim_matches('"').to_owned()));
             reasons.collect::<Vec<_>>()
         };
         poll(|| Some(look()).filter(|reasons| reasons.len() as u64 >= to))

@@ -96,7 +96,7 @@ impl FrrBackend {
         let (desired, wanted) = watch::channel(None);
         let (reached, withdrawn) = watch::channel(0);
         let (leave, leaving) = mpsc::channel(1);
-        let observer = Observer::start(&socket_dir);
+        let observer = Observer::start(&socket_dir, desired.subscribe());
         let shared = Arc::new(Shared { observer, state: Mutex::default() });
         let task = Task {
             socket_dir: socket_dir.clone(),

@@ -69,8 +69,9 @@ enum AskError {
 
 impl Observer {
     /// Observes the daemons with sockets in `socket_dir`, and watches bgpd, until it is dropped.
-    pub fn start(socket_dir: &Path) -> Self {
-        let (watch, changes) = Watch::start(socket_dir.join(BGPD));
+    /// The sessions of `desired` that begin and end are logged.
+    pub fn start(socket_dir: &Path, desired: watch::Receiver<Option<Arc<Desired>>>) -> Self {
+        let (watch, changes) = Watch::start(socket_dir.join(BGPD), desired);
         Self {
             socket_dir: socket_dir.to_owned(),
             idle: Mutex::default(),

@@ -2,18 +2,23 @@
 //!
 //! bgpd hands out its log on request (`terminal monitor`), and a log record means that something may have
 //! changed; the summary shows what. Changes that are not logged are noticed by a look every few seconds.
-//! Increments a counter when two looks differ. Used by the observer.
+//! Increments a counter when two looks differ, and logs which sessions of ours began and ended. Used by the observer.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use fairway_ground::{Allowance, Allowances, Bound, PeerKey, Remote, nonzero};
+use fairway_seam::{Desired, PeerConfig};
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{debug, info, warn};
 
 use super::daemon::Daemon;
 use super::log::Log;
-use crate::status::{Digest, SUMMARY};
+use crate::status::{Digest, SUMMARY, SessionChange};
 
 /// Timeout for a summary, and the interval between two looks if nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -27,6 +32,9 @@ const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(100);
 const LOOKS_AFTER_CHANGE: u32 = 6;
 const FIRST_LOOK_AFTER_CHANGE: Duration = Duration::from_millis(40);
 
+/// Log lines about the sessions of one neighbour: one that comes and goes each minute is logged in full.
+const LINES: Allowance = Allowance { burst: 60, interval: Duration::from_secs(5) };
+
 /// Watches, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -36,7 +44,10 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Watches bgpd at `socket`. The number counts changes.
-    pub(super) fn start(socket: PathBuf) -> (Self, watch::Receiver<u64>) {
+    pub(super) fn start(
+        socket: PathBuf,
+        desired: watch::Receiver<Option<Arc<Desired>>>,
+    ) -> (Self, watch::Receiver<u64>) {
         let (changes, receiver) = watch::channel(1);
         // One pending request is enough.
         let (requests, asked) = mpsc::channel(1);
@@ -46,6 +57,10 @@ impl Watch {
             log: None,
             looked_at: Instant::now(),
             seen: None,
+            sessions: Digest::default(),
+            lines: Allowances::new(LINES, Bound::LogLine),
+            begun: Instant::now(),
+            desired,
             changes,
         };
         let task = tokio::spawn(watching.run(asked));
@@ -71,6 +86,12 @@ struct Watching {
     looked_at: Instant,
     /// The last answer; `None` if there was none.
     seen: Option<Digest>,
+    /// The last that there was.
+    sessions: Digest,
+    /// Log lines of each neighbour.
+    lines: Allowances<PeerKey>,
+    begun: Instant,
+    desired: watch::Receiver<Option<Arc<Desired>>>,
     changes: watch::Sender<u64>,
 }
 
@@ -140,6 +161,49 @@ impl Watching {
         if has_changed || now != self.seen {
             self.changes.send_modify(|count| *count = count.saturating_add(1));
         }
+        if let Some(now) = &now {
+            for change in now.sessions_since(&self.sessions) {
+                self.log(&change);
+            }
+            self.sessions.clone_from(now);
+        }
         self.seen = now;
     }
+
+    /// Sessions of others are not logged.
+    fn log(&mut self, change: &SessionChange) {
+        let desired = self.desired.borrow().clone();
+        let Some((key, config)) = desired.as_ref().and_then(|it| ours(it, change)) else { return };
+        let now = fairway_ground::Instant::ZERO + self.begun.elapsed();
+        let name = &config.name;
+        match (self.lines.take(now, key).map(nonzero), change.is_up) {
+            (Some(lines_left_out), true) => info!(peer = %key, name, lines_left_out, "session up"),
+            (Some(lines_left_out), false) => warn!(
+                peer = %key, name, lines_left_out,
+                "session down; `fairway explain peer` has the reason"
+            ),
+            (None, true) => debug!(peer = %key, name, "session up"),
+            (None, false) => debug!(peer = %key, name, "session down"),
+        }
+    }
+}
+
+/// The neighbour of ours that this is, or the range of ours that it is from.
+fn ours<'a>(desired: &'a Desired, change: &SessionChange) -> Option<(PeerKey, &'a PeerConfig)> {
+    let vrf = match change.vrf.as_str() {
+        "default" => None,
+        name => Some(name.parse().ok()?),
+    };
+    let remote = match change.peer.parse() {
+        Ok(address) => Remote::Address(address),
+        Err(_) => Remote::Interface(change.peer.parse().ok()?),
+    };
+    let key = PeerKey { remote, vrf };
+    let is_it = |config: &&PeerConfig| match (config.key.remote, remote) {
+        (Remote::Range(range), Remote::Address(address)) => {
+            config.key.vrf == vrf && range.contains(address)
+        }
+        _ => config.key == key,
+    };
+    Some((key, desired.peers.iter().find(is_it)?))
 }

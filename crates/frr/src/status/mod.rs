@@ -22,7 +22,7 @@ use fairway_seam::bfd::{BfdSessionView, BfdView};
 use fairway_seam::{BgpView, Desired, PeerRoute, SessionState, ViewScope};
 
 pub use answer::{ANSWER_BYTES_MAX, AnswerError};
-pub use digest::Digest;
+pub use digest::{Digest, SessionChange};
 pub use sessions::{NEIGHBORS, SUMMARY, Sessions};
 pub use tables::show_word;
 use tables::{advertised_question, table_question};

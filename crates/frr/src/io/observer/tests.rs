@@ -47,7 +47,7 @@ async fn answer(mut stream: UnixStream, questions: Arc<std::sync::Mutex<Vec<Stri
 #[tokio::test]
 async fn without_frr_all_neighbours_are_idle_and_the_fault_says_why() {
     let folder = tempfile::tempdir().unwrap();
-    let observer = Observer::start(folder.path());
+    let observer = Observer::start(folder.path(), watch::channel(None).1);
     let view = observer.view(&desired(), ViewScope::EVERYTHING).await.unwrap();
     assert_eq!((view.generation, view.peers.len()), (3, 1));
     assert_eq!(view.peers[0].state, SessionState::Idle);
@@ -65,7 +65,7 @@ async fn a_daemon_that_hangs_is_a_fault_after_two_seconds_for_all_who_ask() {
     let folder = tempfile::tempdir().unwrap();
     // Nothing accepts, and the kernel completes every connection.
     let _listener = UnixListener::bind(folder.path().join(BGPD)).unwrap();
-    let observer = Observer::start(folder.path());
+    let observer = Observer::start(folder.path(), watch::channel(None).1);
     let begun = Instant::now();
     let desired = desired();
     let ask = || observer.view(&desired, ViewScope::SESSIONS);
@@ -92,7 +92,7 @@ async fn what_frr_says_is_the_view_and_a_restart_is_bridged() {
         })
     };
     let daemon = serve(UnixListener::bind(&socket).unwrap());
-    let observer = Observer::start(folder.path());
+    let observer = Observer::start(folder.path(), watch::channel(None).1);
     let view = observer.view(&desired(), ViewScope::EVERYTHING).await.unwrap();
     assert_eq!(view.peers[0].state, SessionState::Established);
     assert_eq!(view.peers[0].advertised.len(), 2);
@@ -115,7 +115,7 @@ async fn what_frr_says_is_the_view_and_a_restart_is_bridged() {
 #[tokio::test]
 async fn whoever_waits_hears_of_frr_going_and_of_what_was_applied() {
     let folder = tempfile::tempdir().unwrap();
-    let observer = Observer::start(folder.path());
+    let observer = Observer::start(folder.path(), watch::channel(None).1);
     let first = observer.changed(0).await;
     let patience = Duration::from_secs(10);
     observer.applied();
