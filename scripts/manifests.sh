@@ -33,10 +33,9 @@ esac
 helm=$(scripts/helm.sh)
 chart=deploy/helm/fairway page=docs/kubernetes.md
 
-# One template of a chart, without helm's line about a symbolic link.
+# One template of a chart.
 template() {
-    "$helm" template fairway "$1" --namespace metallb-system --show-only "templates/$2" "${@:3}" \
-        2> >(grep -v 'found symbolic link' >&2) | sed '/^# Source: /d'
+    "$helm" template fairway "$1" --namespace metallb-system --show-only "templates/$2" "${@:3}" | sed '/^# Source: /d'
 }
 
 # render FOLDER FILE [VALUE...]
@@ -58,7 +57,7 @@ render components/prometheus prometheusrule.yaml prometheus.prometheusRule.enabl
 render components/prometheus dashboard.yaml prometheus.grafanaDashboard.enabled=true
 
 # The tables read templates and schema, so a copy of the chart has them beside it.
-cp -rL "$chart" "$scratch/chart"
+cp -r "$chart" "$scratch/chart"
 cp "$chart/values.schema.json" "$scratch/chart/files/schema.json"
 cp scripts/tables/*.yaml "$scratch/chart/templates/"
 mkdir -p "$scratch/docs"

@@ -39,8 +39,7 @@ ok() {
 }
 
 chart=deploy/helm/fairway image=fairway-deploy-test
-# helm says of each link that it follows it.
-helm() { "$helm" "$@" 2> >(grep -v 'found symbolic link' >&2); }
+helm() { "$helm" "$@"; }
 
 # refused WORDS COMMAND...: it fails, and says these words.
 refused() {
@@ -76,6 +75,24 @@ chart() {
     refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
     helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
     ok "values of MetalLB's chart are taken"
+
+    # The folder of the chart by itself, and images of a registry.
+    cp -r "$chart" "$folder/chart"
+    local rendered definitions=(deploy/crds/*_*.yaml)
+    rendered=$(helm template x "$folder/chart" --set image.repository=registry.example/fairway,speaker.frr.enabled=true)
+    [[ $(grep -c '^kind: CustomResourceDefinition' <<<"$rendered") == ${#definitions[@]} ]] ||
+        fail "the chart alone has not all definitions"
+    [[ $(sed -n 's/^ *image: "\(.*\):.*/\1/p' <<<"$rendered" | sort -u | tr '\n' ' ') == \
+        "registry.example/fairway registry.example/fairway-frr " ]] || fail "images are not of the registry"
+    ok "the chart is whole by itself, and its images are of one registry"
+
+    refused "/controller/webhookFailOn" helm template x "$chart" --set controller.webhookFailOn=everything
+    rendered=$(helm template x "$chart" --set 'controller.webhookMode=enabled,controller.webhookFailOn=withdraw\,5,speaker.ignoreExcludeLB=true')
+    for text in 'value: "withdraw,5"' 'resources: \[endpointslices\]' 'name: FAIRWAY_IGNORE_EXCLUDE_LB'; do
+        grep -q "$text" <<<"$rendered" || fail "the budget of the webhook lacks $text"
+    done
+    [[ $(helm template x "$chart" --set controller.webhookMode=enabled) != *FAIL_ON* ]] || fail "a budget is not off by default"
+    ok "the budget of the webhook"
 }
 
 find_promtool() {

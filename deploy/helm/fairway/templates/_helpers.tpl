@@ -51,10 +51,11 @@ imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 {{/* The image of FRR with Fairway's agent, which MetalLB's image lacks. */}}
 {{- define "fairway.frrImage" -}}
 {{- $image := .Values.speaker.frr.image }}
-{{- if contains "frrouting/" $image.repository }}
-{{- fail (printf "speaker.frr.image.repository is %s, which lacks Fairway's agent; set an image built from crates/frr/docker, or remove the value" $image.repository) }}
+{{- $repository := $image.repository | default (printf "%s-frr" (coalesce .Values.speaker.image.repository .Values.image.repository)) }}
+{{- if contains "frrouting/" $repository }}
+{{- fail (printf "speaker.frr.image.repository is %s, which lacks Fairway's agent; set an image built from crates/frr/docker, or remove the value" $repository) }}
 {{- end }}
-{{- printf "%s:%s" (default "fairway-frr" $image.repository) (coalesce $image.tag .Values.speaker.image.tag .Values.image.tag .Chart.AppVersion) | quote }}
+{{- printf "%s:%s" $repository (coalesce $image.tag .Values.speaker.image.tag .Values.image.tag .Chart.AppVersion) | quote }}
 {{- end }}
 
 {{/* Maps MetalLB's log levels to ours. */}}
