@@ -2,6 +2,7 @@
 //! with BIRD, waits for the cause in the first line, mends what the answer says is to be mended, and waits until the answer
 //! names no cause any more. `cargo test --test explain`, as root.
 
+mod found;
 mod scene;
 mod services;
 mod sessions;
@@ -27,6 +28,7 @@ fn run(options: Options) -> Result<bool> {
     let mut suite = Suite::new("explain", options.suite).as_root();
     sessions::add_to(&mut suite);
     services::add_to(&mut suite);
+    found::add_to(&mut suite);
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;
     Ok(chosen.run()?.all_passed())

@@ -144,6 +144,16 @@ impl Scene {
         serde_json::from_str(&text).with_context(|| text.clone())
     }
 
+    /// The first line of `fairway explain WORDS`, or of why there is none.
+    pub(crate) fn first_line(&self, words: &[&str]) -> Result<String> {
+        let mut command = bounded(lab::fairway::program());
+        command.arg("explain").args(words).arg("--socket").arg(self.fairway.socket());
+        let output = command.output()?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.lines().next().unwrap_or_default().to_owned())
+    }
+
     /// Waits until the first line about the peer has `phrase`, with `word` among the causes.
     pub(crate) fn wait_for_cause(&self, word: &str, phrase: &str) -> Result<()> {
         wait_until(&format!("the cause {word}, {phrase:?}"), PATIENCE, || {

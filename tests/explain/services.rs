@@ -85,7 +85,7 @@ const FAULTS: [Fault; 9] = [
     },
 ];
 
-fn resources() -> String {
+pub(crate) fn resources() -> String {
     [&peer(PEER), POOL, ADVERTISEMENT, NODE, WEB, ENDPOINTS].join("---\n")
 }
 

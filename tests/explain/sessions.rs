@@ -83,7 +83,7 @@ const PAIRS: [Pair; 10] = [
         "a router that expects somebody else",
         Router { node: "10.0.0.9", ..HEALTHY },
         ("", ""),
-        ("closed", "resets each connection without a reason, so it does not expect this node"),
+        ("closed", "each connection without a reason, so it does not expect this node"),
     ),
     pair(
         "too many prefixes",

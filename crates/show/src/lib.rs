@@ -206,10 +206,12 @@ pub enum ShowError {
         why: String,
     },
     /// No pool has this name.
-    #[error("there is no IPAddressPool {wanted}; {}", known_are(.known))]
+    #[error("there is no IPAddressPool {wanted}{}; {}", because(.faults), known_are(.known))]
     NoSuchPool {
         /// The name of the query.
         wanted: String,
+        /// Faults of documents that define it.
+        faults: Vec<String>,
         /// Their names.
         known: Vec<String>,
     },
@@ -240,7 +242,8 @@ fn known_are(names: &[String]) -> String {
 }
 
 fn because(faults: &[String]) -> String {
-    faults.iter().map(|fault| format!("\n  {fault}")).collect()
+    let first = faults.first().map(|fault| format!(": {fault}"));
+    first.into_iter().chain(faults.iter().skip(1).map(|fault| format!("\n  {fault}"))).collect()
 }
 
 /// The answer as text.

@@ -28,6 +28,8 @@ fn cause(word: &'static str, what: impl Into<String>, remedy: impl Into<String>)
 
 /// The errors of a connection attempt (errno(3)); the same on all architectures that Fairway runs on.
 mod system {
+    pub(super) const NOT_PERMITTED: i32 = 1;
+    pub(super) const ACCESS_DENIED: i32 = 13;
     pub(super) const NETWORK_UNREACHABLE: i32 = 101;
     pub(super) const CONNECTION_RESET: i32 = 104;
     pub(super) const TIMED_OUT: i32 = 110;
@@ -69,7 +71,10 @@ pub(super) fn causes(peer: &PeerView, rejected: RejectedSegments) -> Vec<Cause> 
         causes.push(not_accepted(peer, why));
     }
     if causes.is_empty() {
-        causes.push(not_tried(peer));
+        causes.push(match peer.state {
+            SessionState::OpenSent | SessionState::OpenConfirm => without_answer(peer, rejected),
+            _ => not_tried(peer),
+        });
     }
     causes
 }
@@ -128,6 +133,31 @@ fn not_accepted(peer: &PeerView, why: &str) -> Cause {
     cause("notAccepted", format!("can only be dialled from here: {why}"), "")
 }
 
+/// There is a TCP connection, and BGP goes no further.
+fn without_answer(peer: &PeerView, rejected: RejectedSegments) -> Cause {
+    let hops = peer.config.ttl_security_hops.filter(|_| rejected.ttl_too_low > 0);
+    if let Some(hops) = hops {
+        let dropped = rejected.ttl_too_low;
+        let what = format!(
+            "is connected, but its packets come from farther away than the {hops} hops of GTSM (RFC 5082): the kernel \
+             dropped {dropped} of them since the start"
+        );
+        let remedy = "set GTSM (ttl-security) on the router as well, or raise the number of hops on both sides";
+        return cause("ttl", what, remedy);
+    }
+    let what = match peer.state {
+        SessionState::OpenSent => {
+            "accepts TCP connections and sends no OPEN: its BGP process hangs or is overloaded"
+        }
+        _ => {
+            "has sent its OPEN and does not answer ours: our packets do not arrive, or its BGP process hangs"
+        }
+    };
+    let remedy =
+        "look at the router's BGP process; with GTSM on its side only, set ttlSecurityHops";
+    cause("noAnswer", what, remedy)
+}
+
 /// Before any attempt has ended.
 fn not_tried(peer: &PeerView) -> Cause {
     if peer.config.passive || peer.config.listen_range.is_some() {
@@ -162,10 +192,23 @@ fn by_reset(peer: &PeerView, reset: &LastReset, rejected: RejectedSegments) -> V
 fn by_sent(peer: &PeerView, code: (u8, u8), text: &str) -> Cause {
     let detail = text.strip_prefix("notification sent: ").unwrap_or(text);
     match code {
+        (2, 2) if detail.contains(&format!("it is AS {};", peer.config.local_asn)) => cause(
+            "remoteAs",
+            format!(
+                "has our own AS, not the one that its BGPPeer says ({}): is its address one of this node?",
+                wanted_as(peer)
+            ),
+            "correct peerAddress, or set peerASN to our own AS for an internal session",
+        ),
         (2, 2) => cause(
             "remoteAs",
             format!("has another AS than its BGPPeer says ({}): {detail}", wanted_as(peer)),
             "set peerASN of the BGPPeer to the AS of the router, or correct the router",
+        ),
+        (2, 7) => cause(
+            "families",
+            format!("has no address family in common with its BGPPeer: {detail}"),
+            "enable IPv4 or IPv6 unicast at the router as here: dualStackAddressFamily, or the family of peerAddress",
         ),
         (2, 3) => cause(
             "routerId",
@@ -264,6 +307,11 @@ fn by_open(peer: &PeerView, subcode: u8) -> Option<Cause> {
             "holdTime",
             format!("refuses our hold time of {} s", peer.config.hold_time.seconds()),
             "set holdTime to what the router accepts",
+        ),
+        7 => cause(
+            "families",
+            "refuses our capabilities: it requires an address family, or another capability, that we do not offer",
+            "set dualStackAddressFamily if the router requires both families; the log of the router has what it lacks",
         ),
         11 => cause(
             "role",
@@ -376,10 +424,21 @@ fn by_attempt(peer: &PeerView, text: &str, rejected: RejectedSegments) -> Vec<Ca
             ));
             causes.extend(by_distance(peer));
         }
+        Some(system::ACCESS_DENIED) => causes.push(cause(
+            "prohibited",
+            "is behind a route of this node that prohibits it (type prohibit)",
+            "remove the route: `ip route get` with the address of the router shows it",
+        )),
+        Some(system::NOT_PERMITTED) => causes.push(cause(
+            "filteredHere",
+            "is not reached, because a filter of this node rejects what it sends",
+            "allow TCP port 179 to the router in the output rules of this node",
+        )),
         Some(system::NETWORK_UNREACHABLE) => causes.push(cause(
             "noRoute",
             "is on a network to which this node has no route",
-            "add a route or an address on the router's network to this node, or correct peerAddress",
+            "add a route or an address on the router's network to this node, check that its interface is up, or correct \
+             peerAddress",
         )),
         Some(system::TIMED_OUT) => {
             causes.extend(by_signature(peer, rejected));

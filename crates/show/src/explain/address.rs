@@ -104,6 +104,14 @@ impl<'a> Explanation<'a> {
         self.refused.iter().map(line).collect()
     }
 
+    /// The longest prefix that is announced and contains this one.
+    fn aggregate(&self, prefix: Prefix) -> Option<Prefix> {
+        let announced = self.snapshot.plan.routes.iter().map(|route| route.prefix);
+        let around =
+            announced.filter(|it| it.length() < prefix.length() && it.contains(prefix.address()));
+        around.max_by_key(|it| it.length())
+    }
+
     /// The summary as one sentence.
     fn verdict(&self) -> String {
         let node = &self.snapshot.node.name;
@@ -135,9 +143,14 @@ impl<'a> Explanation<'a> {
                 (None, Some((from, it))) => {
                     format!("Prefix {prefix} was received from {from} and refused: {}", it.refusal)
                 }
-                (None, None) => {
-                    format!("Prefix {prefix} is neither announced by {node} nor received")
-                }
+                (None, None) => match self.aggregate(prefix) {
+                    Some(aggregate) => {
+                        format!(
+                            "Prefix {prefix} is announced by {node} as a part of {aggregate} only"
+                        )
+                    }
+                    None => format!("Prefix {prefix} is neither announced by {node} nor received"),
+                },
             },
         }
     }

@@ -15,6 +15,7 @@ mod pool;
 mod section;
 mod service;
 
+use fairway_resources::FindingObject;
 use serde::{Deserialize, Serialize};
 
 use crate::object::Object;
@@ -35,6 +36,13 @@ pub enum Explained {
     Pool(String),
     /// This node.
     Node(String),
+}
+
+/// The faults of these objects.
+fn faults_of(snapshot: &Snapshot<'_>, is_wanted: impl Fn(&FindingObject) -> bool) -> Vec<String> {
+    let findings = snapshot.findings.iter().filter(|finding| finding.is_fault());
+    let of_these = findings.filter(|it| it.object.as_ref().is_some_and(&is_wanted));
+    of_these.map(ToString::to_string).collect()
 }
 
 /// What has not been read, as the end of a sentence.

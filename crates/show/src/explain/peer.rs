@@ -8,6 +8,7 @@ use fairway_seam::{PeerConfig, PeerView};
 use serde_json::Value;
 
 use super::absence::{Cause, causes};
+use super::faults_of;
 use super::section::sections;
 use crate::neighbor::{self, is_established, remote_asn};
 use crate::object::Object;
@@ -56,6 +57,10 @@ fn why_absent(snapshot: &Snapshot<'_>, wanted: &str) -> String {
         elsewhere.into_iter().find(|(name, _)| name.name == wanted || name.to_string() == wanted);
     if let Some((_, why)) = own {
         return format!("this node has no session with it: {why}");
+    }
+    let faults = faults_of(snapshot, |it| it.kind == "BGPPeer" && it.name == wanted);
+    if let Some(fault) = faults.first() {
+        return format!("its BGPPeer is not in force: {fault}");
     }
     let ranges = &snapshot.bgp.listen_ranges;
     if let Some(range) = ranges.iter().find(|it| it.config.name == wanted) {

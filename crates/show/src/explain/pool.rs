@@ -4,6 +4,7 @@
 use fairway_ground::AddressFamily;
 use serde_json::Value;
 
+use super::faults_of;
 use super::peer::shortened;
 use super::section::sections;
 use crate::object::Object;
@@ -58,7 +59,8 @@ fn find<'a>(snapshot: &'a Snapshot<'a>, wanted: &str) -> Result<Explanation<'a>,
     let Some(item) = pools::items(snapshot).into_iter().find(is_it) else {
         let names = snapshot.index.pools.values().map(|it| it.name.name.clone());
         let known = names.collect();
-        return Err(ShowError::NoSuchPool { wanted: wanted.to_owned(), known });
+        let faults = faults_of(snapshot, |it| it.kind == "IPAddressPool" && it.name == wanted);
+        return Err(ShowError::NoSuchPool { wanted: wanted.to_owned(), faults, known });
     };
     let pool = item.pool;
     let holders = snapshot.outcomes.iter().filter_map(|(name, outcome)| {

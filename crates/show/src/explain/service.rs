@@ -24,13 +24,12 @@ use fairway_ground::{PeerKey, Prefix};
 use fairway_model::{FamilyPolicy, ObjectName, Service, TrafficPolicy};
 use fairway_node::history::ServiceHistory;
 use fairway_plan::{Announcement, PrefixAnnouncement, Reason};
-use fairway_resources::FindingObject;
 use fairway_seam::{PathAttributes, PeerConfig, SessionState};
 use matching::Mismatch;
 pub(super) use matching::peers_elsewhere;
 use pools::PoolVerdict;
 
-use super::outdated;
+use super::{faults_of, outdated};
 use crate::object::Object;
 use crate::told::Told;
 use crate::{ShowError, Snapshot, layer2, services};
@@ -148,16 +147,8 @@ fn faults(snapshot: &Snapshot<'_>, name: &str) -> Vec<String> {
     faults_of(snapshot, |it| it.kind == "Service" && it.name == name)
 }
 
-/// The kinds that decide which address a Service gets and where it is announced. A faulty one is not in force, or an earlier
-/// version is.
-const DECIDING: [&str; 3] = ["IPAddressPool", "BGPAdvertisement", "L2Advertisement"];
-
-/// Faults of these objects.
-fn faults_of(snapshot: &Snapshot<'_>, is_wanted: impl Fn(&FindingObject) -> bool) -> Vec<String> {
-    let findings = snapshot.findings.iter().filter(|finding| finding.is_fault());
-    let of_these = findings.filter(|it| it.object.as_ref().is_some_and(&is_wanted));
-    of_these.map(ToString::to_string).collect()
-}
+/// The kinds that decide where a Service is announced. A faulty one is not in force, or an earlier version is.
+const ADVERTISEMENTS: [&str; 2] = ["BGPAdvertisement", "L2Advertisement"];
 
 impl<'a> Explanation<'a> {
     fn new(snapshot: &'a Snapshot<'a>, service: &'a Service) -> Self {
@@ -167,6 +158,7 @@ impl<'a> Explanation<'a> {
         let announcement: Option<&Announcement> =
             snapshot.plan.services.get(name).map(|announcement| &**announcement);
         let prefixes = prefixes(&told, announcement);
+        let pool = outcome.and_then(|it| it.pool.as_ref());
         Self {
             snapshot,
             service,
@@ -178,7 +170,12 @@ impl<'a> Explanation<'a> {
             mismatches: matching::mismatches(snapshot, service, outcome, announcement),
             elsewhere: peers_elsewhere(snapshot),
             faults: faults(snapshot, &name.name),
-            faults_elsewhere: faults_of(snapshot, |it| DECIDING.contains(&it.kind.as_str())),
+            faults_elsewhere: faults_of(snapshot, |it| {
+                // Another pool than its own makes no difference to a Service that has its address.
+                let is_pool =
+                    it.kind == "IPAddressPool" && pool.is_none_or(|pool| *pool == it.name);
+                is_pool || ADVERTISEMENTS.contains(&it.kind.as_str())
+            }),
             missing: outcome.map(|it| services::missing(&told, name, it)).unwrap_or_default(),
             prefixes,
             told,
@@ -205,19 +202,10 @@ impl<'a> Explanation<'a> {
 
     /// The summary as one sentence, without a subject.
     fn verdict(&self) -> String {
-        let elsewhere = self.faults_elsewhere.iter().filter(|_| !self.is_announced());
-        let first = self.faults.iter().chain(elsewhere).next();
+        let first = self.faults.iter().chain(&self.faults_elsewhere).next();
         let fault = first.map(|fault| format!("; not in force: {fault}")).unwrap_or_default();
         let stranger = self.stranger().map(|it| format!("; {it}")).unwrap_or_default();
         self.state() + &stranger + &fault + &outdated(self.snapshot)
-    }
-
-    /// Whether all that is meant to have it has it: faults of other objects make no difference to it now.
-    fn is_announced(&self) -> bool {
-        match self.told_count() {
-            (0, 0) => self.layer2_owner().is_some(),
-            (told, planned) => told == planned,
-        }
     }
 
     /// Another host that has one of its addresses on the local segment, too.
@@ -296,7 +284,14 @@ impl<'a> Explanation<'a> {
             let (peer, why) = self.elsewhere.first()?;
             Some(format!("BGPPeer {peer}: {why}"))
         };
-        reason.map(ToString::to_string).or_else(mismatch).or_else(elsewhere)
+        let reason = reason.map(|reason| match (reason, mismatch()) {
+            (
+                Reason::NoAdvertisementHere { .. } | Reason::NoMatchingAdvertisement { .. },
+                Some(mismatch),
+            ) => format!("{reason} ({mismatch})"),
+            _ => reason.to_string(),
+        });
+        reason.or_else(mismatch).or_else(elsewhere)
     }
 
     /// Why the first peer that it is planned for does not have it.
