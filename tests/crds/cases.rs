@@ -253,6 +253,8 @@ fn advertisements() -> Vec<(Value, Verdict)> {
             }),
             Taken,
         ),
+        (json!({ "podCIDRs": true }), Taken),
+        (json!({ "podCIDRs": "yes" }), Refused("spec.podCIDRs")),
         (json!({ "linkBandwidth": 10_000_000_000_u64 }), Taken),
         (json!({ "linkBandwidth": "fast" }), Refused("spec.linkBandwidth")),
         (json!({ "linkBandwidth": 0 }), Refused("spec.linkBandwidth")),

@@ -104,7 +104,7 @@ fn trim_config_map(fields: &mut Map<String, Value>) {
 fn trim_node(fields: &mut Map<String, Value>) {
     keep(fields, &["apiVersion", "kind", "metadata", "spec", "status"]);
     if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
-        keep(spec, &["taints"]);
+        keep(spec, &["podCIDR", "podCIDRs", "taints"]);
     }
     let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) else { return };
     keep(status, &["addresses", "conditions"]);
@@ -172,7 +172,10 @@ mod tests {
                 Kind::Node,
                 json!({
                     "apiVersion": "v1", "kind": "Node", "metadata": metadata,
-                    "spec": {"podCIDR": "10.0.0.0/24", "taints": [{"key": "k", "effect": "NoSchedule"}]},
+                    "spec": {
+                        "podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"], "providerID": "cloud://x",
+                        "taints": [{"key": "k", "effect": "NoSchedule"}],
+                    },
                     "status": {
                         "images": [{"names": ["x"]}],
                         "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
@@ -195,7 +198,7 @@ mod tests {
                 "zone",
                 "targetRef",
                 "images",
-                "podCIDR",
+                "providerID",
                 "DiskPressure",
                 "reason",
             ] {

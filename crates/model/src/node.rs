@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use fairway_ground::Prefix;
+
 use super::Labels;
 
 /// The name of a node.
@@ -17,6 +19,8 @@ pub struct Node {
     pub labels: Labels,
     /// Its internal addresses, in the order given; the first IPv4 one is the default router ID.
     pub addresses: Vec<IpAddr>,
+    /// The networks of its Pods.
+    pub pod_cidrs: Vec<Prefix>,
     /// Condition NetworkUnavailable is True: it announces nothing.
     pub network_unavailable: bool,
     /// Condition Ready is False or Unknown: its kubelet reports a failure, or nothing at all.
@@ -49,6 +53,7 @@ impl Node {
             name: name.to_owned(),
             labels,
             addresses,
+            pod_cidrs: Vec::new(),
             network_unavailable: false,
             is_unready: false,
             is_out_of_service: false,

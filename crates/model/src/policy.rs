@@ -84,6 +84,8 @@ pub struct BgpAdvertisement {
     /// Prefixes that are originated regardless of Services. With any, and without `pools`,
     /// `pool_selectors` and `service_selectors`, it is about them alone.
     pub prefixes: Vec<Prefix>,
+    /// Each node originates the networks of its Pods: these count as its `prefixes`.
+    pub pod_cidrs: bool,
 }
 
 /// The value of an attribute that a route can have only one of.
@@ -107,13 +109,13 @@ pub struct Contradiction {
 }
 
 impl BgpAdvertisement {
-    /// Whether it is about its prefixes alone: it lists some, and selects neither pools nor Services.
+    /// Whether it is about its prefixes alone: it has some, and selects neither pools nor Services.
     ///
     /// `Ours:` without selectors an advertisement means every pool, as in MetalLB, which has no
     /// `prefixes`. One that lists prefixes would give its attributes to every Service then, and a
     /// community meant for one prefix, as BLACKHOLE, would take all of them down.
     pub fn is_about_prefixes_alone(&self) -> bool {
-        !self.prefixes.is_empty()
+        (self.pod_cidrs || !self.prefixes.is_empty())
             && self.pools.is_empty()
             && self.pool_selectors.is_empty()
             && self.service_selectors.is_empty()

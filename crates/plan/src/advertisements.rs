@@ -24,6 +24,8 @@ pub(super) struct InForce {
     pub(super) source: BgpAdvertisement,
     pub(super) attributes: RouteAttributes,
     pub(super) peers: BTreeSet<PeerKey>,
+    /// The networks of this node's Pods, if it originates them.
+    pub(super) pod_cidrs: Vec<Prefix>,
 }
 
 /// The advertisements that select `node`, in name order, and those that had to be left out.
@@ -48,7 +50,11 @@ pub(super) fn on_node(
                     source.peers.is_empty() || source.peers.contains(&peer.name)
                 };
                 let peers = peers.iter().filter(told).map(|peer| peer.key).collect();
-                in_force.push(InForce { source: source.clone(), attributes, peers });
+                let pod_cidrs = match source.pod_cidrs {
+                    true => node.pod_cidrs.clone(),
+                    false => Vec::new(),
+                };
+                in_force.push(InForce { source: source.clone(), attributes, peers, pod_cidrs });
             }
             Err(alias) => {
                 let advertisement = source.name.clone();

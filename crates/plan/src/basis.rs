@@ -44,14 +44,15 @@ impl Basis {
         (basis, peers, faults)
     }
 
-    /// Announces the prefixes that advertisements list themselves.
+    /// Announces the prefixes that advertisements list themselves, and the networks of the node's Pods. What keeps a
+    /// node from receiving traffic for Services does not concern its Pods: nobody else has these.
     pub(super) fn originate(&mut self, routes: &mut RouteTable) -> Vec<Fault> {
-        if self.node_reason.is_some() {
-            return Vec::new();
-        }
+        let is_serving = self.node_reason.is_none();
         let in_force = self.combinations.in_force();
-        let listed = in_force
-            .flat_map(|(place, it)| it.source.prefixes.iter().map(move |prefix| (place, *prefix)));
+        let listed = in_force.flat_map(|(place, it)| {
+            let prefixes = it.source.prefixes.iter().filter(move |_| is_serving);
+            prefixes.chain(&it.pod_cidrs).map(move |prefix| (place, *prefix))
+        });
         let listed: Vec<_> = listed.collect();
         let mut faults = Vec::new();
         for (place, prefix) in listed {

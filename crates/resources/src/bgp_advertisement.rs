@@ -54,6 +54,10 @@ pub(crate) struct RawSpec {
     /// Prefixes to announce, Services or not. An advertisement that has some and selects neither pools
     /// nor Services is about them alone. Fairway only.
     prefixes: Option<List<Text<Prefix>>>,
+    /// Each node announces the networks of its own Pods (Node spec.podCIDRs), as if prefixes listed them.
+    /// Fairway only.
+    #[serde(rename = "podCIDRs")]
+    pod_cidrs: Option<bool>,
     /// How many extra times our AS is in the path; eBGP only. MetalLB takes 1 to 10.
     as_path_prepend: Option<PrependCount>,
     /// MULTI_EXIT_DISC of the routes. Fairway only.
@@ -141,6 +145,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         service_selectors: selectors(raw.service_selectors, "serviceSelectors", report),
         peers: unique(raw.peers, &spec.key("peers"), report),
         prefixes: unique(prefixes, &spec.key("prefixes"), report).into_iter().collect(),
+        pod_cidrs: raw.pod_cidrs.unwrap_or_default(),
     }))
 }
 
@@ -160,5 +165,6 @@ fn everything(metadata: Metadata) -> BgpAdvertisement {
         service_selectors: Vec::new(),
         peers: BTreeSet::new(),
         prefixes: Vec::new(),
+        pod_cidrs: false,
     }
 }

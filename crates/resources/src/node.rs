@@ -1,10 +1,11 @@
 //! Node (v1): a machine that may announce.
 //!
-//! Answers its labels and addresses, whether its network is available, and whether it must be drained.
+//! Answers its labels, its addresses and the networks of its Pods, whether its network is available, and whether it must be drained.
 //! Knows no other object.
 
 use std::time::Duration;
 
+use fairway_ground::Prefix;
 use fairway_model::{Node, Object};
 use serde::Deserialize;
 
@@ -82,6 +83,31 @@ fn wait_of(text: &str, path: &FieldPath, report: &mut Report<'_>) -> Option<Dura
     }
 }
 
+/// The networks of its Pods, in order. Another component writes them: one that is none is a warning.
+fn pod_cidrs(report: &mut Report<'_>) -> Vec<Prefix> {
+    let all: Option<List<String>> = report.read(&FieldPath::of("spec.podCIDRs"));
+    let list = FieldPath::of("spec.podCIDRs");
+    let all: Vec<(FieldPath, String)> = match all {
+        Some(all) => elements(Some(all)).map(|(at, text)| (list.index(at), text)).collect(),
+        None => {
+            let one: Option<String> = report.read(&FieldPath::of("spec.podCIDR"));
+            one.into_iter().map(|text| (FieldPath::of("spec.podCIDR"), text)).collect()
+        }
+    };
+    let mut prefixes = Vec::new();
+    for (path, text) in all {
+        match text.parse::<Prefix>() {
+            Ok(prefix) if !prefix.is_multicast() => prefixes.push(prefix),
+            Ok(_) => report.warning(
+                &path,
+                format_args!("{text} has no unicast addresses; it is not announced"),
+            ),
+            Err(error) => report.warning(&path, format_args!("{error}; it is not announced")),
+        }
+    }
+    prefixes
+}
+
 /// Parses the object; `None` if it has a fault.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let raw: Option<RawStatus> = report.read(&FieldPath::of("status"));
@@ -98,6 +124,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
             Err(error) => report.fault(&list.index(position).key("address"), error),
         }
     }
+    let pod_cidrs = pod_cidrs(report);
     let (mut network_unavailable, mut is_unready) = (false, false);
     for (_, RawCondition { condition_type, status }) in elements(conditions) {
         match (condition_type.as_deref(), status.as_deref()) {
@@ -117,6 +144,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         name: metadata.name.name,
         labels: metadata.labels,
         addresses: internal,
+        pod_cidrs,
         network_unavailable,
         is_unready,
         is_out_of_service,
@@ -130,6 +158,26 @@ mod tests {
 
     use super::*;
     use crate::parse_value;
+
+    #[test]
+    fn the_networks_of_its_pods_are_those_of_spec_and_a_bad_one_is_left_out() {
+        let of = |spec: Value| {
+            let value = json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": { "name": "a" }, "spec": spec,
+            });
+            let parsed = parse_value(&value);
+            assert!(!parsed.is_broken(), "{:?}", parsed.findings);
+            let Some(Object::Node(node)) = parsed.object else { panic!("no node") };
+            let prefixes: Vec<_> = node.pod_cidrs.iter().map(ToString::to_string).collect();
+            (prefixes.join(" "), parsed.findings.len())
+        };
+        let both = json!({ "podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24", "fd00::/64"] });
+        assert_eq!(of(both), ("10.1.0.0/24 fd00::/64".to_owned(), 0));
+        assert_eq!(of(json!({ "podCIDR": "10.1.0.0/24" })), ("10.1.0.0/24".to_owned(), 0));
+        assert_eq!(of(json!({})), (String::new(), 0));
+        let bad = json!({ "podCIDRs": ["10.1.0.0/33", "224.0.0.0/24", "10.2.0.0/24"] });
+        assert_eq!(of(bad), ("10.2.0.0/24".to_owned(), 2));
+    }
 
     /// The wait of a Node with this metadata and these taints, and the findings.
     fn drain(metadata: Value, taints: Value) -> (Option<u64>, Vec<String>) {

@@ -84,6 +84,11 @@ fn advertisements() -> Vec<Trial> {
         field("spec.nodeSelectors", Value::Null, json!([{"matchLabels": {"rack": "9"}}])),
         field("spec.serviceSelectors", Value::Null, json!([{"matchLabels": {"app": "x"}}])),
         field("spec.prefixes", json!(["10.20.0.0/24"]), json!(["10.20.0.0/24", "10.21.0.0/24"])),
+        field("spec.podCIDRs", json!(false), json!(true)).with(
+            "node",
+            "spec.podCIDRs",
+            json!(["10.244.0.0/24"]),
+        ),
         field("status", Value::Null, json!({"a": "b"})),
     ]
 }

@@ -12,7 +12,7 @@ const OTHER_FAMILY: &str = "another family, or one more or less";
 const WEIGHTED: &str = "`linkBandwidth: auto`, and the number of ready endpoints here changes";
 
 pub(crate) fn all() -> Vec<Trial> {
-    [services(), slices(), nodes(), marks(), namespaces()].concat()
+    [services(), slices(), nodes(), marks(), pod_networks(), namespaces()].concat()
 }
 
 /// With a pool that is restricted to Services of namespaces with a label.
@@ -194,6 +194,20 @@ fn marks() -> Vec<Trial> {
             json!("false"),
             json!("0s"),
         ),
+    ]
+}
+
+/// Networks of Pods, with and without an advertisement of them.
+fn pod_networks() -> Vec<Trial> {
+    let (one, two) = ("10.244.0.0/24", "10.244.1.0/24");
+    let announced = |trial: Trial| trial.with("advertisement", "spec.podCIDRs", json!(true));
+    vec![
+        announced(Trial::field(Node, "spec.podCIDRs", json!([one]), json!([two])))
+            .when("a BGPAdvertisement has `podCIDRs: true`"),
+        Trial::field(Node, "spec.podCIDRs", json!([one]), json!([two])),
+        announced(Trial::field(Node, "spec.podCIDR", json!(one), json!(two)))
+            .when("a BGPAdvertisement has `podCIDRs: true`, and the node has no `spec.podCIDRs`"),
+        Trial::field(Node, "spec.podCIDR", json!(one), json!(two)),
     ]
 }
 

@@ -73,6 +73,33 @@ fn a_node_without_network_or_with_the_exclude_label_announces_nothing_but_keeps_
 }
 
 #[test]
+fn a_node_announces_the_networks_of_its_own_pods_whatever_it_does_for_services() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    cluster.slice(slice("web-1", "web", "n1"));
+    let of_pods = BgpAdvertisement { pod_cidrs: true, ..advertisement("pods") };
+    assert!(of_pods.is_about_prefixes_alone(), "no Service gets its attributes");
+    cluster.advertisement(of_pods.clone());
+    let networks = vec![prefix("10.244.1.0/24"), prefix("2001:db8:1::/64")];
+    let own = Node { pod_cidrs: networks.clone(), ..node("n1") };
+    let other = Node { pod_cidrs: vec![prefix("10.244.2.0/24")], ..node("n2") };
+    cluster.add(Object::Node(other));
+    let announced = |cluster: &Cluster, node: &Node| -> Vec<Prefix> {
+        cluster.plan_for(node).routes.iter().map(|route| route.prefix).collect()
+    };
+    let mut all = networks.clone();
+    all.extend(announced(&cluster, &node("n1")));
+    all.sort();
+    assert_eq!(announced(&cluster, &own), all);
+    let mut excluded = Node { network_unavailable: true, ..own.clone() };
+    excluded.labels.insert(Node::EXCLUDE_LABEL.to_owned(), String::new());
+    assert_eq!(announced(&cluster, &excluded), networks, "nobody else has these Pods");
+    let node_selectors = selecting("rack=1");
+    cluster.advertisement(BgpAdvertisement { node_selectors, ..of_pods });
+    assert!(!announced(&cluster, &own).contains(&networks[0]), "it is for other nodes");
+}
+
+#[test]
 fn an_advertisement_must_select_pool_node_and_service() {
     let cases = [
         ("notOwner", BgpAdvertisement { pools: names(&["b"]), ..advertisement("all") }),

@@ -147,6 +147,7 @@ fn advertisement(called: &str) -> BgpAdvertisement {
         service_selectors: Vec::new(),
         peers: BTreeSet::new(),
         prefixes: Vec::new(),
+        pod_cidrs: false,
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) const BGP_ADVERTISEMENT: &[Change] = &[
     Change::field("spec.nodeSelectors", Routes),
     Change::field("spec.serviceSelectors", Routes),
     Change::field("spec.prefixes", Routes),
+    Change::field("spec.podCIDRs", Routes),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Routes),

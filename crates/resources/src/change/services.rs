@@ -98,6 +98,11 @@ pub(super) const NODE: &[Change] = &[
     Change::field("metadata.labels", Nothing),
     Change::of(Key("metadata.annotations", "metallb.io/drain"), AllRoutes).when(DRAINED),
     Change::field("metadata.annotations", Nothing),
+    Change::field("spec.podCIDRs", Routes).when("a BGPAdvertisement has `podCIDRs: true`"),
+    Change::field("spec.podCIDRs", Nothing),
+    Change::field("spec.podCIDR", Routes)
+        .when("a BGPAdvertisement has `podCIDRs: true`, and the node has no `spec.podCIDRs`"),
+    Change::field("spec.podCIDR", Nothing),
     Change::field("spec.taints[].key", AllRoutes)
         .when("to or from `metallb.io/drain`; the node first drains for its wait"),
     Change::field("spec.taints[].key", Nothing),

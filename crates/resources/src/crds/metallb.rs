@@ -39,7 +39,10 @@ mod tests {
     #[test]
     fn fields_of_our_own_are_named_once_and_without_their_parts() {
         let advertisement = fields_unknown_to_metallb(Kind::BgpAdvertisement);
-        assert_eq!(advertisement, ["spec.prefixes", "spec.med", "spec.linkBandwidth"]);
+        assert_eq!(
+            advertisement,
+            ["spec.prefixes", "spec.podCIDRs", "spec.med", "spec.linkBandwidth"]
+        );
         assert_eq!(fields_unknown_to_metallb(Kind::IpAddressPool), ["spec.reserved"]);
         assert_eq!(fields_unknown_to_metallb(Kind::Community), [""; 0]);
         let peer = fields_unknown_to_metallb(Kind::BgpPeer);
