@@ -4,7 +4,8 @@ use fairway_seam::ChangeEffect::NewSession;
 
 use super::Change;
 use super::Effect::{
-    Addresses, AllRoutes, Attributes, Kept, Nothing, OtherObject, PeerComesOrGoes, Routes, Session,
+    Addresses, AllRoutes, Attributes, Kept, Nothing, OtherObject, PeerComesOrGoes, Prefixes,
+    Routes, Session,
 };
 use super::Part::{Appears, Breaks, Key, Moves, OtherFields, Vanishes};
 
@@ -98,9 +99,9 @@ pub(super) const NODE: &[Change] = &[
     Change::field("metadata.labels", Nothing),
     Change::of(Key("metadata.annotations", "metallb.io/drain"), AllRoutes).when(DRAINED),
     Change::field("metadata.annotations", Nothing),
-    Change::field("spec.podCIDRs", Routes).when("a BGPAdvertisement has `podCIDRs: true`"),
+    Change::field("spec.podCIDRs", Prefixes).when("a BGPAdvertisement has `podCIDRs: true`"),
     Change::field("spec.podCIDRs", Nothing),
-    Change::field("spec.podCIDR", Routes)
+    Change::field("spec.podCIDR", Prefixes)
         .when("a BGPAdvertisement has `podCIDRs: true`, and the node has no `spec.podCIDRs`"),
     Change::field("spec.podCIDR", Nothing),
     Change::field("spec.taints[].key", AllRoutes)
