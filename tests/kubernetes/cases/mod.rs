@@ -59,6 +59,7 @@ pub(crate) fn all() -> Vec<Case> {
         EITHER announcing::a_service_without_room_says_so,
         BOTH nodes::routes_follow_labels_of_nodes,
         BOTH nodes::an_excluded_node_announces_nothing,
+        BOTH nodes::networks_of_pods_are_announced_by_their_nodes,
         BOTH nodes::a_node_without_network_announces_nothing,
         REAL shown::kubectl_prints_what_an_operator_needs or "unit",
         BOTH shown::statuses_follow_the_sessions,

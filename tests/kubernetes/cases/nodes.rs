@@ -4,10 +4,11 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::announcing::serve;
-use crate::objects::{SYSTEM, advertisement, service_at, slice};
+use crate::objects::{SYSTEM, advertisement, ours, service_at, slice};
 use crate::stage::{NODES, SHOP, Stage};
 
 const PREFIX: &str = "192.0.2.40";
+const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
 fn web(stage: &mut Stage) -> Result<()> {
     serve(stage, "192.0.2.0/24")?;
@@ -50,13 +51,34 @@ pub(super) fn routes_follow_labels_of_nodes(stage: &mut Stage) -> Result<()> {
     stage.routes_become(PREFIX, &NODES)
 }
 
+/// Each node announces the networks of its own Pods, also one that serves no load balancer; without the advertisement
+/// nobody does.
+pub(super) fn networks_of_pods_are_announced_by_their_nodes(stage: &mut Stage) -> Result<()> {
+    let network = |number: usize| format!("10.244.{number}.0/24");
+    for (number, node) in NODES.iter().enumerate() {
+        let networks = json!({ "podCIDR": network(number), "podCIDRs": [network(number)] });
+        stage.api.patch("Node", "", node, &json!({ "spec": networks }))?;
+    }
+    stage.api.apply(&ours("BGPAdvertisement", "pods", json!({ "podCIDRs": true })))?;
+    for (number, node) in NODES.iter().enumerate() {
+        stage.routes_become(&network(number), &[node])?;
+    }
+    label(stage, NODES[0], EXCLUDED, json!(""))?;
+    stage.routes_stay(&network(0), &NODES[..1])?;
+    label(stage, NODES[0], EXCLUDED, Value::Null)?;
+    stage.api.delete("BGPAdvertisement", SYSTEM, "pods")?;
+    for number in 0..NODES.len() {
+        stage.routes_become(&network(number), &[])?;
+    }
+    Ok(())
+}
+
 /// `node.kubernetes.io/exclude-from-external-load-balancers`, whatever its value.
 pub(super) fn an_excluded_node_announces_nothing(stage: &mut Stage) -> Result<()> {
-    let key = "node.kubernetes.io/exclude-from-external-load-balancers";
     web(stage)?;
-    label(stage, "node-a", key, json!(""))?;
+    label(stage, "node-a", EXCLUDED, json!(""))?;
     stage.routes_become(PREFIX, &["node-b", "node-c"])?;
-    label(stage, "node-a", key, Value::Null)?;
+    label(stage, "node-a", EXCLUDED, Value::Null)?;
     stage.routes_become(PREFIX, &NODES)
 }
 
