@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::cases::node_api::{Lab, NAME, SPEAKER_PORT, said, slice};
 use crate::install::{Account, token};
-use crate::objects::{SYSTEM, advertisement, node, ours, pool, service};
+use crate::objects::{self, SYSTEM, advertisement, node, ours, pool, service};
 use crate::stage::{SHOP, Stage};
 use lab::latencies::Latencies;
 use lab::process::Process;
@@ -37,7 +37,9 @@ pub(crate) fn run(stage: &mut Stage) -> Result<()> {
         stage.api.apply(&ours("BGPPeer", &format!("tor-{number}"), spec))?;
     }
     for number in 0..SERVICES {
-        stage.api.apply(&service(SHOP, &format!("s-{number}"), json!({})))?;
+        let name = format!("s-{number}");
+        let served = objects::slice(SHOP, &name, &[("node-a", true)]);
+        stage.api.apply_all(&[service(SHOP, &name, json!({})), served])?;
     }
     let speakers = start(stage)?;
     wait_until("all nodes answer", LIMIT, || {

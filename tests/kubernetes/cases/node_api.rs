@@ -64,6 +64,7 @@ pub(super) fn kubectl_asks_all_nodes(stage: &mut Stage) -> Result<()> {
     ensure!(names == NODES, "{list}");
 
     refuses_those_without_a_right(stage, &lab)?;
+    asks_as_another(stage, &lab, &operator)?;
     drains_a_node(stage, &lab, &operator)?;
     refuses_strangers(stage, &lab)?;
     names_a_node_that_is_down(stage, &lab, &operator)?;
@@ -104,6 +105,34 @@ fn refuses_those_without_a_right(stage: &Stage, lab: &Lab) -> Result<()> {
     ensure!(output.status.code() == Some(1), "{text}");
     ensure!(text.contains("cannot create resource \"drains\""), "{text}");
     Ok(())
+}
+
+/// `--as`: the rights are those of the other, to whoever may impersonate.
+fn asks_as_another(stage: &Stage, lab: &Lab, operator: &Path) -> Result<()> {
+    let viewer = format!("system:serviceaccount:{SYSTEM}:viewer");
+    let as_viewer = ["pools", "--as", &viewer];
+    let output = lab.ask(stage, operator, &as_viewer)?;
+    ensure!(said(&output).contains("cannot impersonate"), "{}", said(&output));
+    let role = ["create", "clusterrole", "impersonator", "--verb=impersonate"];
+    stage.kubectl(&[&role[..], &["--resource=users,groups,serviceaccounts"]].concat())?;
+    let account = format!("--serviceaccount={SYSTEM}:operator");
+    let binding = ["create", "clusterrolebinding", "impersonator", "--clusterrole=impersonator"];
+    stage.kubectl(&[&binding[..], &[&account]].concat())?;
+    wait_until("the operator asks as the viewer", PATIENCE, || {
+        let output = lab.ask(stage, operator, &as_viewer)?;
+        ensure!(output.status.success(), "{}", said(&output));
+        Ok(())
+    })?;
+    for words in [
+        &["drain", "node-a", "--wait", "0s", "--as", &viewer][..],
+        &["pools", "--as", "nobody", "--as-group", "guests"],
+    ] {
+        let output = lab.ask(stage, operator, words)?;
+        let text = said(&output);
+        ensure!(output.status.code() == Some(1), "{words:?}: {text}");
+        ensure!(text.contains("cannot "), "{words:?}: {text}");
+    }
+    stage.kubectl(&["delete", "clusterrolebinding,clusterrole", "impersonator"]).map(drop)
 }
 
 fn drains_a_node(stage: &mut Stage, lab: &Lab, operator: &Path) -> Result<()> {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::peer::shortened;
 use super::section::sections;
-use super::service;
+use super::{outdated, service};
 use crate::object::Object;
 use crate::told::Told;
 use crate::{ShowError, Snapshot};
@@ -114,6 +114,10 @@ impl<'a> Explanation<'a> {
 
     /// The summary as one sentence.
     fn verdict(&self) -> String {
+        self.state() + &outdated(self.snapshot)
+    }
+
+    fn state(&self) -> String {
         let node = &self.snapshot.node.name;
         let names: Vec<String> = self.services.iter().map(ToString::to_string).collect();
         match (self.wanted, names.is_empty()) {

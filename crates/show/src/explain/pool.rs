@@ -4,9 +4,9 @@
 use fairway_ground::AddressFamily;
 use serde_json::Value;
 
-use super::faults_of;
 use super::peer::shortened;
 use super::section::sections;
+use super::{faults_of, outdated};
 use crate::object::Object;
 use crate::pools::{self, Item, kept_for};
 use crate::{ShowError, Snapshot};
@@ -19,6 +19,8 @@ struct Explanation<'a> {
     /// Services without an address, each with the reason.
     waiting: Vec<String>,
     advertisements: Vec<String>,
+    /// What has not been read, as the end of a sentence.
+    outdated: String,
 }
 
 /// As text.
@@ -83,6 +85,7 @@ fn find<'a>(snapshot: &'a Snapshot<'a>, wanted: &str) -> Result<Explanation<'a>,
         holders: holders.collect(),
         waiting: waiting.collect(),
         advertisements: bgp.chain(layer2).collect(),
+        outdated: outdated(snapshot),
         item,
     })
 }
@@ -90,6 +93,10 @@ fn find<'a>(snapshot: &'a Snapshot<'a>, wanted: &str) -> Result<Explanation<'a>,
 impl Explanation<'_> {
     /// The summary as one sentence.
     fn verdict(&self) -> String {
+        self.state() + &self.outdated
+    }
+
+    fn state(&self) -> String {
         let name = &self.item.pool.name.name;
         let held =
             AddressFamily::ALL.into_iter().filter(|family| self.item.pool.has_family(*family));
