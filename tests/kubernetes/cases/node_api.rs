@@ -107,7 +107,7 @@ fn refuses_those_without_a_right(stage: &Stage, lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// `--as`: the rights are those of the other, to whoever may impersonate.
+/// `--as`: the rights are those of the other user, for users that may impersonate.
 fn asks_as_another(stage: &Stage, lab: &Lab, operator: &Path) -> Result<()> {
     let viewer = format!("system:serviceaccount:{SYSTEM}:viewer");
     let as_viewer = ["pools", "--as", &viewer];
