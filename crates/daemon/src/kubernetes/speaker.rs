@@ -41,6 +41,9 @@ use crate::options::{HostOptions, Unsaid};
 use crate::service;
 use crate::tls::CertificateError;
 
+/// Of the reason that `explain` has in its first line: a proxy in place of the API server may answer with a page.
+const PROBLEM_CHARACTERS_MAX: usize = 200;
+
 /// Only these Services can have an address, and only one ConfigMap has lines for FRR.
 const SELECTORS: [(Kind, &str); 2] =
     [(Kind::Service, "spec.type=LoadBalancer"), (Kind::ConfigMap, "metadata.name=bgpextras")];
@@ -239,6 +242,8 @@ impl Cluster {
         let now = self.clock.now().monotonic;
         let fairway_cluster::Outage { since, kinds } = self.core.outage(now)?;
         let problem = kinds.iter().chain(&SPEAKER_KINDS).find_map(|it| self.reading.problem(*it));
+        let problem: Option<String> =
+            problem.map(|it| it.chars().take(PROBLEM_CHARACTERS_MAX).collect());
         let problem = problem.map(|it| format!(" ({})", printable(&it))).unwrap_or_default();
         let kinds: Vec<_> = kinds.iter().map(ToString::to_string).collect();
         let about = match kinds.is_empty() {
