@@ -143,7 +143,7 @@ impl World {
         let asked = self.processes.get(&who).and_then(|it| it.asked.get(&kind));
         let replica = asked.map_or(0, |it| it.replica);
         let reply = if !self.is_reachable(who) {
-            Some(Reply::Failed)
+            Reply::Failed
         } else if let Some(version) = watch_from {
             let request = ApiRequest::watch(&resource(kind), "", version);
             match self.api.watch(self.timestamp(), replica, &request) {
@@ -151,23 +151,20 @@ impl World {
                     let asked = self.processes.get_mut(&who).and_then(|it| it.asked.get_mut(&kind));
                     asked.into_iter().for_each(|it| it.watch = Some(watch));
                     self.watch_soon(who, kind);
-                    None
+                    Reply::Opened
                 }
-                Err(_) => Some(Reply::Failed),
+                Err(_) => Reply::Failed,
             }
         } else {
             let request = ApiRequest::list(&resource(kind), "");
             let response = self.api.handle(self.timestamp(), replica, &request);
-            Some(listed(kind, &response))
+            listed(kind, &response)
         };
-        if let Some(reply) = reply {
-            let is_lost =
-                self.processes.get(&who).is_some_and(|it| self.now < it.link.loses_answers);
-            let reply = if is_lost { Reply::Failed } else { reply };
-            let at = self.now + self.delay(who);
-            let news = News::Reply(kind, reply);
-            self.at(at, Event::Tells { who, run, serial: Some(serial), news });
-        }
+        let is_lost = self.processes.get(&who).is_some_and(|it| self.now < it.link.loses_answers);
+        let reply = if is_lost { Reply::Failed } else { reply };
+        let at = self.now + self.delay(who);
+        let news = News::Reply(kind, reply);
+        self.at(at, Event::Tells { who, run, serial: Some(serial), news });
     }
 
     fn is_current(&self, who: Who, run: u64, kind: Kind, serial: u64) -> bool {

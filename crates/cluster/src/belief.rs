@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::in_force::InForce;
 use super::object_text::ObjectText;
-use super::reflector::{Delta, Reflector, Reply, Request, name_of};
+use super::reflector::{Delta, PAUSE_MAX, Reflector, Reply, Request, name_of};
 use super::secrets::{Knowledge, SecretReply, Secrets};
 
 /// A kind whose objects stay although the API server has none.
@@ -139,9 +139,9 @@ impl Belief {
     }
 
     /// The requests that have failed and not succeeded since; `None` while the API server answers all.
-    pub fn outage(&self, now: Instant) -> Option<Outage> {
+    pub fn outage(&self) -> Option<Outage> {
         let failing =
-            self.reflectors.iter().filter_map(|(kind, it)| Some((*kind, it.failing_since(now)?)));
+            self.reflectors.iter().filter_map(|(kind, it)| Some((*kind, it.failing_since()?)));
         let (kinds, since): (Vec<Kind>, Vec<Instant>) = failing.unzip();
         let since = since.into_iter().min()?;
         let kinds = if kinds.len() == self.reflectors.len() { Vec::new() } else { kinds };
@@ -210,10 +210,15 @@ impl Belief {
     pub fn handle(&mut self, now: Instant, kind: Kind, reply: Reply) -> (Changes, Vec<Delta>) {
         let Some(reflector) = self.reflectors.get_mut(&kind) else { return Default::default() };
         let (was_failing, listed_before) = (reflector.is_failing(), reflector.listed_at());
+        let failing_since = reflector.failing_since();
         let was_held = reflector.held_until().is_some();
         let deltas = reflector.handle(now, reply);
         let is_released = was_held && reflector.held_until().is_none();
-        if was_failing && reflector.listed_at() != listed_before {
+        let is_listed = was_failing && reflector.listed_at() != listed_before;
+        // A server that breaks each watch which it accepts fails again within a pause: it is not back.
+        let is_open = reflector.failing_since().is_none()
+            && failing_since.is_some_and(|since| now.since(since) > PAUSE_MAX);
+        if is_listed || is_open {
             // The server is back.
             self.reflectors.values_mut().for_each(|it| it.hurry(now));
         }

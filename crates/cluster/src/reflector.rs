@@ -48,7 +48,7 @@ const OBJECTS_MAX: usize = 1_000_000;
 /// The first pause after a failure; doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 /// The longest pause: how late a server that comes back is noticed at most.
-const PAUSE_MAX: Duration = Duration::from_secs(15);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// A list that takes longer is requested again.
 const LIST_MAX: Duration = Duration::from_secs(60);
 /// A watch that is silent for this long is dead: bookmarks come about every minute. A list follows.
@@ -177,12 +177,9 @@ impl Reflector {
         self.failures > 0
     }
 
-    /// Since when requests have failed, without a sign of life: a watch that lasts is one.
-    pub fn failing_since(&self, now: Instant) -> Option<Instant> {
-        match self.phase {
-            Phase::Watching { since, .. } if now.since(since) >= WATCH_HEALTHY => None,
-            _ => self.failing_since,
-        }
+    /// Since when every request has failed.
+    pub fn failing_since(&self) -> Option<Instant> {
+        self.failing_since
     }
 
     /// When a list was accepted last.
@@ -264,6 +261,11 @@ impl Reflector {
                 }
                 self.listed(now, items, resource_version)
             }
+            (Reply::Opened, Phase::Watching { since, .. }) => {
+                self.phase = Phase::Watching { since, heard_at: now };
+                self.failing_since = None;
+                Vec::new()
+            }
             (Reply::Applied(object), Phase::Watching { since, .. }) => {
                 self.phase = Phase::Watching { since, heard_at: now };
                 if self.follow(now, version_of(&object)) {
@@ -288,34 +290,37 @@ impl Reflector {
                 Vec::new()
             }
             (reply @ (Reply::Gone | Reply::Closed | Reply::Failed | Reply::Undefined), phase) => {
-                match phase {
-                    Phase::Watching { since, .. } if now.since(since) >= WATCH_HEALTHY => {
-                        self.is_heard();
-                    }
-                    Phase::Watching { .. } | Phase::Listing { .. } => {}
-                    Phase::Idle { .. } | Phase::Paging { .. } => {
-                        self.phase = phase;
-                        return Vec::new();
-                    }
-                }
-                self.needs_list |= matches!(reply, Reply::Gone | Reply::Undefined);
-                self.pause_after(now, &reply);
-                if !matches!(reply, Reply::Undefined) {
-                    return Vec::new();
-                }
-                let is_over = !self.holds(now);
-                // Of a kind that was seen once, no more can be known now.
-                if !self.version.is_empty() || self.hold.is_some() {
-                    self.is_synced = true;
-                    self.listed_at = now;
-                }
-                if is_over { self.replace(Vec::new()) } else { Vec::new() }
+                self.ended(now, &reply, phase)
             }
             (_, phase) => {
                 self.phase = phase;
                 Vec::new()
             }
         }
+    }
+
+    /// The request of `phase` has ended without the rest.
+    fn ended(&mut self, now: Instant, reply: &Reply, phase: Phase) -> Vec<Delta> {
+        match phase {
+            Phase::Watching { since, .. } if now.since(since) >= WATCH_HEALTHY => self.is_heard(),
+            Phase::Watching { .. } | Phase::Listing { .. } => {}
+            Phase::Idle { .. } | Phase::Paging { .. } => {
+                self.phase = phase;
+                return Vec::new();
+            }
+        }
+        self.needs_list |= matches!(reply, Reply::Gone | Reply::Undefined);
+        self.pause_after(now, reply);
+        if !matches!(reply, Reply::Undefined) {
+            return Vec::new();
+        }
+        let is_over = !self.holds(now);
+        // Of a kind that was seen once, no more can be known now.
+        if !self.version.is_empty() || self.hold.is_some() {
+            self.is_synced = true;
+            self.listed_at = now;
+        }
+        if is_over { self.replace(Vec::new()) } else { Vec::new() }
     }
 
     /// A sign of life.

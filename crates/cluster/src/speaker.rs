@@ -233,8 +233,8 @@ impl SpeakerCore {
     }
 
     /// The requests that have failed and not succeeded since.
-    pub fn outage(&self, now: Instant) -> Option<Outage> {
-        self.belief.outage(now)
+    pub fn outage(&self) -> Option<Outage> {
+        self.belief.outage()
     }
 
     /// The index of the objects in force.

@@ -415,3 +415,58 @@ fn when_the_server_is_back_all_kinds_are_listed_within_a_second_of_the_first() {
     let (first, last) = (listed.values().min().unwrap(), listed.values().max().unwrap());
     assert!(last.since(*first) < Duration::from_secs(1), "{:?}", last.since(*first));
 }
+
+/// One that has listed every kind, and watches.
+fn watching() -> Belief {
+    let mut belief = Server::default().started(&CONTROLLER_KINDS);
+    while let Some((kind, request)) = belief.next_request(NOW) {
+        assert!(matches!(request, Request::Watch { .. }), "{kind}: {request:?}");
+    }
+    belief
+}
+
+#[test]
+fn when_the_server_is_back_all_watches_open_within_a_second_of_the_first() {
+    let mut belief = watching();
+    let back = NOW + Duration::from_secs(60);
+    for kind in CONTROLLER_KINDS {
+        belief.handle(NOW, kind, Reply::Failed);
+    }
+    let (mut now, mut opened) = (NOW, Vec::new());
+    while opened.len() < CONTROLLER_KINDS.len() {
+        match belief.next_request(now) {
+            Some((kind, Request::Watch { .. })) if now < back => {
+                belief.handle(now, kind, Reply::Failed);
+                assert!(belief.outage().is_some());
+            }
+            Some((kind, Request::Watch { .. })) => {
+                belief.handle(now, kind, Reply::Opened);
+                opened.push(now);
+            }
+            Some((kind, list)) => panic!("{kind}: {list:?}"),
+            None => now = belief.next_deadline().unwrap(),
+        }
+    }
+    assert!(now.since(opened[0]) < Duration::from_secs(1), "{:?}", now.since(opened[0]));
+    assert_eq!(belief.outage().map(|it| it.kinds), None);
+}
+
+#[test]
+fn a_server_that_breaks_each_watch_is_not_asked_in_a_hot_loop() {
+    let mut belief = watching();
+    for kind in CONTROLLER_KINDS {
+        belief.handle(NOW, kind, Reply::Failed);
+    }
+    let (mut now, mut requests) = (NOW, 0);
+    while now < NOW + Duration::from_secs(600) {
+        match belief.next_request(now) {
+            Some((kind, _)) => {
+                requests += 1;
+                belief.handle(now, kind, Reply::Opened);
+                belief.handle(now, kind, Reply::Failed);
+            }
+            None => now = belief.next_deadline().unwrap(),
+        }
+    }
+    assert!(requests < 70 * CONTROLLER_KINDS.len(), "{requests} in ten minutes");
+}

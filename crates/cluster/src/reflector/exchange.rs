@@ -34,6 +34,8 @@ pub enum Reply {
         /// The start of the next page; `None`: this is the last one.
         continue_token: Option<String>,
     },
+    /// The server has accepted the watch; changes follow when there are any.
+    Opened,
     /// ADDED or MODIFIED, while watching.
     Applied(Arc<Value>),
     /// DELETED: the last state of the object.

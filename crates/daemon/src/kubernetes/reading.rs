@@ -219,6 +219,9 @@ impl Question {
         };
         let request = self.collection().watch(&parameters, version).map_err(Problem::of_request)?;
         let mut watch = self.api.watch(request).await?;
+        if !self.say(Reply::Opened, None).await {
+            return Ok(Reply::Closed);
+        }
         let mut defined_at = None;
         while let Some(event) = watch.next().await? {
             if let Event::Deleted(_) = event

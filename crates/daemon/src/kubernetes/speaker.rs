@@ -240,7 +240,7 @@ impl Cluster {
     /// What the API server has not answered.
     fn outage(&self) -> Option<Outage> {
         let now = self.clock.now().monotonic;
-        let fairway_cluster::Outage { since, kinds } = self.core.outage(now)?;
+        let fairway_cluster::Outage { since, kinds } = self.core.outage()?;
         let problem = kinds.iter().chain(&SPEAKER_KINDS).find_map(|it| self.reading.problem(*it));
         let problem: Option<String> =
             problem.map(|it| it.chars().take(PROBLEM_CHARACTERS_MAX).collect());
