@@ -65,7 +65,6 @@ pub use command::{
 };
 pub use drain_report::DrainReport;
 pub use explain::Explained;
-use std::time::Duration;
 
 use fairway_allocator::Outcomes;
 use fairway_ground::{AddressFamily, RouterId};
@@ -128,8 +127,8 @@ pub struct Snapshot<'a> {
 pub struct Outage {
     /// The beginning of a sentence, as in `the API server has not answered`.
     pub what: String,
-    /// How long that has been so.
-    pub lasting: Duration,
+    /// Since when that is so.
+    pub since_epoch_seconds: u64,
 }
 
 /// Why there is nothing to show. Where FRR answers programs with an object instead, so do we; then the JSON

@@ -92,7 +92,9 @@ pub(super) fn an_outage_withdraws_nothing(stage: &mut Stage) -> Result<()> {
     ensure!(gone.len() == before, "routers received withdrawals: {:?}", &gone[before..]);
     let now = addresses(stage)?;
     ensure!(statuses.is_subset(&now), "addresses were {statuses:?}, and are {now:?}");
-    Ok(())
+    // All speakers watch again: one that lists after the next case has deleted all would hold it.
+    stage.api.delete("Service", SHOP, "at-192-0-2-61")?;
+    stage.routes_become(AT_ONE[0], &[])
 }
 
 /// A library that gives a process another time.

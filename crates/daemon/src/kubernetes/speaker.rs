@@ -160,6 +160,8 @@ struct Cluster {
     api: Api,
     daemon_set: Option<String>,
     holds: Holds,
+    /// What the API server has not answered, and since when.
+    outage: Option<(Instant, Outage)>,
 }
 
 impl Cluster {
@@ -212,6 +214,7 @@ impl Cluster {
             api: api.clone(),
             daemon_set: options.daemon_set.clone(),
             holds: Holds::default(),
+            outage: None,
         }
     }
 
@@ -237,10 +240,21 @@ impl Cluster {
         self.core.handle_secret(now.monotonic, &name, &reply);
     }
 
-    /// What the API server has not answered.
-    fn outage(&self) -> Option<Outage> {
-        let now = self.clock.now().monotonic;
-        let fairway_cluster::Outage { since, kinds } = self.core.outage()?;
+    /// Notes what the API server has not answered, and since when.
+    fn note_outage(&mut self, now: Moment, node: &mut Announcing) {
+        let outage = self.core.outage().map(|it| (it.since, self.described(&it.kinds)));
+        let noted = self.outage.as_ref().map(|(since, it)| (*since, it.what.as_str()));
+        if outage.as_ref().map(|(since, what)| (*since, what.as_str())) == noted {
+            return;
+        }
+        self.outage = outage.map(|(since, what)| {
+            let lasting = now.monotonic.since(since).as_secs();
+            (since, Outage { what, since_epoch_seconds: now.epoch_seconds.saturating_sub(lasting) })
+        });
+        node.forget_published();
+    }
+
+    fn described(&self, kinds: &[Kind]) -> String {
         let problem = kinds.iter().chain(&SPEAKER_KINDS).find_map(|it| self.reading.problem(*it));
         let problem: Option<String> =
             problem.map(|it| it.chars().take(PROBLEM_CHARACTERS_MAX).collect());
@@ -250,8 +264,7 @@ impl Cluster {
             true => String::new(),
             false => format!(" about {}", kinds.join(", ")),
         };
-        let what = format!("the API server has not answered{about}{problem}");
-        Some(Outage { what, lasting: now.since(since) })
+        format!("the API server has not answered{about}{problem}")
     }
 
     /// Logs what changed since the last time, and follows the drain mark of the node.
@@ -354,6 +367,7 @@ impl Source for Cluster {
         }
         self.heard_at = None;
         self.follow(now, node);
+        self.note_outage(now, node);
         self.reporting.act(now);
         if self.core.is_synced() {
             self.reading.counters().loaded();
@@ -397,7 +411,7 @@ impl Source for Cluster {
             findings: node.findings().to_vec(),
             stale: node.stale().to_vec(),
             sources: self.sources.clone(),
-            outage: self.outage(),
+            outage: self.outage.as_ref().map(|(_, it)| it.clone()),
             layer2: node.layer2(),
             members: node.members(),
             // Readiness probes say it.

@@ -15,6 +15,8 @@ mod pool;
 mod section;
 mod service;
 
+use std::time::Duration;
+
 use fairway_resources::FindingObject;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +50,8 @@ fn faults_of(snapshot: &Snapshot<'_>, is_wanted: impl Fn(&FindingObject) -> bool
 /// What has not been read, as the end of a sentence.
 fn outdated(snapshot: &Snapshot<'_>) -> String {
     let outage = snapshot.outage.map(|it| {
-        let lasting = clock(it.lasting);
+        let seconds = snapshot.now_epoch_seconds.saturating_sub(it.since_epoch_seconds);
+        let lasting = clock(Duration::from_secs(seconds));
         format!("; {} for {lasting}, so this is what was known before", it.what)
     });
     outage.unwrap_or_default()
