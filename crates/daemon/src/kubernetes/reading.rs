@@ -332,7 +332,17 @@ mod tests {
         };
         tokio::select! {
             () = answering => panic!("the server has ended"),
-            news = news.recv() => reading.accept(news.unwrap()).unwrap().1,
+            reply = answered(&mut reading, &mut news) => reply,
+        }
+    }
+
+    /// The first reply that is more than an open watch.
+    async fn answered(reading: &mut Reading, news: &mut mpsc::Receiver<News>) -> Reply {
+        loop {
+            let (_, reply) = reading.accept(news.recv().await.unwrap()).unwrap();
+            if !matches!(reply, Reply::Opened) {
+                return reply;
+            }
         }
     }
 
