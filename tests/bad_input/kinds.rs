@@ -4,7 +4,7 @@
 use std::num::NonZeroU8;
 
 use fairway_ground::{
-    AddPath, AoAlgorithm, ChosenNextHops, Remote, RemoteAs, Role, ShutdownMessage,
+    AddPath, AoAlgorithm, ChosenNextHops, ClientKind, Remote, RemoteAs, Role, ShutdownMessage,
 };
 use fairway_model::{Object, PeerPassword};
 
@@ -92,6 +92,11 @@ fn faulty_settings_of_a_session_are_told() {
         ("received paths", with("addPath: {receive: 5}"), 9, "spec.addPath.receive", "true or false"),
         ("unknown paths", with("addPath: {sent: 5}"), 9, "spec.addPath.sent", "send?"),
         ("extended", with("extendedNexthop: ipv4"), 9, "spec.extendedNexthop", "true or false"),
+        ("reflector", with("routeReflectorClient: true"), 9, "spec.routeReflectorClient", "is for iBGP only"),
+        ("cluster", with("clusterID: first"), 9, "spec.clusterID", "a cluster ID, four octets"),
+        ("cluster of others", with("clusterID: 192.0.2.1"), 9, "spec.clusterID", "is for iBGP only"),
+        ("server", with("routeServerClient: 1"), 9, "spec.routeServerClient", "true or false"),
+        ("own AS", with("allowASIn: 0"), 9, "spec.allowASIn", "from 1 to 10"),
         ("role", with("role: upstream"), 9, "spec.role", "one of provider, customer, peer, rs-server, rs-client"),
         ("strict role", with("role: upstream\nroleStrict: true"), 9, "spec.role", "one of provider"),
         ("strict", with("roleStrict: true"), 9, "spec.roleStrict", "needs a role"),
@@ -210,6 +215,7 @@ fn every_kind_of_neighbour_is_read() {
 fn every_setting_of_a_session_is_read() {
     let text = with(
         "localASN: 64510\nttlSecurityHops: 254\naddPath: {send: 16, receive: true}\n\
+         routeServerClient: true\nallowASIn: 3\n\
          extendedNexthop: true\nrole: rs-client\nroleStrict: true\nshutdown: {message: Wartung, \
          zurück um 5}\ndualStackAddressFamily: true\n\
          toAdvertise: {nextHop: {ipv4: 192.0.2.7, ipv6: '2001:db8::7'}}",
@@ -221,6 +227,7 @@ fn every_setting_of_a_session_is_read() {
     assert_eq!(peer.ttl_security_hops, NonZeroU8::new(254));
     assert_eq!(peer.add_path, AddPath { send: NonZeroU8::new(16), receive: true });
     assert!(peer.extended_next_hop && peer.role_strict);
+    assert_eq!((peer.client, peer.import.own_as_max), (Some(ClientKind::RouteServer), 3));
     assert_eq!(peer.role, Some(Role::RouteServerClient));
     assert_eq!(peer.shutdown, ShutdownMessage::new("Wartung, zurück um 5").ok());
     let next_hops =

@@ -45,7 +45,8 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (2385, "TCP MD5 Signature Option"),
     (5925, "TCP Authentication Option"),
     (5082, "The Generalized TTL Security Mechanism"),
-    (4456, "BGP Route Reflection (what others must do)"),
+    (4456, "BGP Route Reflection"),
+    (7947, "Internet Exchange BGP Route Server"),
     (5065, "AS Confederations (what others must do)"),
 ];
 

@@ -126,6 +126,8 @@ fn our_peers() -> Vec<(Value, Verdict)> {
                 "addPath": { "send": 16, "receive": true },
                 "extendedNexthop": true,
                 "ttlSecurityHops": 254,
+                "routeServerClient": true,
+                "allowASIn": 10,
                 "role": "customer",
                 "roleStrict": true,
                 "shutdown": { "message": "moved" },
@@ -145,6 +147,8 @@ fn our_peers() -> Vec<(Value, Verdict)> {
         ),
         (peer(json!({ "ttlSecurityHops": 255 })), Refused("spec.ttlSecurityHops")),
         (peer(json!({ "addPath": { "send": 17 } })), Refused("spec.addPath.send")),
+        (peer(json!({ "allowASIn": 11 })), Refused("spec.allowASIn")),
+        (peer(json!({ "routeReflectorClient": "yes" })), Refused("spec.routeReflectorClient")),
         (peer(json!({ "role": "friend" })), Refused("spec.role: Unsupported")),
         (
             peer(json!({ "toReceive": { "allowed": { "mode": "some" } } })),

@@ -127,7 +127,10 @@ const LACKS: &[Lack] = &[
     (
         &FRR,
         &[RouterKind::Frr(Release::Bookworm)],
-        &["received_routes_follow_a_live_change_of_the_filter"],
+        &[
+            "received_routes_follow_a_live_change_of_the_filter",
+            "a_path_with_our_own_as_is_accepted_where_that_is_allowed",
+        ],
         "8.4 answers no refresh before an End-of-RIB that it does not send to who has no graceful restart",
     ),
 ];

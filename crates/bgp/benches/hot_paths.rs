@@ -59,7 +59,7 @@ fn config(neighbour: usize) -> PeerConfig {
     let remote_as = RemoteAs::Asn(Asn::new(asn(neighbour)).unwrap());
     PeerConfig {
         passive: true,
-        import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
+        import: ImportPolicy { allowed: PrefixFilter::Everything, ..ImportPolicy::default() },
         pass_on: PrefixFilter::Everything,
         ..PeerConfig::new(key, local_asn, remote_as, RouterId::new(1).unwrap())
     }

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use fairway_frr::render::{Rendered, Settings, Site, render};
 use fairway_ground::{
-    AddPath, Asn, BfdSettings, ChosenNextHops, FamilySet, GracefulRestart, HoldTime, ImportPolicy,
-    LinkBandwidth, ListenRange, MaximumPrefixes, Password, PeerKey, Prefix, PrefixFilter,
-    PrefixRange, Remote, RemoteAs, Role, RouterId, ShutdownMessage,
+    AddPath, Asn, BfdSettings, ChosenNextHops, ClientKind, FamilySet, GracefulRestart, HoldTime,
+    ImportPolicy, LinkBandwidth, ListenRange, MaximumPrefixes, Password, PeerKey, Prefix,
+    PrefixFilter, PrefixRange, Remote, RemoteAs, Role, RouterId, ShutdownMessage,
 };
 use fairway_seam::{
     Desired, DesiredRoute, DrainState, Extras, PeerBfd, PeerConfig, RouteAttributes,
@@ -219,6 +219,21 @@ fn extensions() -> Vec<(&'static str, Desired)> {
             plain([role(Role::Customer, false, tor()), role(Role::RouteServer, true, tor6())]),
         ),
         (
+            "clients",
+            plain([
+                PeerConfig {
+                    client: Some(ClientKind::RouteServer),
+                    import: ImportPolicy { own_as_max: 3, ..ImportPolicy::default() },
+                    ..tor()
+                },
+                PeerConfig {
+                    client: Some(ClientKind::Reflector),
+                    cluster_id: "192.0.2.8".parse().ok(),
+                    ..internal(address("inside", "192.0.2.3"))
+                },
+            ]),
+        ),
+        (
             "bfd",
             plain([
                 PeerConfig { bfd: bfd(profile), ..tor() },
@@ -246,8 +261,10 @@ fn routes() -> Vec<(&'static str, Desired)> {
     let (tor, tor6, inside) = (tor(), tor6(), internal(address("inside", "192.0.2.3")));
     let maximum =
         |warn_percent| Some(MaximumPrefixes { limit: 1000, warn_percent, attribute_bytes: None });
-    let import =
-        |allowed, maximum, peer| PeerConfig { import: ImportPolicy { allowed, maximum }, ..peer };
+    let import = |allowed, maximum, peer| PeerConfig {
+        import: ImportPolicy { allowed, maximum, ..ImportPolicy::default() },
+        ..peer
+    };
     let filtered = listed(&[
         ("10.0.0.0/8", None, Some(24)),
         ("172.16.0.0/12", Some(16), None),

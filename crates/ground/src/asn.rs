@@ -91,6 +91,41 @@ impl FromStr for RouterId {
     }
 }
 
+/// The number of a cluster: route reflectors with the same one do not pass each other's routes on (RFC 4456 §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterId(NonZeroU32);
+
+impl ClusterId {
+    /// As it is written.
+    pub fn address(self) -> Ipv4Addr {
+        self.0.get().into()
+    }
+}
+
+impl From<RouterId> for ClusterId {
+    fn from(router: RouterId) -> Self {
+        Self(router.0)
+    }
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address().fmt(f)
+    }
+}
+
+impl FromStr for ClusterId {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let address = text.parse::<Ipv4Addr>().ok();
+        address.and_then(|it| NonZeroU32::new(u32::from(it))).map(Self).ok_or_else(|| ParseError {
+            text: text.to_owned(),
+            expected: "a cluster ID, four octets as in 192.0.2.1, not 0.0.0.0",
+        })
+    }
+}
+
 /// One segment of an AS path (RFC 4271 §4.3, RFC 5065 §3).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AsPathSegment {

@@ -34,7 +34,7 @@ mod utc;
 
 pub use abstention::Abstention;
 pub use allowance::{Allowance, Allowances, nonzero};
-pub use asn::{AsPath, AsPathSegment, Asn, RouterId};
+pub use asn::{AsPath, AsPathSegment, Asn, ClusterId, RouterId};
 pub use bfd::{BfdAuthentication, BfdAuthenticationKind, BfdKeyError, BfdPath, BfdSettings};
 pub use bound::Bound;
 pub use community::{Community, LargeCommunity};
@@ -49,7 +49,8 @@ pub use nlri::{Nlri, PathId};
 pub use parse_error::ParseError;
 pub use password::{Password, PasswordError};
 pub use peer::{
-    AddPath, ChosenNextHops, ImportPolicy, ListenRange, MaximumPrefixes, PeerKind, RemoteAs,
+    AddPath, ChosenNextHops, ClientKind, ImportPolicy, ListenRange, MaximumPrefixes, PeerKind,
+    RemoteAs,
 };
 pub use peer_key::{PeerKey, Remote};
 pub use prefix::{Prefix, PrefixError};

@@ -123,6 +123,15 @@ impl MaximumPrefixes {
     }
 }
 
+/// A neighbour whose routes are passed on in another way than usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClientKind {
+    /// Of a route reflector: it receives the routes of internal neighbours, and they receive its routes (RFC 4456).
+    Reflector,
+    /// Of a route server: it receives routes as other external neighbours announced them (RFC 7947).
+    RouteServer,
+}
+
 /// Which routes are accepted from a neighbour. None by default (RFC 8212).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportPolicy {
@@ -131,4 +140,6 @@ pub struct ImportPolicy {
     /// The limit. It counts after `allowed`, since rejected prefixes are not kept. Several paths to one
     /// prefix count as several, as in FRR and BIRD.
     pub maximum: Option<MaximumPrefixes>,
+    /// How often our own AS may be in a path (FRR's `allowas-in`).
+    pub own_as_max: u8,
 }

@@ -93,6 +93,12 @@ pub struct Peer {
     pub extended_next_hop: bool,
     /// How many paths are sent, and whether several are received.
     pub add_path: Option<(u8, bool)>,
+    /// `routeReflectorClient`, or `routeServerClient` for a router in another AS.
+    pub is_client: bool,
+    /// `clusterID`.
+    pub cluster_id: Option<&'static str>,
+    /// `allowASIn`.
+    pub own_as_max: Option<u8>,
     pub role: Option<Role>,
     pub role_strict: bool,
     /// Administratively down, with this text.
@@ -138,6 +144,9 @@ impl Peer {
             ttl_security_hops: router.ttl_security_hops,
             extended_next_hop: router.extended_next_hop && router.interface.is_none(),
             add_path: router.add_path.then_some((6, true)),
+            is_client: false,
+            cluster_id: None,
+            own_as_max: None,
             role: None,
             role_strict: false,
             shutdown: None,
@@ -198,6 +207,16 @@ impl Peer {
             Password::None => {}
             Password::Plain(password) => field("password", &quoted(password)),
             Password::Secret(secret) => field("passwordSecret", &format!("{{name: {secret}}}")),
+        }
+        let client = if self.my_as == self.peer_as { "routeReflector" } else { "routeServer" };
+        if self.is_client {
+            field(&format!("{client}Client"), &true);
+        }
+        if let Some(cluster) = self.cluster_id {
+            field("clusterID", &cluster);
+        }
+        if let Some(count) = self.own_as_max {
+            field("allowASIn", &count);
         }
         if self.multihop {
             field("ebgpMultiHop", &true);

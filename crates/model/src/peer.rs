@@ -5,8 +5,8 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use fairway_ground::{
-    AddPath, AoAlgorithm, Asn, ChosenNextHops, GracefulRestart, HoldTime, ImportPolicy,
-    InterfaceName, Password, PeerKey, PrefixFilter, Remote, RemoteAs, Role, RouterId,
+    AddPath, AoAlgorithm, Asn, ChosenNextHops, ClientKind, ClusterId, GracefulRestart, HoldTime,
+    ImportPolicy, InterfaceName, Password, PeerKey, PrefixFilter, Remote, RemoteAs, Role, RouterId,
     ShutdownMessage,
 };
 
@@ -87,6 +87,10 @@ pub struct Peer {
     pub extended_next_hop: bool,
     /// Several paths to a prefix.
     pub add_path: AddPath,
+    /// It is a client of our route reflector or route server.
+    pub client: Option<ClientKind>,
+    /// Our cluster, if that is not our BGP identifier.
+    pub cluster_id: Option<ClusterId>,
     /// Our role towards it.
     pub role: Option<Role>,
     /// A neighbour that does not send its role is refused.

@@ -77,6 +77,8 @@ fn config<'a>(
         families: if peer.dual_stack { FamilySet::BOTH } else { basis.families },
         extended_next_hop: peer.extended_next_hop,
         add_path: peer.add_path,
+        client: peer.client,
+        cluster_id: peer.cluster_id,
         role: peer.role,
         role_strict: peer.role_strict,
         graceful_restart: peer.graceful_restart,

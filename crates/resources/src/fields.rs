@@ -1,7 +1,6 @@
 //! The types of single fields: text that reads as a value, bounded numbers, durations.
 //!
-//! Each fault states what the field accepts. Knows no kinds; the raw types of the kinds are made of
-//! these.
+//! Each fault states what the field accepts. Knows no kinds; the raw types of the kinds are made of these.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -257,6 +256,10 @@ bounded_number!(
 bounded_number!(
     /// How many paths to a prefix are sent.
     PathCount(u8), 1, 16, "a number of paths"
+);
+bounded_number!(
+    /// How often our own AS may be in a path.
+    OwnAsCount(u8), 1, 10, "a number"
 );
 bounded_number!(
     /// The number of a key of TCP-AO.

@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use super::field_path::FieldPath;
 use super::fields::{
-    AttributeBytes, Given, HostAddressIpv4, HostAddressIpv6, Length, Percentage, PrefixLimit, Text,
+    AttributeBytes, Given, HostAddressIpv4, HostAddressIpv6, Length, OwnAsCount, Percentage,
+    PrefixLimit, Text,
 };
 use super::report::{List, Report, elements};
 
@@ -99,9 +100,14 @@ struct RawMaximumPrefixes {
 }
 
 /// What is accepted from the peer. Without the field, nothing.
-pub(super) fn to_receive(raw: Option<RawToReceive>, report: &mut Report<'_>) -> ImportPolicy {
+pub(super) fn to_receive(
+    raw: Option<RawToReceive>,
+    own_as: Option<OwnAsCount>,
+    report: &mut Report<'_>,
+) -> ImportPolicy {
+    let own_as_max = own_as.map_or(0, |OwnAsCount(count)| count);
     let path = FieldPath::of("spec.toReceive");
-    let Some(raw) = raw else { return ImportPolicy::default() };
+    let Some(raw) = raw else { return ImportPolicy { own_as_max, ..ImportPolicy::default() } };
     let allowed = filter(raw.allowed, &path, report);
     let maximum = raw.max_prefixes.and_then(|raw| maximum(&raw, &path.key("maxPrefixes"), report));
     if maximum.is_some() && allowed == PrefixFilter::Nothing {
@@ -111,7 +117,7 @@ pub(super) fn to_receive(raw: Option<RawToReceive>, report: &mut Report<'_>) -> 
              do not count",
         );
     }
-    ImportPolicy { allowed, maximum }
+    ImportPolicy { allowed, maximum, own_as_max }
 }
 
 /// Which learned routes are advertised to the peer, none if the field is not set; and the next hops

@@ -64,6 +64,13 @@ pub struct UnknownAttribute {
     pub value: Vec<u8>,
 }
 
+impl UnknownAttribute {
+    /// The type code of ORIGINATOR_ID (RFC 4456 §8).
+    pub const ORIGINATOR_ID: u8 = 9;
+    /// The type code of CLUSTER_LIST (RFC 4456 §8).
+    pub const CLUSTER_LIST: u8 = 10;
+}
+
 /// The attributes of a route. Equal values encode to equal bytes: lists are sorted and without duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathAttributes {
@@ -134,6 +141,23 @@ impl PathAttributes {
             unknown: Vec::new(),
             partial: Vec::new(),
         }
+    }
+
+    /// ORIGINATOR_ID: the router that brought the route into the AS (RFC 4456 §8).
+    pub fn originator(&self) -> Option<Ipv4Addr> {
+        let octets: [u8; 4] = self.unknown(UnknownAttribute::ORIGINATOR_ID).try_into().ok()?;
+        Some(octets.into())
+    }
+
+    /// CLUSTER_LIST: the clusters that the route has passed, the last one first (RFC 4456 §8).
+    pub fn clusters(&self) -> impl Iterator<Item = Ipv4Addr> {
+        let (octets, _) = self.unknown(UnknownAttribute::CLUSTER_LIST).as_chunks::<4>();
+        octets.iter().map(|it| Ipv4Addr::from(*it))
+    }
+
+    /// The value of an attribute that is kept as bytes; empty without it.
+    fn unknown(&self, code: u8) -> &[u8] {
+        self.unknown.iter().find(|it| it.code == code).map_or(&[], |it| &it.value)
     }
 
     /// The same with `community` added, if it is not there yet.

@@ -21,6 +21,8 @@ pub struct PathSource {
     pub remote_asn: Asn,
     /// Its BGP identifier.
     pub router_id: RouterId,
+    /// It is a client of this route reflector.
+    pub is_client: bool,
 }
 
 /// One path to a prefix.

@@ -90,9 +90,11 @@ settings! {
     add_path, "`addPath`" => NewSession;
     enhanced_refresh, "" => NewSession;
     graceful_restart, "`enableGracefulRestart`, `gracefulRestart`" => NewSession;
+    client, "`routeReflectorClient`, `routeServerClient`" => NewSession;
+    cluster_id, "`clusterID`" => AsksAgain;
     role, "`role`" => NewSession;
     role_strict, "`roleStrict`" => NewSession;
-    import, "`toReceive`" => AsksAgain;
+    import, "`toReceive`, `allowASIn`" => AsksAgain;
     pass_on, "`toAdvertise.allowed`" => SaysAgain;
     next_hops, "`toAdvertise.nextHop`" => SaysAgain;
     bfd, "`bfdProfile`, `bfdStrict`" => Nothing;

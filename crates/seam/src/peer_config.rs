@@ -5,9 +5,9 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use fairway_ground::{
-    AddPath, AddressFamily, AoKeys, Asn, BfdSettings, ChosenNextHops, FamilySet, GracefulRestart,
-    HoldTime, ImportPolicy, ListenRange, Password, PeerKey, PeerKind, PrefixFilter, Remote,
-    RemoteAs, Role, RouterId, ShutdownMessage,
+    AddPath, AddressFamily, AoKeys, Asn, BfdSettings, ChosenNextHops, ClientKind, ClusterId,
+    FamilySet, GracefulRestart, HoldTime, ImportPolicy, ListenRange, Password, PeerKey, PeerKind,
+    PrefixFilter, Remote, RemoteAs, Role, RouterId, ShutdownMessage,
 };
 
 /// How BFD monitors the path to a neighbour.
@@ -78,6 +78,10 @@ pub struct PeerConfig {
     pub enhanced_refresh: bool,
     /// Graceful restart, ours and the neighbour's (RFC 4724); `None` disables it.
     pub graceful_restart: Option<GracefulRestart>,
+    /// It is a client of ours: a route reflector's if it is internal, a route server's if it is external.
+    pub client: Option<ClientKind>,
+    /// Our cluster, if that is not our BGP identifier (RFC 4456 §7). Has no effect for an external neighbour.
+    pub cluster_id: Option<ClusterId>,
     /// Our role towards it (RFC 9234).
     pub role: Option<Role>,
     /// A neighbour that does not advertise its role is rejected.
@@ -131,6 +135,8 @@ impl PeerConfig {
             add_path: AddPath::default(),
             enhanced_refresh: true,
             graceful_restart: None,
+            client: None,
+            cluster_id: None,
             role: None,
             role_strict: false,
             import: ImportPolicy::default(),
@@ -147,6 +153,12 @@ impl PeerConfig {
             RemoteAs::Asn(asn) if asn == self.local_asn => PeerKind::Internal,
             RemoteAs::Asn(_) | RemoteAs::External => PeerKind::External,
         }
+    }
+
+    /// Our cluster, towards an internal neighbour.
+    pub fn internal_cluster_id(&self) -> Option<ClusterId> {
+        let cluster_id = self.cluster_id.unwrap_or_else(|| ClusterId::from(self.router_id));
+        (self.kind() == PeerKind::Internal).then_some(cluster_id)
     }
 
     /// Our role, if it is in effect: roles are for external neighbours only (RFC 9234 §4).

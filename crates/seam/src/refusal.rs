@@ -19,6 +19,8 @@ pub enum Refusal {
     Leak,
     /// We sent the route into our AS, and a route reflector returned it (RFC 4456 §8).
     Reflected,
+    /// The route has passed our cluster (RFC 4456 §8).
+    ClusterLoop,
     /// The peer already announces the maximum number of paths to the prefix (RFC 7911).
     TooManyPaths,
 }
@@ -34,6 +36,7 @@ impl Refusal {
             Self::ForeignNextHop => "foreignNextHop",
             Self::Leak => "leak",
             Self::Reflected => "reflected",
+            Self::ClusterLoop => "clusterLoop",
             Self::TooManyPaths => "tooManyPaths",
         }
     }
@@ -49,6 +52,7 @@ impl fmt::Display for Refusal {
             Self::ForeignNextHop => "the next hop is not on a network shared with the neighbor",
             Self::Leak => "route leak: ONLY_TO_CUSTOMER (OTC) is set",
             Self::Reflected => "our own route, returned by a route reflector",
+            Self::ClusterLoop => "our own cluster ID is in the cluster list",
             Self::TooManyPaths => "too many paths to the prefix from the neighbor",
         })
     }

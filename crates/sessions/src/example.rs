@@ -23,7 +23,7 @@ impl Example for PeerConfig {
             name: format!("peer-{number}"),
             hold_time: HoldTime::from_seconds(9).unwrap(),
             families: FamilySet::BOTH,
-            import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
+            import: ImportPolicy { allowed: PrefixFilter::Everything, ..ImportPolicy::default() },
             ..Self::new(key, asn(number), RemoteAs::Asn(asn(3 - number)), router_id)
         }
     }

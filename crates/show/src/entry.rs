@@ -7,7 +7,9 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use fairway_ground::{AddressFamily, AsPath, AsPathSegment, PathId, PeerKey, PeerKind, Prefix};
-use fairway_seam::{DesiredRoute, LearnedRoute, Path, StalePhase, UnknownAttribute};
+use fairway_seam::{
+    DesiredRoute, LearnedRoute, Path, PathAttributes, StalePhase, UnknownAttribute,
+};
 use ipnet::IpNet;
 use serde_json::Value;
 
@@ -136,7 +138,8 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
         ),
     };
     let mut text = format!(
-        "  {head}{}\n    {next_hop} from {from} ({router_id}){}\n      Origin {}",
+        "  {head}{}{}\n    {next_hop} from {from} ({router_id}){}\n      Origin {}",
+        if path.is_from_client() { ", (Received from a RR-client)" } else { "" },
         if path.is_stale() { ", (stale)" } else { "" },
         path.link_local().map(|it| format!("\n    ({it}) (used)")).unwrap_or_default(),
         path.origin()
@@ -168,19 +171,34 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
         let _ = writeln!(text, "      Large Community: {}", joined(path.large_communities()));
     }
     if let EntryPath::Learned(learned) = path {
-        for UnknownAttribute { flags, code, value } in &learned.path.attributes.unknown {
-            let (length, value) = (value.len(), hex(value));
-            let _ = writeln!(
-                text,
-                "      Attribute {code}, flags 0x{flags:02x}, {length} bytes: {value}"
-            );
-        }
-        let path_id = learned.path.path_id;
-        if path_id != PathId::NONE {
-            let _ = writeln!(text, "      AddPath ID: RX {path_id}");
-        }
+        text.push_str(&remaining_lines(&learned.path));
     }
     text
+}
+
+/// Where a received path was reflected, what is not interpreted, and its identifier.
+fn remaining_lines(Path { attributes, path_id, .. }: &Path) -> String {
+    let mut text = String::new();
+    if let Some(originator) = attributes.originator() {
+        let clusters: Vec<_> = attributes.clusters().collect();
+        let _ =
+            writeln!(text, "      Originator: {originator}, Cluster list: {}", joined(&clusters));
+    }
+    for UnknownAttribute { flags, code, value } in uninterpreted(attributes) {
+        let (length, value) = (value.len(), hex(value));
+        let _ =
+            writeln!(text, "      Attribute {code}, flags 0x{flags:02x}, {length} bytes: {value}");
+    }
+    if *path_id != PathId::NONE {
+        let _ = writeln!(text, "      AddPath ID: RX {path_id}");
+    }
+    text
+}
+
+/// The attributes that are shown as bytes.
+fn uninterpreted(attributes: &PathAttributes) -> impl Iterator<Item = &UnknownAttribute> {
+    let shown = [UnknownAttribute::ORIGINATOR_ID, UnknownAttribute::CLUSTER_LIST];
+    attributes.unknown.iter().filter(move |it| !shown.contains(&it.code))
 }
 
 /// The entry as an object; an empty one if there is no such entry.
@@ -284,7 +302,9 @@ fn learned(
         .field("routerId", source.router_id.to_string())
         .optional("interface", source.key.interface().map(|interface| interface.to_string()))
         .field("type", if path.is_internal() { "internal" } else { "external" });
-    let unknown: Vec<Value> = attributes.unknown.iter().map(|it| unknown(it).into()).collect();
+    let unknown: Vec<Value> = uninterpreted(attributes).map(|it| unknown(it).into()).collect();
+    let clusters: Vec<Value> = attributes.clusters().map(|it| it.to_string().into()).collect();
+    let clusters = (!clusters.is_empty()).then(|| Object::new().field("list", clusters));
     let aggregator = attributes.aggregator;
     let object = Object::new()
         .field("aspath", as_path(&attributes.as_path))
@@ -297,7 +317,10 @@ fn learned(
         .flag("atomicAggregate", attributes.atomic_aggregate)
         .optional("aggregatorAs", aggregator.map(|it| it.asn))
         .optional("otc", attributes.only_to_customer)
-        .optional("aggregatorId", aggregator.map(|it| it.router.to_string()));
+        .optional("aggregatorId", aggregator.map(|it| it.router.to_string()))
+        .flag("rxedFromRrClient", path.is_from_client())
+        .optional("originatorId", attributes.originator().map(|it| it.to_string()))
+        .optional("clusterList", clusters);
     rank(object)
         .optional("community", communities(path.communities()))
         .optional("extendedCommunity", extended_communities(path.extended_communities()))

@@ -11,7 +11,7 @@
 //! `malformedUpdates`, `lastMalformedUpdate`, `faultsOfOurs`, `refusedPrefixes`, `unannounced`,
 //! `drain`, `prefixesRefused` in each family, and `staleRoutes` in `gracefulRestartInfo`.
 
-use fairway_ground::{MaximumPrefixes, PeerKind};
+use fairway_ground::{ClientKind, MaximumPrefixes, PeerKind};
 use fairway_seam::{PeerView, SessionState};
 use serde_json::Value;
 
@@ -125,7 +125,10 @@ fn families(peer: &PeerView) -> Object {
     families
         .map(|family| {
             let sent = carries(peer, family).then(|| sent(peer, family));
+            let client = peer.config.client;
             let fields = Object::new()
+                .flag("routeReflectorClient", client == Some(ClientKind::Reflector))
+                .flag("routeServerClient", client == Some(ClientKind::RouteServer))
                 .field("commAttriSentToNbr", "extendedAndStandard")
                 .field("inboundPathPolicyConfig", true)
                 .field("outboundPathPolicyConfig", true)

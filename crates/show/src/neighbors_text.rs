@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use fairway_ground::{AddressFamily, PeerKind};
+use fairway_ground::{AddressFamily, ClientKind, PeerKind};
 use fairway_seam::{LastMalformed, MalformedCounters, PeerView, SessionState};
 
 use super::hex::hex;
@@ -155,6 +155,11 @@ fn family_lines(peer: &PeerView, family: AddressFamily) -> String {
     if !carries(peer, family) {
         text.push_str("  Not part of any update group\n");
     }
+    text.push_str(match peer.config.client {
+        Some(ClientKind::Reflector) => "  Route-Reflector Client\n",
+        Some(ClientKind::RouteServer) => "  Route-Server Client\n",
+        None => "",
+    });
     text.push_str(
         "  Community attribute sent to this neighbor(all)\n  \
          Inbound path policy configured\n  Outbound path policy configured\n",

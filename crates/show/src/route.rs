@@ -52,6 +52,11 @@ impl EntryPath<'_> {
         matches!(self, Self::Learned(it) if it.path.source.kind == PeerKind::Internal)
     }
 
+    /// It is of a client of this route reflector.
+    pub(super) fn is_from_client(self) -> bool {
+        matches!(self, Self::Learned(it) if it.path.source.is_client)
+    }
+
     /// Its neighbour is restarting and has not sent it again.
     pub(super) fn is_stale(self) -> bool {
         matches!(self, Self::Learned(it) if it.stale)

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::scene::{Cell, NODE_AS, ROUTER_AS, Scene, expect_equal};
 use super::shown::{expect_at, neighbour, notified, table_becomes};
+use crate::speaker::SpeakerKind;
 use lab::resources::{Advertisement, Allowed, Peer, service};
 use lab::routers::{FEEDER_AS, Origination, Role, RouterSpec};
 use lab::wait::PATIENCE;
@@ -47,6 +48,39 @@ pub(super) fn several_paths_of_a_router_are_received(cell: &Cell) -> Result<()> 
     paths_become(&mut scene, prefix, &both)?;
     feeder.router.originate(&[])?;
     paths_become(&mut scene, prefix, &of_router)
+}
+
+/// Topology: node --- router --- feeder (a BIRD), eBGP over IPv4; node and feeder are both in AS 65009.
+/// Proves: the feeder's path is a loop, and accepted as soon as `allowASIn: 1` allows it, without a reset; refused again
+/// without it.
+pub(super) fn a_path_with_our_own_as_is_accepted_where_that_is_allowed(cell: &Cell) -> Result<()> {
+    let prefix = "10.90.1.0/24";
+    let feeder: Ipv4Addr = FEEDER.parse().context("the feeder's address")?;
+    let mut scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
+        router.peer_as = FEEDER_AS;
+        router.feeder = Some(feeder);
+        Ok(())
+    })?;
+    let _feeder = scene.add_feeder(cell, Origination::plain(prefix))?;
+    let mut peer = scene.peer();
+    peer.to_receive = Some(Allowed::All);
+    scene.apply_peer(&peer)?;
+    scene.start()?;
+    let incarnation = scene.established()?;
+    // FRR 8.4 does not count what it refuses.
+    if cell.speaker == SpeakerKind::Fairway {
+        scene.wait("fairway has refused the path", PATIENCE, |scene| {
+            expect_at(&neighbour(scene)?, "/refusedPrefixes/asLoop", &json!(1))
+        })?;
+    }
+    paths_become(&mut scene, prefix, &[])?;
+    peer.own_as_max = Some(1);
+    scene.apply_peer(&peer)?;
+    paths_become(&mut scene, prefix, &[format!("{ROUTER_AS} {FEEDER_AS}")])?;
+    peer.own_as_max = None;
+    scene.apply_peer(&peer)?;
+    paths_become(&mut scene, prefix, &[])?;
+    scene.expect_same_session(&incarnation)
 }
 
 /// Waits until fairway's paths to a prefix have these AS paths.

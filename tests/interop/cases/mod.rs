@@ -11,6 +11,7 @@ mod faults;
 mod neighbours;
 mod passwords;
 mod receiving;
+mod reflection;
 mod restarts;
 mod routes;
 pub(crate) mod scene;
@@ -184,8 +185,14 @@ const LACKS: &[Lack] = &[
             "received_routes_follow_a_live_change_of_the_filter",
             "a_softly_cleared_session_receives_again_without_a_reset",
             "an_enhanced_refresh_keeps_what_is_said_again",
+            "a_path_with_our_own_as_is_accepted_where_that_is_allowed",
         ],
         "7.7 answers no ROUTE-REFRESH, whoever asks",
+    ),
+    (
+        &[RouterKind::Gobgp],
+        &["a_path_with_our_own_as_is_accepted_where_that_is_allowed"],
+        "3.10 sends a neighbor no path with the neighbor's AS",
     ),
     (
         &[RouterKind::Gobgp],
@@ -326,6 +333,9 @@ pub(crate) const CASES: &[Case] = cases![
     SETTING neighbours::a_chosen_next_hop_is_announced,
     SETTING capabilities::several_paths_of_a_router_are_received,
     SETTING capabilities::several_paths_are_sent_to_a_router,
+    SETTING capabilities::a_path_with_our_own_as_is_accepted_where_that_is_allowed,
+    SETTING reflection::a_reflected_route_names_its_originator_and_our_cluster,
+    SETTING reflection::a_client_of_a_route_server_receives_what_another_announced,
     CLEAR capabilities::an_enhanced_refresh_keeps_what_is_said_again,
     SETTING capabilities::roles_that_agree_mark_routes_as_for_customers_only,
     SETTING capabilities::a_route_server_and_its_client_agree,

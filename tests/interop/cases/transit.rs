@@ -18,10 +18,10 @@ const BOTH: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
 /// A scene with a second router behind fairway: router --- node --- second. Parts are dropped in
 /// this order: the daemons before the namespaces that they live in.
-struct Transit {
-    second: Box<dyn Router>,
-    second_spec: RouterSpec,
-    scene: Scene,
+pub(super) struct Transit {
+    pub(super) second: Box<dyn Router>,
+    pub(super) second_spec: RouterSpec,
+    pub(super) scene: Scene,
     site: Site,
 }
 
@@ -33,10 +33,22 @@ impl Transit {
         second_as: u32,
         originated: Vec<Origination>,
     ) -> Result<Self> {
-        let scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
+        let configure = |router: &mut RouterSpec| {
             router.local_as = router_as;
             router.families = BOTH.to_vec();
             router.originated = originated;
+        };
+        Self::open_with(cell, second_as, configure)
+    }
+
+    /// Likewise; the second router has the settings of the first, but its own AS, and originates nothing.
+    pub(super) fn open_with(
+        cell: &Cell,
+        second_as: u32,
+        configure: impl FnOnce(&mut RouterSpec),
+    ) -> Result<Self> {
+        let scene = Scene::open(cell, Wiring::Direct, Family::Ipv4, |router| {
+            configure(router);
             Ok(())
         })?;
         let second_spec = RouterSpec {
@@ -58,10 +70,18 @@ impl Transit {
     fn bring_up(&mut self, allowed: Allowed, limit: Duration) -> Result<()> {
         let mut router = self.scene.peer();
         router.to_receive = Some(Allowed::All);
-        self.scene.apply_peer(&router)?;
-        let mut second = Peer::towards(&self.second_spec);
-        second.name = "second";
+        let mut second = self.second_peer();
         second.to_advertise = Some(allowed);
+        self.join(&router, &second, limit)
+    }
+
+    pub(super) fn second_peer(&self) -> Peer {
+        Peer { name: "second", ..Peer::towards(&self.second_spec) }
+    }
+
+    /// Starts everything, and waits for both sessions.
+    pub(super) fn join(&mut self, router: &Peer, second: &Peer, limit: Duration) -> Result<()> {
+        self.scene.apply_peer(router)?;
         self.scene.fairway.apply("second", &second.yaml())?;
         self.second.start(&self.site)?;
         self.scene.start()?;
@@ -75,7 +95,7 @@ impl Transit {
         })
     }
 
-    fn wait<T>(
+    pub(super) fn wait<T>(
         &mut self,
         expected: &str,
         limit: Duration,
@@ -96,7 +116,7 @@ impl Transit {
         })
     }
 
-    fn leaves(&mut self, prefix: &str) -> Result<()> {
+    pub(super) fn leaves(&mut self, prefix: &str) -> Result<()> {
         self.wait(&format!("the second router has no route to {prefix}"), PATIENCE, |transit| {
             match transit.second.route(prefix)? {
                 None => Ok(()),
@@ -133,7 +153,7 @@ impl Transit {
     }
 }
 
-fn with_communities(prefix: &str, communities: &[&str]) -> Origination {
+pub(super) fn with_communities(prefix: &str, communities: &[&str]) -> Origination {
     let communities = communities.iter().map(|community| (*community).to_owned()).collect();
     Origination { communities, med: Some(50), ..Origination::plain(prefix) }
 }

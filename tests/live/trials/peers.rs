@@ -154,11 +154,31 @@ fn agreed() -> Vec<Trial> {
         field("spec.gracefulRestart.longLivedStaleTime", json!("60s"), json!("90s"))
             .with("peer", "spec.enableGracefulRestart", json!(true))
             .with("their-trial", "spec.enableGracefulRestart", json!(true)),
+        internal(field("spec.routeReflectorClient", json!(false), json!(true))),
+        internal(field("spec.clusterID", Value::Null, json!("192.0.2.8"))).with(
+            "peer",
+            "spec.toReceive.allowed.mode",
+            json!("all"),
+        ),
+        field("spec.routeServerClient", json!(false), json!(true)),
+        field("spec.allowASIn", Value::Null, json!(1)).with(
+            "peer",
+            "spec.toReceive.allowed.mode",
+            json!("all"),
+        ),
         field("spec.role", json!("provider"), json!("peer")),
         field("spec.roleStrict", json!(false), json!(true))
             .with("peer", "spec.role", json!("provider"))
             .with("their-trial", "spec.role", json!("customer")),
     ]
+}
+
+/// The peer is in our AS.
+fn internal(trial: Trial) -> Trial {
+    trial
+        .with("peer", "spec.peerASN", json!(65001))
+        .with("their-trial", "spec.myASN", json!(65001))
+        .with("their-trial", "spec.ebgpMultiHop", Value::Null)
 }
 
 fn policies() -> Vec<Trial> {

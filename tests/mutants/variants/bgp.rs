@@ -25,6 +25,7 @@ const COMEBACK: &str = "session/restart.rs";
 const STARTUP: &str = "session/startup.rs";
 const CONTROL: &str = "session/control.rs";
 const EXPORT: &str = "rib/export.rs";
+const EXPORT_POLICY: &str = "rib/export/policy.rs";
 const ADJ_RIB_IN: &str = "rib/adj_rib_in.rs";
 /// What passes between peers, and what the start, the desired state and a panic do to them.
 const SPEAKER: &str = "speaker/speaker.rs";
@@ -326,7 +327,7 @@ const VARIANTS: &[Variant] = &[
     ),
     variant(
         "a draining node does not say GRACEFUL_SHUTDOWN",
-        EXPORT,
+        EXPORT_POLICY,
         "        let attributes = attributes.with_community(Community::GRACEFUL_SHUTDOWN);\n",
         "",
     ),

@@ -15,6 +15,9 @@ pub(crate) const RIB: Subject = Subject {
 
 const CONTROL: &str = "session/control.rs";
 const EXPORT: &str = "rib/export.rs";
+const EXPORT_POLICY: &str = "rib/export/policy.rs";
+const IMPORT: &str = "rib/import.rs";
+const PASSED_ON: &str = "rib/passed_on.rs";
 const LOC_RIB: &str = "rib/loc_rib.rs";
 const ROUTES: &str = "rib/routes.rs";
 /// What waits to be sent, and what was told before.
@@ -34,7 +37,7 @@ const SPEAKER: &str = "speaker/speaker.rs";
 const VARIANTS: &[Variant] = &[
     variant(
         "RIB: a route goes back to its source",
-        EXPORT,
+        EXPORT_POLICY,
         "        path.source.key != self.key\n            && ",
         "        ",
     ),
@@ -148,7 +151,7 @@ const VARIANTS: &[Variant] = &[
     ),
     variant(
         "RIB: a received next hop becomes that of each peer of a group",
-        EXPORT,
+        EXPORT_POLICY,
         "!stays && self.has_own_next_hop(family)",
         "self.has_own_next_hop(family)",
     ),
@@ -178,7 +181,7 @@ const VARIANTS: &[Variant] = &[
     ),
     variant(
         "RIB: a group has the filter of its first peer",
-        EXPORT,
+        EXPORT_POLICY,
         "            && *pass_on == group.pass_on\n",
         "            && pass_on == pass_on\n",
     ),
@@ -362,5 +365,41 @@ const VARIANTS: &[Variant] = &[
         OUTBOUND,
         "family.is_some_and(|family| family != prefix.family())",
         "family.is_some_and(|family| family == prefix.family())",
+    ),
+    variant(
+        "clients: a route of an internal neighbour goes on to one that is no client",
+        EXPORT_POLICY,
+        "(is_client || !(is_internal",
+        "(true || !(is_internal",
+    ),
+    variant(
+        "clients: attributes that two neighbours share have one originator",
+        EXPORT,
+        "_ => self.passed_on_in.entry(manner).or_default(),",
+        "_ => self.passed_on_in.entry(Manner::Transparent).or_default(),",
+    ),
+    variant(
+        "clients: a cluster is put behind those that the route has passed",
+        PASSED_ON,
+        "cluster_id.map(ClusterId::address).into_iter().chain(heard.clusters())",
+        "heard.clusters().chain(cluster_id.map(ClusterId::address))",
+    ),
+    variant(
+        "clients: a route that has passed our cluster is accepted",
+        IMPORT,
+        "attributes.clusters().any(|it| it == own.address())",
+        "attributes.clusters().any(|it| it != it && it == own.address())",
+    ),
+    variant(
+        "clients: the best route hides those that are for a client of a route server",
+        EXPORT,
+        "        let route = if self.chooses() {",
+        "        let route = if self.chooses() && self.policy.paths_max == 0 {",
+    ),
+    variant(
+        "clients: a change behind the best route is not told to who chooses",
+        OUTBOUND,
+        "change.concerns_all || chooses || several",
+        "change.concerns_all || several",
     ),
 ];

@@ -7,8 +7,6 @@
 use std::borrow::Borrow;
 use std::cmp::Reverse;
 
-use super::import::originator;
-use crate::wire::attribute::code;
 use fairway_ground::{Community, PeerKind};
 use fairway_seam::{DecisionStep, Path};
 
@@ -116,12 +114,11 @@ fn neighbouring_as(path: &Path) -> Option<u32> {
 
 /// The BGP identifier of the router that received the path into our AS (RFC 4456 §9).
 fn identifier(path: &Path) -> u32 {
-    originator(&path.attributes).unwrap_or(path.source.router_id.get())
+    path.attributes.originator().map_or(path.source.router_id.get(), u32::from)
 }
 
 fn cluster_list_length(path: &Path) -> usize {
-    let mut unknown = path.attributes.unknown.iter();
-    unknown.find(|it| it.code == code::CLUSTER_LIST).map_or(0, |it| it.value.len())
+    path.attributes.clusters().count()
 }
 
 #[cfg(test)]
@@ -143,6 +140,7 @@ mod tests {
                 kind: PeerKind::External,
                 remote_asn: Asn::new(asn).unwrap(),
                 router_id: RouterId::new(u32::from(number)).unwrap(),
+                is_client: false,
             }),
             path_id: PathId::NONE,
             attributes: Arc::new(PathAttributes::originated(
@@ -242,8 +240,8 @@ mod tests {
             let attribute = |code, value| UnknownAttribute { flags: 0x80, code, value };
             with(from(path(number), |it| it.kind = PeerKind::Internal), |it| {
                 it.unknown = vec![
-                    attribute(code::ORIGINATOR_ID, originator.to_be_bytes().to_vec()),
-                    attribute(code::CLUSTER_LIST, vec![1; 4 * clusters]),
+                    attribute(UnknownAttribute::ORIGINATOR_ID, originator.to_be_bytes().to_vec()),
+                    attribute(UnknownAttribute::CLUSTER_LIST, vec![1; 4 * clusters]),
                 ];
             })
         };

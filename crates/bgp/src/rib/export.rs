@@ -1,22 +1,22 @@
 //! Which attributes is a route sent to one peer with, or why is it not sent (RFC 4271 §9.1.3)?
 
-use std::collections::BTreeSet;
+mod policy;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
-use super::only_to_customer::{self, Leak};
-use super::passed_on::{to_external, to_internal};
 use super::routes::{Route, Routes};
 use super::unordered::Unordered;
-use crate::wire::announce::{AttributeBlock, TooLong, next_hop_octets};
+use crate::wire::announce::{AttributeBlock, TooLong};
 use fairway_ground::{
-    AddressFamily, AsPath, ChosenNextHops, Community, FamilySet, LocalNextHops, NextHop, PathId,
-    PeerKey, PeerKind, PerFamily, Prefix, PrefixFilter, Role,
+    AddressFamily, FamilySet, LocalNextHops, NextHop, PathId, PeerKey, PerFamily, Prefix,
+    PrefixFilter,
 };
 use fairway_seam::{DrainState, Path, PathAttributes, PeerConfig, RouteAttributes};
 
 pub use fairway_seam::Ineligible;
+use policy::{Manner, Policy};
 
 impl From<TooLong> for Ineligible {
     fn from(TooLong(length_bytes_max): TooLong) -> Self {
@@ -62,28 +62,11 @@ pub struct Exporter {
     policy: Policy,
     originated: Made<RouteAttributes>,
     passed_on: Made<PathAttributes>,
+    /// Likewise of routes that are passed on in another manner.
+    passed_on_in: BTreeMap<Manner, Made<PathAttributes>>,
     /// The peers of a route of our own that were looked at last, and whether this one is among them: thousands of routes
     /// have the same.
     peers: Option<(Arc<BTreeSet<PeerKey>>, bool)>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Policy {
-    key: PeerKey,
-    /// What routes name that are originated for this peer.
-    route_key: PeerKey,
-    /// How many paths to a prefix it is sent, if it is sent several.
-    paths_max: usize,
-    kind: PeerKind,
-    local_asn: u32,
-    role: Option<Role>,
-    pass_on: PrefixFilter,
-    families: FamilySet,
-    next_hops: LocalNextHops,
-    chosen: ChosenNextHops,
-    drain: DrainState,
-    encoding: Encoding,
-    takes_long_lived: bool,
 }
 
 /// What a peer is sent for attributes; `None` if they are not for it.
@@ -139,6 +122,8 @@ impl Exporter {
             paths_max: config.add_path.send.map_or(1, |it| usize::from(it.get())),
             kind: config.kind(),
             local_asn: config.local_asn.get(),
+            client: config.client,
+            cluster_id: config.internal_cluster_id(),
             role: config.external_role(),
             pass_on: config.pass_on.clone(),
             families,
@@ -174,16 +159,30 @@ impl Exporter {
     }
 
     fn of(policy: Policy) -> Self {
-        Self { policy, originated: Made::default(), passed_on: Made::default(), peers: None }
+        let (originated, passed_on, passed_on_in) = Default::default();
+        Self { policy, originated, passed_on, passed_on_in, peers: None }
     }
 
     /// What the peer is sent for `prefix`, if it is sent one route.
     pub fn route(&mut self, prefix: Prefix, routes: &Routes) -> Export<&Arc<Outgoing>> {
-        match routes.route_where(|peers| self.is_among(peers)) {
+        let route = if self.chooses() {
+            let may_be_told = |path: &Path| self.policy.passes_on(prefix, path);
+            let chosen = routes.routes_for(self.policy.route_key, 1, may_be_told);
+            chosen.first().map(|(_, route)| *route)
+        } else {
+            routes.route_where(|peers| self.is_among(peers))
+        };
+        match route {
             None => Ok(None),
             Some(Route::Originated(chosen)) => self.originate(prefix, chosen),
             Some(Route::Learned(path)) => self.pass_on(prefix, path),
         }
+    }
+
+    /// Whether the peer is sent the best of the routes that may be sent to it, and not nothing where the best of all may
+    /// not: a client of a route server does not lose a route because another one hides it (RFC 7947 §2.3.1).
+    pub fn chooses(&self) -> bool {
+        self.policy.is_served()
     }
 
     /// What the peer is sent for `prefix`, if it is sent several paths: by their identifiers, best first.
@@ -240,8 +239,13 @@ impl Exporter {
             return Ok(None);
         }
         let family = prefix.family();
-        let make = || policy.pass_on(family, &path.attributes);
-        self.passed_on.get_or_make(family, &path.attributes, make)
+        let manner = policy.manner(path);
+        let make = || policy.pass_on(family, &path.attributes, manner);
+        let made = match manner {
+            Manner::Usual => &mut self.passed_on,
+            _ => self.passed_on_in.entry(manner).or_default(),
+        };
+        made.get_or_make(family, &path.attributes, make)
     }
 
     /// The peer.
@@ -259,11 +263,12 @@ impl Exporter {
         self.policy.own_next_hops()
     }
 
-    /// Whether what the peer is sent may be that of other peers: no configured next hop is the peer itself.
+    /// Whether what the peer is sent may be that of other peers: no configured next hop is the peer itself, and the best
+    /// route is that of all.
     pub(super) fn may_be_grouped(&self) -> bool {
         let has_next_hop =
             |family| !matches!(self.policy.next_hop(family), Err(Ineligible::PeerAsNextHop(_)));
-        AddressFamily::ALL.into_iter().all(has_next_hop)
+        !self.chooses() && AddressFamily::ALL.into_iter().all(has_next_hop)
     }
 
     /// The policy of all peers that differ from this one in nothing but their key, and the address of our end.
@@ -291,197 +296,8 @@ impl Exporter {
     pub fn forget(&mut self) {
         self.originated = Made::default();
         self.passed_on = Made::default();
+        self.passed_on_in = BTreeMap::new();
         self.peers = None;
-    }
-}
-
-impl Policy {
-    fn originate(
-        &self,
-        family: AddressFamily,
-        chosen: &RouteAttributes,
-    ) -> Result<Arc<Outgoing>, Ineligible> {
-        let attributes = self.attributes(chosen, self.next_hop(family)?);
-        self.encoded(self.before_leaving(attributes), self.has_own_next_hop(family))
-    }
-
-    fn encoded(
-        &self,
-        attributes: PathAttributes,
-        has_own_next_hop: bool,
-    ) -> Result<Arc<Outgoing>, Ineligible> {
-        let Encoding { four_octet_as, message_length_bytes_max } = self.encoding;
-        let block =
-            AttributeBlock::encode_within(message_length_bytes_max, &attributes, four_octet_as)?;
-        Ok(Arc::new(Outgoing { attributes: Arc::new(attributes), block, has_own_next_hop }))
-    }
-
-    fn attributes(&self, chosen: &RouteAttributes, next_hop: NextHop) -> PathAttributes {
-        let RouteAttributes {
-            local_pref,
-            communities,
-            large_communities,
-            med,
-            as_path_prepend,
-            link_bandwidth,
-        } = chosen;
-        let is_external = self.kind == PeerKind::External;
-        let times = usize::from(*as_path_prepend).saturating_add(1);
-        let as_path = match self.kind {
-            PeerKind::External => AsPath::sequence(vec![self.local_asn; times]),
-            PeerKind::Internal => AsPath::default(),
-        };
-        // A non-transitive one would not leave the AS (RFC 4360 §6).
-        let bandwidth = link_bandwidth.map(|it| it.community(self.local_asn, is_external));
-        PathAttributes {
-            // External peers must not be sent it (RFC 4271 §5.1.5).
-            local_pref: (!is_external).then(|| local_pref.unwrap_or(LOCAL_PREF_DEFAULT)),
-            med: *med,
-            communities: communities.clone(),
-            extended_communities: bandwidth.into_iter().collect(),
-            large_communities: large_communities.clone(),
-            // A route of our own has no ONLY_TO_CUSTOMER yet, so it may go anywhere.
-            only_to_customer: self.mark(None).unwrap_or(None),
-            ..PathAttributes::originated(as_path, next_hop)
-        }
-    }
-
-    fn pass_on(&self, family: AddressFamily, heard: &PathAttributes) -> Export<Arc<Outgoing>> {
-        let only_to_customer = match self.mark(heard.only_to_customer) {
-            Ok(mark) if self.may_be_told(heard) => mark,
-            _ => return Ok(None),
-        };
-        let stays = self.kind == PeerKind::Internal
-            && self.chosen.of(family).is_none()
-            && self.may_stay(heard.next_hop, family);
-        let next_hop = if stays { heard.next_hop.global_only() } else { self.next_hop(family)? };
-        let made = match self.kind {
-            PeerKind::External => to_external(heard, self.local_asn, next_hop),
-            PeerKind::Internal => to_internal(heard, next_hop),
-        };
-        let made = self.warned(PathAttributes { only_to_customer, ..made });
-        let has_own_next_hop = !stays && self.has_own_next_hop(family);
-        self.encoded(self.before_leaving(made), has_own_next_hop).map(Some)
-    }
-
-    /// The attributes before a withdrawal: other paths are preferred then (RFC 8326 §4). Inside the AS
-    /// LOCAL_PREF has the same effect on routers that do not know the community.
-    fn before_leaving(&self, attributes: PathAttributes) -> PathAttributes {
-        if self.drain != DrainState::Draining {
-            return attributes;
-        }
-        let local_pref = attributes.local_pref.map(|_| LOCAL_PREF_LAST);
-        let attributes = attributes.with_community(Community::GRACEFUL_SHUTDOWN);
-        PathAttributes { local_pref, ..attributes }
-    }
-
-    /// A long-lived stale route, for an internal peer that does not support LLGR: the last resort all the
-    /// same, and not to be passed on to others (RFC 9494 §4.6).
-    fn warned(&self, attributes: PathAttributes) -> PathAttributes {
-        let is_stale = attributes.communities.contains(&Community::LLGR_STALE);
-        if !is_stale || self.takes_long_lived || self.kind == PeerKind::External {
-            return attributes;
-        }
-        let attributes = attributes.with_community(Community::NO_EXPORT);
-        PathAttributes { local_pref: Some(LOCAL_PREF_LAST), ..attributes }
-    }
-
-    fn mark(&self, mark: Option<u32>) -> Result<Option<u32>, Leak> {
-        only_to_customer::told(self.role, self.local_asn, mark)
-    }
-
-    /// The configured next hop, or that of this end.
-    fn next_hop(&self, family: AddressFamily) -> Result<NextHop, Ineligible> {
-        match self.chosen.of(family) {
-            Some(chosen) if self.key.address() == Some(chosen.address()) => {
-                Err(Ineligible::PeerAsNextHop(chosen.address()))
-            }
-            Some(chosen) => Ok(chosen),
-            None => self.next_hops.of(family).ok_or(Ineligible::NextHop(family)),
-        }
-    }
-
-    /// Whether [`Policy::next_hop`] is that of this end.
-    fn has_own_next_hop(&self, family: AddressFamily) -> bool {
-        self.chosen.of(family).is_none()
-    }
-
-    fn own_next_hops(&self) -> PerFamily<Option<NextHop>> {
-        let mut own = PerFamily::default();
-        for family in AddressFamily::ALL.into_iter().filter(|it| self.has_own_next_hop(*it)) {
-            *own.of_mut(family) = self.next_hops.of(family);
-        }
-        own
-    }
-
-    fn is_of_group(&self, group: &Self) -> bool {
-        let Self {
-            key: _,
-            // Whose routes of our own are for the peer is looked up for each set of peers.
-            route_key: _,
-            paths_max,
-            kind,
-            local_asn,
-            role,
-            pass_on,
-            families,
-            next_hops,
-            chosen,
-            drain,
-            encoding,
-            takes_long_lived,
-        } = self;
-        let length = |policy: &Self, family| {
-            let own = policy.own_next_hops();
-            (*own.of(family)).map(|it| (matches!(it, NextHop::Ipv4(_)), next_hop_octets(it).len()))
-        };
-        *paths_max == group.paths_max
-            && *kind == group.kind
-            && *local_asn == group.local_asn
-            && *role == group.role
-            && *families == group.families
-            && next_hops.extended == group.next_hops.extended
-            && *chosen == group.chosen
-            && *drain == group.drain
-            && *encoding == group.encoding
-            && *takes_long_lived == group.takes_long_lived
-            && AddressFamily::ALL.into_iter().all(|it| length(self, it) == length(group, it))
-            && *pass_on == group.pass_on
-    }
-
-    /// Whether an internal neighbour can be sent the received next hop: not a link-local one of another link,
-    /// and no IPv6 one for an IPv4 route unless that was negotiated (RFC 8950 §4).
-    fn may_stay(&self, heard: NextHop, family: AddressFamily) -> bool {
-        let crosses = family == AddressFamily::Ipv4Unicast && matches!(heard, NextHop::Ipv6 { .. });
-        !heard.is_link_local() && (!crosses || self.next_hops.extended)
-    }
-
-    fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
-        let heard = &path.attributes;
-        self.may_pass_on(prefix, path)
-            && self.may_be_told(heard)
-            && self.mark(heard.only_to_customer).is_ok()
-    }
-
-    /// What does not follow from the attributes: not back to its source, not between internal peers (RFC 4271
-    /// §9.2.1), and only what the operator wants.
-    fn may_pass_on(&self, prefix: Prefix, path: &Path) -> bool {
-        let is_internal = |kind| kind == PeerKind::Internal;
-        path.source.key != self.key
-            && !(is_internal(path.source.kind) && is_internal(self.kind))
-            && self.families.contains(prefix.family())
-            && self.pass_on.allows(prefix)
-    }
-
-    /// Not if its communities forbid it (RFC 1997).
-    fn may_be_told(&self, heard: &PathAttributes) -> bool {
-        let has = |community| heard.communities.contains(&community);
-        let is_internal = self.kind == PeerKind::Internal;
-        !has(Community::NO_ADVERTISE)
-            && (is_internal
-                || (self.takes_long_lived || !has(Community::LLGR_STALE))
-                    && !has(Community::NO_EXPORT)
-                    && !has(Community::NO_EXPORT_SUBCONFED))
     }
 }
 

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use super::decision::LOCAL_PREF_LAST;
 use super::only_to_customer;
-use crate::wire::attribute::code;
 use fairway_ground::{
-    AddressFamily, Asn, Community, ImportPolicy, NextHop, PeerKind, Prefix, PrefixFilter, Role,
-    RouterId,
+    AddressFamily, Asn, ClusterId, Community, ImportPolicy, NextHop, PeerKind, Prefix,
+    PrefixFilter, Role, RouterId,
 };
 use fairway_seam::{PathAttributes, PeerConfig, Refusal};
 
@@ -24,6 +23,8 @@ pub struct Importer {
     /// Our role towards the peer.
     role: Option<Role>,
     router_id: RouterId,
+    /// Our cluster, towards an internal neighbour.
+    cluster_id: Option<ClusterId>,
     /// An external neighbour that must be directly connected.
     adjacent: bool,
     remote: IpAddr,
@@ -48,6 +49,7 @@ impl Importer {
             role: config.external_role(),
             remote_asn: remote_asn.get(),
             router_id: config.router_id,
+            cluster_id: config.internal_cluster_id(),
             adjacent: config.kind() == PeerKind::External && config.is_next_door(),
             remote,
             own_addresses,
@@ -70,9 +72,14 @@ impl Importer {
         self.role
     }
 
-    /// Changes the operator's settings.
-    pub fn set_policy(&mut self, policy: ImportPolicy) {
-        self.policy = policy;
+    /// Changes the operator's settings. Returns whether routes that were refused may be accepted now.
+    pub fn set_policy(&mut self, config: &PeerConfig) -> bool {
+        let (policy, cluster_id) = (config.import.clone(), config.internal_cluster_id());
+        let accepts_others = self.policy.allowed != policy.allowed
+            || self.policy.own_as_max < policy.own_as_max
+            || self.cluster_id != cluster_id;
+        (self.policy, self.cluster_id) = (policy, cluster_id);
+        accepts_others
     }
 
     /// The policy in force.
@@ -86,7 +93,11 @@ impl Importer {
     /// installed, and other peers are sent our next hop.
     pub fn judge(&self, attributes: &PathAttributes) -> Result<(), Refusal> {
         let as_path = &attributes.as_path;
-        if as_path.asns().any(|asn| self.own_asns.contains(&asn)) {
+        let is_loop = |own: &u32| {
+            let count = as_path.asns().filter(|asn| asn == own).count();
+            count > usize::from(self.policy.own_as_max)
+        };
+        if self.own_asns.iter().any(is_loop) {
             return Err(Refusal::AsLoop);
         }
         // A route server does not add its own AS to the paths (RFC 7947 §2.2.2.1).
@@ -96,8 +107,11 @@ impl Importer {
             return Err(Refusal::FirstAs);
         }
         self.mark(attributes)?;
-        if originator(attributes) == Some(self.router_id.get()) {
+        if attributes.originator().map(u32::from) == Some(self.router_id.get()) {
             return Err(Refusal::Reflected);
+        }
+        if self.cluster_id.is_some_and(|own| attributes.clusters().any(|it| it == own.address())) {
+            return Err(Refusal::ClusterLoop);
         }
         let next_hop = attributes.next_hop;
         let link_local = match next_hop {
@@ -185,12 +199,6 @@ fn meant(next_hop: NextHop) -> IpAddr {
     next_hop.address().to_canonical()
 }
 
-/// ORIGINATOR_ID (RFC 4456 §8). It is kept as bytes with a validated length.
-pub(super) fn originator(attributes: &PathAttributes) -> Option<u32> {
-    let attribute = attributes.unknown.iter().find(|it| it.code == code::ORIGINATOR_ID)?;
-    attribute.value.as_slice().try_into().ok().map(u32::from_be_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +263,37 @@ mod tests {
         assert_eq!(judge(Role::RouteServerClient), Ok(()));
         assert_eq!(judge(Role::RouteServer), Err(Refusal::FirstAs));
         assert_eq!(judge(Role::Customer), Err(Refusal::FirstAs));
+    }
+
+    #[test]
+    fn our_own_as_is_in_a_path_as_often_as_the_operator_allows() {
+        let mut config = PeerConfig::example(1);
+        config.import.own_as_max = 2;
+        let importer = importer(&config);
+        assert_eq!(importer.judge(&heard(vec![65002, 65001, 65001], "192.0.2.2")), Ok(()));
+        let thrice = heard(vec![65002, 65001, 65001, 65001], "192.0.2.2");
+        assert_eq!(importer.judge(&thrice), Err(Refusal::AsLoop));
+    }
+
+    //= RFC 4456 §8 SHOULD: a route whose CLUSTER_LIST contains our CLUSTER_ID is ignored.
+    #[test]
+    fn a_route_that_has_passed_our_cluster_is_a_loop() {
+        let inside = |cluster_id: Option<&str>| PeerConfig {
+            remote_as: RemoteAs::Internal,
+            cluster_id: cluster_id.and_then(|it| it.parse().ok()),
+            ..PeerConfig::example(1)
+        };
+        let mut reflected = heard(vec![7], "192.0.2.2");
+        let value = vec![192, 0, 2, 7, 192, 0, 2, 8];
+        let code = UnknownAttribute::CLUSTER_LIST;
+        reflected.unknown.push(UnknownAttribute { flags: 0x80, code, value });
+        let judge = |config: &PeerConfig| importer(config).judge(&reflected);
+        assert_eq!(judge(&inside(Some("192.0.2.8"))), Err(Refusal::ClusterLoop));
+        assert_eq!(judge(&inside(Some("192.0.2.9"))), Ok(()));
+        assert_eq!(judge(&inside(None)), Ok(()));
+        let router_id = "192.0.2.7".parse().unwrap();
+        let by_default = PeerConfig { router_id, ..inside(None) };
+        assert_eq!(judge(&by_default), Err(Refusal::ClusterLoop));
     }
 
     //= RFC 4271 §6.3 MAY: the first AS of the path is that of the external peer.
@@ -412,7 +451,7 @@ mod tests {
         let mut reflected = heard(vec![7], "192.0.2.2");
         let originator = |id: u32| UnknownAttribute {
             flags: 0x80,
-            code: code::ORIGINATOR_ID,
+            code: UnknownAttribute::ORIGINATOR_ID,
             value: id.to_be_bytes().to_vec(),
         };
         reflected.unknown = vec![originator(internal.router_id.get())];
@@ -429,7 +468,8 @@ mod tests {
         assert_eq!(importer(&silent).allows(prefix), Err(Refusal::Policy));
         let mut importer = importer(&silent);
         let allowed = PrefixFilter::Everything;
-        importer.set_policy(ImportPolicy { allowed, maximum: None });
+        let import = ImportPolicy { allowed, ..ImportPolicy::default() };
+        assert!(importer.set_policy(&PeerConfig { import, ..silent }));
         assert_eq!(importer.allows(prefix), Ok(()));
     }
 }

@@ -326,6 +326,7 @@ mod tests {
             kind: PeerKind::External,
             remote_asn: Asn::new(65_000 + u32::from(number)).unwrap(),
             router_id: RouterId::new(u32::from(number)).unwrap(),
+            is_client: false,
         })
     }
 

@@ -3,7 +3,7 @@
 
 use super::decision::LOCAL_PREF_DEFAULT;
 use crate::wire::attribute::{code, flag};
-use fairway_ground::{ExtendedCommunity, NextHop};
+use fairway_ground::{ClusterId, ExtendedCommunity, NextHop, RouterId};
 use fairway_seam::{PathAttributes, UnknownAttribute};
 
 /// Received attributes for a neighbour in another AS: our AS prepended, our next hop, without those that must
@@ -13,14 +13,19 @@ pub(super) fn to_external(
     local_asn: u32,
     next_hop: NextHop,
 ) -> PathAttributes {
+    let as_path = heard.as_path.prepended(local_asn);
+    PathAttributes { as_path, med: None, ..to_client_of_server(heard, next_hop) }
+}
+
+/// Received attributes for a client of our route server, in another AS: neither our AS nor our next hop, and
+/// MULTI_EXIT_DISC stays (RFC 7947 §2.2). What must not leave an AS does not.
+pub(super) fn to_client_of_server(heard: &PathAttributes, next_hop: NextHop) -> PathAttributes {
     let extended_communities = transitive(&heard.extended_communities);
     let mut partial = heard.partial.clone();
     // An attribute that is left out has no Partial bit.
     partial.retain(|it| *it != code::EXTENDED_COMMUNITIES || !extended_communities.is_empty());
     PathAttributes {
-        as_path: heard.as_path.prepended(local_asn),
         next_hop,
-        med: None,
         local_pref: None,
         extended_communities,
         partial,
@@ -38,6 +43,25 @@ pub(super) fn to_internal(heard: &PathAttributes, next_hop: NextHop) -> PathAttr
         unknown: heard.unknown.iter().filter_map(passed_on).collect(),
         ..heard.clone()
     }
+}
+
+/// Attributes received from an internal neighbour with the identifier `from`, for another one: unchanged, with the router
+/// that brought the route into the AS and the clusters that it has passed, ours first (RFC 4456 §8).
+pub(super) fn reflected(
+    heard: &PathAttributes,
+    next_hop: NextHop,
+    from: RouterId,
+    cluster_id: Option<ClusterId>,
+) -> PathAttributes {
+    let originator = heard.originator().map_or(from.get(), u32::from).to_be_bytes().to_vec();
+    let clusters = cluster_id.map(ClusterId::address).into_iter().chain(heard.clusters());
+    let clusters = clusters.flat_map(|it| it.octets()).collect();
+    let mut attributes = to_internal(heard, next_hop);
+    for (code, value) in [(code::ORIGINATOR_ID, originator), (code::CLUSTER_LIST, clusters)] {
+        attributes.unknown.push(UnknownAttribute { flags: flag::OPTIONAL, code, value });
+    }
+    attributes.unknown.sort_unstable_by_key(|it| it.code);
+    attributes
 }
 
 /// An attribute that we do not interpret, as it is passed on: transitive ones with the Partial bit, others

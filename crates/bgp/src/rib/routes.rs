@@ -283,6 +283,7 @@ mod tests {
             kind: PeerKind::External,
             remote_asn: Asn::new(65_000 + u32::from(number)).unwrap(),
             router_id: RouterId::new(u32::from(number)).unwrap(),
+            is_client: false,
         };
         let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());
         let as_path = AsPath::sequence(vec![7; hops]);

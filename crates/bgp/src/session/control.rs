@@ -94,7 +94,7 @@ impl Peer {
             // The operator has seen the limit that it exceeded.
             self.begin(now);
         }
-        if before.import != self.config.import {
+        if before.import != self.config.import || before.cluster_id != self.config.cluster_id {
             self.import_policy_changed(now);
         }
     }

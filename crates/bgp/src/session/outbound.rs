@@ -149,6 +149,7 @@ impl Outbound {
             return self.announce_with_group(rib, changes, updates);
         }
         let several = self.adj_rib_out.add_path();
+        let chooses = self.exporter.chooses();
         for change in &changes.list {
             if change.id >= self.ahead && self.is_behind {
                 continue;
@@ -157,7 +158,7 @@ impl Outbound {
             let Some((prefix, routes)) = rib.known_routes(change.id) else { continue };
             if change.id >= self.ahead {
                 self.is_behind = self.concerns(prefix, routes);
-            } else if change.concerns_all || several.contains(prefix.family()) {
+            } else if change.concerns_all || chooses || several.contains(prefix.family()) {
                 self.update(change.id, prefix, Before::ByPresent(&change.before), routes);
             }
         }
@@ -226,7 +227,8 @@ impl Outbound {
 
     /// Whether what the neighbour is sent may be that of peers with the same policy. Identifiers of paths differ.
     fn may_be_grouped(&self) -> bool {
-        matches!(self.told_by, ToldBy::Present) && self.adj_rib_out.add_path().is_empty()
+        let is_sent_one = self.adj_rib_out.add_path().is_empty() && !self.exporter.chooses();
+        matches!(self.told_by, ToldBy::Present) && is_sent_one
     }
 
     /// Whether something is said of a prefix of which the neighbour was told nothing: to it, or of it to the operator.

@@ -17,7 +17,7 @@ use crate::rib::{AdjRibIn, Importer};
 use crate::wire::attribute::{AttributeFault, Disposition};
 use crate::wire::notification::cease;
 use crate::wire::{Notification, RawMessage, Update, WireError};
-use fairway_ground::{AddressFamily, Instant, Nlri, PerFamily, Prefix, PrefixFilter};
+use fairway_ground::{AddressFamily, ClientKind, Instant, Nlri, PerFamily, Prefix, PrefixFilter};
 use fairway_seam::{PathSource, PeerConfig, Refusal, RouteChange};
 
 /// How long a neighbour that exceeded its maximum of prefixes is not dialled and not accepted.
@@ -115,6 +115,7 @@ impl Inbound {
                 kind: config.kind(),
                 remote_asn: negotiated.remote_asn,
                 router_id: negotiated.remote_router_id,
+                is_client: config.client == Some(ClientKind::Reflector),
             }),
             prefixes_refused: PerFamily::default(),
             end_of_rib_received: PerFamily::default(),
@@ -377,19 +378,17 @@ impl Peer {
     pub(super) fn needs_to_hear_again(&self, config: &PeerConfig) -> bool {
         let Some(up) = &self.established else { return false };
         let negotiated = self.connection(up.connection).and_then(|it| it.negotiated.as_ref());
-        let wanted = &config.import.allowed;
-        *wanted != PrefixFilter::Nothing
-            && *wanted != self.config.import.allowed
+        let (wanted, present) = (&config.import, &self.config.import);
+        wanted.allowed != PrefixFilter::Nothing
+            && (wanted.allowed != present.allowed || wanted.own_as_max > present.own_as_max)
             && negotiated.is_some_and(|it| !it.route_refresh)
     }
 
     /// The import policy has changed: routes that it no longer accepts are removed at once, the rest is
     /// requested from the neighbour.
     pub(super) fn import_policy_changed(&mut self, now: Instant) {
-        let policy = self.config.import.clone();
         let Some(up) = &mut self.established else { return self.review_stale(now) };
-        let wants_others = up.inbound.importer.policy().allowed != policy.allowed;
-        up.inbound.importer.set_policy(policy);
+        let wants_others = up.inbound.importer.set_policy(&self.config);
         let mut changes = up.inbound.reconsider();
         for family in up.families.iter() {
             if up.inbound.is_over_maximum(family) {

@@ -14,7 +14,7 @@ use super::peer::{Action, Peer};
 use super::reason::DownReason;
 use super::receive::Inbound;
 use crate::wire::notification::cease;
-use fairway_ground::{AddressFamily, GracefulRestart, Instant, Nlri, PerFamily};
+use fairway_ground::{AddressFamily, ClientKind, GracefulRestart, Instant, Nlri, PerFamily};
 use fairway_seam::{PathSource, RouteChange, StalePhase, StaleView};
 
 /// How long a neighbour that is back may take until it has sent everything (RFC 4724 §4.2, and the
@@ -317,13 +317,14 @@ impl Peer {
     pub(super) fn review_stale(&mut self, now: Instant) {
         let Some(mut inbound) = self.retained.take() else { return };
         let config = &self.config;
-        let PathSource { kind, remote_asn, .. } = *inbound.source;
+        let PathSource { kind, remote_asn, is_client, .. } = *inbound.source;
         let is_the_same = config.graceful_restart.is_some()
             && kind == config.kind()
+            && is_client == (config.client == Some(ClientKind::Reflector))
             && inbound.importer.role() == config.external_role()
             && config.remote_as.admits(config.local_asn, remote_asn.get());
         let long_lived = config.graceful_restart.unwrap_or_default().long_lived_stale_time();
-        inbound.importer.set_policy(config.import.clone());
+        inbound.importer.set_policy(config);
         let mut changes = inbound.review();
         for family in AddressFamily::ALL {
             if !is_the_same || !self.config.families.contains(family) {

@@ -101,6 +101,7 @@ mod tests {
             kind: PeerKind::External,
             remote_asn: Asn::new(65_002).unwrap(),
             router_id: RouterId::new(2).unwrap(),
+            is_client: false,
         })
     }
 

@@ -42,6 +42,7 @@ pub(super) struct Instance {
     asn: u32,
     vrf: Option<Word>,
     router_id: String,
+    cluster_id: Option<String>,
     restart_seconds: Option<u16>,
     long_lived_seconds: Option<u32>,
     listen_limit: Option<u32>,
@@ -116,6 +117,7 @@ impl Instance {
         let shared = neighbours.iter().map(|it| it.neighbour.shared);
         let first = shared.clone().next()?;
         let restart = shared.clone().find_map(|it| it.graceful_restart);
+        let cluster_id = shared.clone().find_map(|it| it.cluster_id);
         let default = GracefulRestart::default();
         let ranges: Vec<_> = neighbours.iter().filter_map(|it| it.neighbour.range()).collect();
         let limits = shared.filter_map(|it| it.listen_limit).reduce(u32::saturating_add);
@@ -126,6 +128,9 @@ impl Instance {
             asn: first.asn,
             vrf,
             router_id: first.router_id.to_string(),
+            cluster_id: cluster_id
+                .filter(|it| *it != first.router_id.into())
+                .map(|it| it.to_string()),
             restart_seconds: restart
                 .map(GracefulRestart::restart_time_seconds)
                 .filter(|it| *it != default.restart_time_seconds()),

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fairway_ground::{
-    AddressFamily, FamilySet, MaximumPrefixes, PeerKey, PeerKind, Remote, RemoteAs,
+    AddressFamily, ClientKind, FamilySet, MaximumPrefixes, PeerKey, PeerKind, Remote, RemoteAs,
 };
 use fairway_seam::PeerConfig;
 use serde::Serialize;
@@ -107,6 +107,9 @@ pub(super) struct Neighbour {
     paths_sent: Option<u8>,
     paths_received: bool,
     maximum: Option<String>,
+    is_reflector_client: bool,
+    is_server_client: bool,
+    own_as_max: Option<u8>,
     /// Routes that are accepted.
     pub(super) accepts: In,
     /// Learned routes that are passed on to it.
@@ -173,6 +176,9 @@ impl Neighbour {
             paths_sent: peer.add_path.send.map(u8::from),
             paths_received: peer.add_path.receive,
             maximum: peer.import.maximum.map(maximum),
+            is_reflector_client: peer.client == Some(ClientKind::Reflector),
+            is_server_client: peer.client == Some(ClientKind::RouteServer),
+            own_as_max: Some(peer.import.own_as_max).filter(|it| *it > 0),
             accepts: In::new(&peer.import.allowed, peer.families),
             passes_on: PassOn::new(&peer.pass_on, peer.families),
             families: peer.families,

@@ -3,7 +3,7 @@
 //! The first neighbour decides; `fairway check` reports a conflict beforehand, and here it is enforced. Knows
 //! no lines. Called by `render`.
 
-use fairway_ground::{GracefulRestart, RouterId};
+use fairway_ground::{ClusterId, GracefulRestart, RouterId};
 use fairway_seam::PeerConfig;
 
 use super::neighbour::{Neighbour, Refusal};
@@ -13,6 +13,8 @@ use super::neighbour::{Neighbour, Refusal};
 pub(super) struct Shared {
     pub(super) asn: u32,
     pub(super) router_id: RouterId,
+    /// Of an internal neighbour.
+    pub(super) cluster_id: Option<ClusterId>,
     pub(super) graceful_restart: Option<GracefulRestart>,
     pub(super) listen_limit: Option<u32>,
 }
@@ -22,6 +24,7 @@ impl Shared {
         Self {
             asn: peer.router_asn.get(),
             router_id: peer.router_id,
+            cluster_id: peer.internal_cluster_id(),
             graceful_restart: peer.graceful_restart,
             listen_limit: peer.listen_range.map(|range| range.limit),
         }
@@ -32,6 +35,7 @@ impl Shared {
 #[derive(Debug, Default)]
 pub(super) struct Firsts {
     instance: Option<(String, Shared)>,
+    cluster: Option<(String, ClusterId)>,
     restart: Option<(String, GracefulRestart)>,
 }
 
@@ -43,6 +47,9 @@ impl Firsts {
             differ("myASN", first.asn, shared.asn, other)?;
             differ("routerID", first.router_id, shared.router_id, other)?;
         }
+        if let (Some((other, first)), Some(this)) = (&self.cluster, shared.cluster_id) {
+            differ("clusterID", *first, this, other)?;
+        }
         if let (Some((other, first)), Some(this)) = (&self.restart, shared.graceful_restart) {
             let times = |it: GracefulRestart| {
                 let [restart, long] = [it.restart_time(), it.long_lived_stale_time()];
@@ -51,6 +58,9 @@ impl Firsts {
             differ("gracefulRestart", times(*first), times(this), other)?;
         }
         self.instance.get_or_insert_with(|| (name.to_owned(), shared));
+        if let Some(this) = shared.cluster_id {
+            self.cluster.get_or_insert_with(|| (name.to_owned(), this));
+        }
         if let Some(this) = shared.graceful_restart {
             self.restart.get_or_insert_with(|| (name.to_owned(), this));
         }

@@ -120,12 +120,12 @@ fn messages(neighbor: Fields<'_>) -> MessageCounters {
 fn refusals(neighbor: Fields<'_>) -> Vec<(Refusal, u64)> {
     let stats = neighbor.below("prefixStats");
     let count = |name: &str| stats.number::<u64>(name).unwrap_or(0);
-    let reflected = count("originatorLoop").saturating_add(count("clusterLoop"));
     let all = [
         (Refusal::Policy, count("inboundFiltered")),
         (Refusal::AsLoop, count("aspathLoop")),
         (Refusal::OwnNextHop, count("invalidNextHop")),
-        (Refusal::Reflected, reflected),
+        (Refusal::Reflected, count("originatorLoop")),
+        (Refusal::ClusterLoop, count("clusterLoop")),
     ];
     all.into_iter().filter(|(_, count)| *count > 0).collect()
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_ground::{AddressFamily, InterfaceName, PathId, PeerKind, Prefix, Remote};
+use fairway_ground::{AddressFamily, ClientKind, InterfaceName, PathId, PeerKind, Prefix, Remote};
 use fairway_seam::{DecisionStep, LearnedRoute, Path, PathAttributes, PathSource, PeerView};
 use serde_json::Value;
 
@@ -151,6 +151,7 @@ fn sources(vrf: Option<InterfaceName>, peers: &[PeerView]) -> BTreeMap<From, Arc
                 kind: peer.config.kind(),
                 remote_asn: session.map_or(peer.config.local_asn, |it| it.remote_asn),
                 router_id: session.map_or(peer.config.router_id, |it| it.remote_router_id),
+                is_client: peer.config.client == Some(ClientKind::Reflector),
             };
             Some((from, Arc::new(source)))
         })

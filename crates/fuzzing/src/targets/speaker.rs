@@ -61,7 +61,7 @@ impl Identity {
                 send: NonZeroU8::new(Self::PATHS_SENT).filter(|_| self.add_path),
                 receive: self.add_path,
             },
-            import: ImportPolicy { allowed: PrefixFilter::Everything, maximum: None },
+            import: ImportPolicy { allowed: PrefixFilter::Everything, ..ImportPolicy::default() },
             pass_on: PrefixFilter::Everything,
             ..PeerConfig::new(key, asn(self.asn), RemoteAs::Asn(asn(remote.asn)), router_id)
         }

@@ -251,6 +251,7 @@ impl Bird {
             });
             value.unwrap_or_default()
         };
+        let words = |name: &str| attribute(name).split_whitespace();
         let as_path = match self.release {
             Release::Bookworm => attribute("as_path"),
             Release::Trixie => attribute("path"),
@@ -266,6 +267,8 @@ impl Bird {
             local_preference: attribute("local_pref").parse().ok(),
             med: attribute("med").parse().ok(),
             otc: attribute("otc").parse().ok(),
+            originator: attribute("originator_id").parse().ok(),
+            clusters: words("cluster_list").filter_map(|it| it.parse().ok()).collect(),
             link_bandwidth: link_bandwidth(attribute("ext_community")),
             usable: headline.contains("unicast") && headline.contains("] *"),
         })

@@ -89,10 +89,7 @@ impl Frr {
         if spec.extended_next_hop {
             say("capability extended-nexthop");
         }
-        if let Some(role) = spec.role {
-            let strict = if spec.role_strict { " strict-mode" } else { "" };
-            say(&format!("local-role {}{strict}", role.word()));
-        }
+        text += &self.role_lines();
         if let Some(feeder) = spec.feeder {
             text += &format!(" neighbor {feeder} remote-as {FEEDER_AS}\n");
         }
@@ -122,6 +119,19 @@ impl Frr {
         // Before that FRR 10.3 would leave the neighbour Idle for good, now and then.
         text += &self.bfd_lines();
         text + "exit\n"
+    }
+
+    fn role_lines(&self) -> String {
+        let (spec, neighbour) = (&self.spec, self.spec.neighbour());
+        let mut text = String::new();
+        if let Some(role) = spec.role {
+            let strict = if spec.role_strict { " strict-mode" } else { "" };
+            text += &format!(" neighbor {neighbour} local-role {}{strict}\n", role.word());
+        }
+        if spec.of_route_server {
+            text += &format!(" no neighbor {neighbour} enforce-first-as\n");
+        }
+        text
     }
 
     fn bfd_lines(&self) -> String {
@@ -444,6 +454,8 @@ fn route_of(path: &Value) -> Result<RouterRoute> {
     let extended = path.pointer("/extendedCommunity/string").and_then(Value::as_str);
     let mut extended = extended.unwrap_or_default().split_whitespace();
     let bandwidth = extended.find_map(|word| word.strip_prefix("LB:")?.split_once(':'));
+    let clusters =
+        path.pointer("/clusterList/list").and_then(Value::as_array).into_iter().flatten();
     Ok(RouterRoute {
         next_hops: next_hops
             .filter_map(|hop| hop.get("ip").and_then(Value::as_str))
@@ -456,6 +468,8 @@ fn route_of(path: &Value) -> Result<RouterRoute> {
         local_preference: number("locPrf"),
         med: number("metric"),
         otc: number("otc"),
+        originator: path.get("originatorId").and_then(Value::as_str).and_then(|it| it.parse().ok()),
+        clusters: clusters.filter_map(|it| it.as_str()?.parse().ok()).collect(),
         link_bandwidth: bandwidth.and_then(|(_, bytes)| bytes.parse().ok()),
         usable: path.get("valid").and_then(Value::as_bool).unwrap_or(false)
             && path.get("bestpath").is_some(),

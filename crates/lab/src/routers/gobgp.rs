@@ -25,6 +25,8 @@ const NEXT_HOP: u64 = 3;
 const MULTI_EXIT_DISC: u64 = 4;
 const LOCAL_PREF: u64 = 5;
 const COMMUNITIES: u64 = 8;
+const ORIGINATOR_ID: u64 = 9;
+const CLUSTER_LIST: u64 = 10;
 const MP_REACH_NLRI: u64 = 14;
 const EXTENDED_COMMUNITIES: u64 = 16;
 const LARGE_COMMUNITY: u64 = 32;
@@ -381,6 +383,8 @@ fn route_of(path: &Value) -> Result<RouterRoute> {
         med: number(MULTI_EXIT_DISC, "metric"),
         // It knows no roles.
         otc: None,
+        originator: attribute(ORIGINATOR_ID).and_then(|it| it.get("value")?.as_str()?.parse().ok()),
+        clusters: list(CLUSTER_LIST, "value").filter_map(|it| it.as_str()?.parse().ok()).collect(),
         link_bandwidth: extended.find_map(|one| one.get("bandwidth")?.as_f64()),
         usable: path.get("best").and_then(Value::as_bool).unwrap_or(false),
     })

@@ -70,6 +70,8 @@ pub struct RouterSpec {
     pub role: Option<Role>,
     /// No session with a neighbour that sends no role, RFC 9234 §4.2.
     pub role_strict: bool,
+    /// Its neighbour is a route server: paths do not begin with the neighbour's AS.
+    pub of_route_server: bool,
     /// More prefixes than this from the neighbour end the session.
     pub max_prefixes: Option<u32>,
     /// A neighbour at this address, in AS [`FEEDER_AS`], that announces other paths to it.
@@ -168,6 +170,7 @@ impl RouterSpec {
             add_path: false,
             role: None,
             role_strict: false,
+            of_route_server: false,
             max_prefixes: None,
             feeder: None,
             twins: Vec::new(),
@@ -219,6 +222,10 @@ pub struct RouterRoute {
     pub med: Option<u32>,
     /// Only-to-Customer, RFC 9234 §5.
     pub otc: Option<u32>,
+    /// ORIGINATOR_ID, RFC 4456 §8.
+    pub originator: Option<Ipv4Addr>,
+    /// CLUSTER_LIST, RFC 4456 §8.
+    pub clusters: Vec<Ipv4Addr>,
     /// Of the link bandwidth community, in bytes per second.
     pub link_bandwidth: Option<f64>,
     /// The router can reach the next hop and would use the route.

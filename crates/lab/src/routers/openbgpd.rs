@@ -79,6 +79,9 @@ impl Openbgpd {
         if spec.add_path {
             text += "  announce add-path recv yes\n  announce add-path send all\n";
         }
+        if spec.of_route_server {
+            text += "  enforce neighbor-as no\n";
+        }
         if let Some(role) = spec.role {
             // Its word for the server's side is its own.
             let word = if role == Role::RsServer { "rs" } else { role.word() };
@@ -267,6 +270,10 @@ fn route_of(route: &Value) -> Result<RouterRoute> {
     });
     let mut attributes = route.get("attributes").and_then(Value::as_array).into_iter().flatten();
     let otc = attributes.find(|one| one.get("type").and_then(Value::as_str) == Some("OTC"));
+    let of_type = |wanted: &'static str| {
+        let all = route.get("attributes").and_then(Value::as_array).into_iter().flatten();
+        all.filter(move |one| one.get("type").and_then(Value::as_str) == Some(wanted))
+    };
     Ok(RouterRoute {
         next_hops: vec![address_of(text("exit_nexthop").context("no exit_nexthop")?)?],
         as_path: as_path_of(text("aspath").unwrap_or_default())?,
@@ -274,6 +281,12 @@ fn route_of(route: &Value) -> Result<RouterRoute> {
         large_communities: communities("large_communities").collect(),
         local_preference: number("localpref"),
         med: number("metric"),
+        originator: of_type("Originator Id")
+            .find_map(|it| it.get("originator")?.as_str()?.parse().ok()),
+        clusters: of_type("Cluster Id List")
+            .flat_map(|it| strings_of(it.get("cluster_list")))
+            .filter_map(|it| it.parse().ok())
+            .collect(),
         otc: otc.and_then(|otc| otc.get("as")?.as_u64()?.try_into().ok()),
         link_bandwidth: bandwidth.map(link_bandwidth_of),
         usable: flag("valid") && flag("best"),

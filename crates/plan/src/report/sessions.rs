@@ -155,6 +155,7 @@ fn written(setting: &PeerSetting, after: &PeerConfig) -> String {
     let name = match setting.field {
         "local_asn" if after.local_asn != after.router_asn => "localASN",
         "remote_as" if !matches!(after.remote_as, RemoteAs::Asn(_)) => "dynamicASN",
+        "client" if after.kind() == PeerKind::External => "routeServerClient",
         // The first of several possible ones.
         _ => setting.written.split('`').nth(1).unwrap_or_default(),
     };
@@ -193,6 +194,8 @@ fn value(field: &str, peer: &PeerConfig) -> Option<String> {
             None => "false".to_owned(),
             Some(it) => format!("true ({}s)", it.restart_time_seconds()),
         },
+        "client" => peer.client.is_some().to_string(),
+        "cluster_id" => optional(peer.cluster_id),
         "role" => optional(peer.role),
         "role_strict" => peer.role_strict.to_string(),
         "bfd" => peer.bfd.as_ref().map_or_else(|| or_none(String::new()), bfd),

@@ -92,6 +92,8 @@ fn peer(called: &str, address: &str) -> Peer {
         extended_next_hop: false,
         add_path: AddPath::default(),
         role: None,
+        client: None,
+        cluster_id: None,
         role_strict: false,
         graceful_restart: None,
         bfd_profile: None,

@@ -3,7 +3,9 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use fairway_ground::{AoAlgorithm, AoKey, FamilySet, GracefulRestart, Role, ShutdownMessage};
+use fairway_ground::{
+    AoAlgorithm, AoKey, ClientKind, FamilySet, GracefulRestart, Role, ShutdownMessage,
+};
 use fairway_model::AoKeyReference;
 use fairway_seam::PeerConfig;
 
@@ -135,12 +137,14 @@ fn what_a_session_is_to_do_reaches_it() {
         ttl_security_hops: NonZeroU8::new(2),
         add_path,
         role: Some(Role::Customer),
+        client: Some(ClientKind::RouteServer),
         role_strict: true,
         graceful_restart: GracefulRestart::new(300, 3600),
         next_hops,
         ..peer("tor", "192.0.2.1")
     });
     assert_eq!(config.remote_as, RemoteAs::External);
+    assert_eq!(config.client, Some(ClientKind::RouteServer));
     assert!(config.passive && config.role_strict && !config.extended_next_hop);
     assert_eq!(config.shutdown, ShutdownMessage::new("bye").ok());
     assert_eq!((config.ttl(), config.ttl_min()), (255, Some(254)));

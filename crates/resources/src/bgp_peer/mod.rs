@@ -12,8 +12,8 @@ pub(super) mod v1beta1;
 use std::num::NonZeroU8;
 
 use fairway_ground::{
-    AddPath, AddressFamily, InterfaceName, ListenRange, Prefix, Remote, Role, RouterId,
-    ShutdownMessage,
+    AddPath, AddressFamily, ClientKind, ClusterId, InterfaceName, ListenRange, Prefix, Remote,
+    Role, RouterId, ShutdownMessage,
 };
 use fairway_model::{Object, Peer};
 use fairway_seam::PeerConfig;
@@ -26,8 +26,8 @@ use timers::RawGracefulRestart;
 use super::crds::rules;
 use super::field_path::FieldPath;
 use super::fields::{
-    AsNumber, Given, GoDuration, Hops, HostAddress, ListenLimit, PathCount, PeerAsNumber, PeerPort,
-    Text, Unsupported,
+    AsNumber, Given, GoDuration, Hops, HostAddress, ListenLimit, OwnAsCount, PathCount,
+    PeerAsNumber, PeerPort, Text, Unsupported,
 };
 use super::hidden::{HiddenMapping, KeyText};
 use super::label_selector::{self, RawLabelSelector};
@@ -112,6 +112,19 @@ pub(crate) struct RawSpec {
     extended_nexthop: Option<bool>,
     /// Several paths to a prefix (RFC 7911). Fairway only.
     add_path: Option<RawAddPath>,
+    /// The peer is a client of this route reflector (RFC 4456): it receives the routes of iBGP peers, and they receive
+    /// its routes, as toAdvertise allows. iBGP only. Fairway only.
+    route_reflector_client: Option<bool>,
+    /// The cluster of this route reflector towards the peer, as an IPv4 address. Default: our router ID. iBGP only.
+    /// Fairway only.
+    #[serde(rename = "clusterID")]
+    cluster_id: Option<Text<Given<ClusterId>>>,
+    /// The peer is a client of this route server (RFC 7947): our AS is not in the paths that it receives, and next hop and
+    /// MED stay. eBGP only. Fairway only.
+    route_server_client: Option<bool>,
+    /// How often our own AS may be in a path of the peer, 1 to 10. Default: a path with our AS is a loop. Fairway only.
+    #[serde(rename = "allowASIn")]
+    allow_as_in: Option<OwnAsCount>,
     /// Our role towards the peer (RFC 9234). Fairway only.
     #[schemars(extend("enum" = ["provider", "customer", "peer", "rs-server", "rs-client"]))]
     role: Option<Text<Given<Role>>>,
@@ -163,12 +176,9 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         check_port(raw.peer_port, report);
     }
     let neighbour = remote::neighbour(&raw, report);
-    if let Some(neighbour) = &neighbour {
-        check_distance(&raw, neighbour, report);
-        check_families(&raw, neighbour, report);
-    }
-    warn_of_disable_multiprotocol(&raw, report);
+    check(&raw, neighbour.as_ref(), report);
     let role = role(&raw, neighbour.as_ref(), report);
+    let client = client(&raw, neighbour.as_ref(), report);
     let timers = timers::timers(raw.hold_time, raw.keepalive_time, report);
     let connect_interval = timers::connect_interval(raw.connect_time, report);
     let graceful_restart =
@@ -182,7 +192,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let password = keys::password(text, secret, namespace, report);
     let tcp_ao = raw.tcp_authentication_option.map(|HiddenMapping(raw)| raw);
     let tcp_ao = keys::tcp_ao(tcp_ao, &password, namespace, report);
-    let import = route_policy::to_receive(raw.to_receive, report);
+    let import = route_policy::to_receive(raw.to_receive, raw.allow_as_in, report);
     let (pass_on, next_hops) = route_policy::to_advertise(raw.to_advertise, report);
     let node_selectors =
         label_selector::parse_list(raw.node_selectors, &spec.key("nodeSelectors"), report);
@@ -213,6 +223,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         dual_stack: raw.dual_stack_address_family.unwrap_or(false),
         extended_next_hop: raw.extended_nexthop.unwrap_or(is_unnumbered),
         add_path: raw.add_path.map(add_path).unwrap_or_default(),
+        client,
+        cluster_id: given(raw.cluster_id),
         role,
         role_strict: raw.role_strict.unwrap_or(false),
         graceful_restart,
@@ -222,6 +234,15 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         pass_on,
         next_hops,
     }))
+}
+
+/// The fields that depend on others.
+fn check(raw: &RawSpec, neighbour: Option<&Neighbour>, report: &mut Report<'_>) {
+    if let Some(neighbour) = neighbour {
+        check_distance(raw, neighbour, report);
+        check_families(raw, neighbour, report);
+    }
+    warn_of_disable_multiprotocol(raw, report);
 }
 
 /// The schema of v1beta2 has no port 0, that of v1beta1 has. An API server checks an object in the version
@@ -319,6 +340,31 @@ fn role(raw: &RawSpec, neighbour: Option<&Neighbour>, report: &mut Report<'_>) -
         );
     }
     role
+}
+
+fn client(
+    raw: &RawSpec,
+    neighbour: Option<&Neighbour>,
+    report: &mut Report<'_>,
+) -> Option<ClientKind> {
+    let spec = FieldPath::of("spec");
+    let neighbour = neighbour?;
+    let is_reflector_client = raw.route_reflector_client == Some(true);
+    let is_server_client = raw.route_server_client == Some(true);
+    if is_reflector_client && !neighbour.is_internal() {
+        report.fault(&spec.key("routeReflectorClient"), neighbour.internal_only());
+    }
+    if raw.cluster_id.is_some() && !neighbour.is_internal() {
+        report.fault(&spec.key("clusterID"), neighbour.internal_only());
+    }
+    if is_server_client && neighbour.is_internal() {
+        report.fault(&spec.key("routeServerClient"), neighbour.external_only());
+    }
+    if neighbour.is_internal() {
+        is_reflector_client.then_some(ClientKind::Reflector)
+    } else {
+        is_server_client.then_some(ClientKind::RouteServer)
+    }
 }
 
 fn warn_of_disable_multiprotocol(raw: &RawSpec, report: &mut Report<'_>) {

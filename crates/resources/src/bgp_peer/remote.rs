@@ -59,6 +59,15 @@ impl Neighbour {
         };
         format!("is for eBGP only, and {why}; leave it out")
     }
+
+    /// The message for a field that no eBGP session has.
+    pub(super) fn internal_only(&self) -> String {
+        let why = match self.remote_as {
+            RemoteAs::External => "dynamicASN is external",
+            RemoteAs::Asn(_) | RemoteAs::Internal => "peerASN is not myASN",
+        };
+        format!("is for iBGP only, and {why}; leave it out")
+    }
 }
 
 /// The neighbour; `None` if it has a fault.

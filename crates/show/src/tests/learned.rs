@@ -39,6 +39,7 @@ fn heard(router: u8, as_path: &[u32], change: impl FnOnce(&mut PathAttributes)) 
         kind,
         remote_asn: Asn::new(remote_asn).unwrap(),
         router_id: RouterId::new(0x0A00_0001 + u32::from(router)).unwrap(),
+        is_client: false,
     };
     Path { source: Arc::new(source), path_id: PathId::NONE, attributes: Arc::new(attributes) }
 }
@@ -395,7 +396,8 @@ fn exceeded() -> Lab {
     let mut lab = Lab::new();
     let peer = lab.router_one();
     let maximum = Some(MaximumPrefixes { limit: 2, warn_percent: 75, attribute_bytes: None });
-    peer.config.import = ImportPolicy { allowed: PrefixFilter::Everything, maximum };
+    peer.config.import =
+        ImportPolicy { allowed: PrefixFilter::Everything, maximum, ..ImportPolicy::default() };
     (peer.state, peer.session) = (SessionState::Idle, None);
     peer.last_reset = Some(LastReset {
         ago: Duration::from_secs(4),

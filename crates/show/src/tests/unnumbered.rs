@@ -28,6 +28,7 @@ fn lab() -> Lab {
         kind: PeerKind::External,
         remote_asn: Asn::new(65010).unwrap(),
         router_id: RouterId::new(0x0A00_0002).unwrap(),
+        is_client: false,
     };
     let next_hop = NextHop::ipv6("fe80::2".parse().unwrap(), None);
     let attributes = PathAttributes::originated(AsPath::sequence(vec![65010]), next_hop);

@@ -1,11 +1,17 @@
 use super::*;
 use crate::example::Example as _;
-use fairway_ground::{AsPathSegment, Asn, ExtendedCommunity, PathId, RemoteAs, RouterId};
+use fairway_ground::{
+    AsPath, AsPathSegment, Asn, ChosenNextHops, ClientKind, Community, ExtendedCommunity, PathId,
+    PeerKind, RemoteAs, Role, RouterId,
+};
 use fairway_seam::{DesiredRoute, Origin, PathSource, UnknownAttribute};
 
 use crate::wire::attribute::code;
 use crate::wire::{EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX};
 
+use super::super::decision::LOCAL_PREF_DEFAULT;
+
+mod clients;
 mod draining;
 mod long_lived;
 mod originating;
@@ -80,6 +86,7 @@ fn heard(kind: PeerKind) -> Path {
             kind,
             remote_asn: Asn::new(65_009).unwrap(),
             router_id: RouterId::new(9).unwrap(),
+            is_client: false,
         }),
         path_id: PathId::NONE,
         attributes: Arc::new(attributes),

@@ -52,6 +52,7 @@ fn learn(rib: &mut LocRib, number: u8, prefix: &str, change: impl FnOnce(&mut Pa
         kind: PeerKind::External,
         remote_asn: fairway_ground::Asn::new(65_000 + u32::from(number)).unwrap(),
         router_id: fairway_ground::RouterId::new(u32::from(number)).unwrap(),
+        is_client: false,
     };
     let next_hop = NextHop::Ipv4([192, 0, 2, number].into());
     let as_path = AsPath::sequence(vec![65_000 + u32::from(number)]);

@@ -5,7 +5,8 @@ use crate::example::Example as _;
 use crate::rib::Encoding;
 use crate::wire::MESSAGE_LENGTH_BYTES_MAX;
 use fairway_ground::{
-    AsPath, Asn, Community, FamilySet, NextHop, PeerKey, PeerKind, PrefixFilter, RouterId,
+    AsPath, Asn, ClientKind, Community, FamilySet, NextHop, PeerKey, PeerKind, PrefixFilter,
+    RouterId,
 };
 use fairway_seam::{DesiredRoute, PathSource, RouteAttributes, RouteChange};
 
@@ -14,8 +15,13 @@ const ENCODING: Encoding =
 
 /// What peer `number` is told, who was told all that there was: nothing.
 fn outbound(number: u8) -> Outbound {
+    outbound_of(number, None)
+}
+
+fn outbound_of(number: u8, client: Option<ClientKind>) -> Outbound {
     let key = PeerKey::from(IpAddr::from([192, 0, 2, number]));
-    let config = PeerConfig { key, pass_on: PrefixFilter::Everything, ..PeerConfig::example(1) };
+    let pass_on = PrefixFilter::Everything;
+    let config = PeerConfig { key, pass_on, client, ..PeerConfig::example(1) };
     let ipv4 = FamilySet::only(AddressFamily::Ipv4Unicast);
     let next_hops =
         LocalNextHops { ipv4: Some([198, 51, 100, number].into()), ..LocalNextHops::default() };
@@ -27,13 +33,18 @@ fn outbound(number: u8) -> Outbound {
 
 /// A neighbour announces a prefix again, with a long list of attributes.
 fn learn(rib: &mut LocRib, round: u32) {
-    let address = [192, 0, 2, 9];
+    learn_from(rib, 9, round);
+}
+
+fn learn_from(rib: &mut LocRib, number: u8, round: u32) {
+    let address = [192, 0, 2, number];
     let source = PathSource {
         key: PeerKey::from(IpAddr::from(address)),
         address: address.into(),
         kind: PeerKind::External,
         remote_asn: Asn::new(65_009).unwrap(),
-        router_id: RouterId::new(9).unwrap(),
+        router_id: RouterId::new(number.into()).unwrap(),
+        is_client: false,
     };
     let as_path = AsPath::sequence(vec![65_009]);
     let mut attributes = PathAttributes::originated(as_path, NextHop::Ipv4(address.into()));
@@ -75,6 +86,24 @@ fn withdrawals_of_our_own_do_not_wait_behind_the_change_of_a_whole_table() {
     // Of one message more than the bound, each.
     assert!((200..500).contains(&beside_own), "{beside_own}");
     assert!((500..1_200).contains(&alone), "{alone}");
+}
+
+/// The best path is its own, and so not for it: what it is told is the second best, which nobody else is told.
+#[test]
+fn a_client_of_a_route_server_is_told_of_changes_behind_its_own_route() {
+    let mut rib = LocRib::default();
+    let mut groups = ExportGroups::default();
+    let mut client = outbound_of(9, Some(ClientKind::RouteServer));
+    let mut updates = Vec::new();
+    for (number, round) in [(9, 1), (10, 1), (10, 2)] {
+        learn_from(&mut rib, number, round);
+        let changes = rib.take_changes();
+        client.announce(&rib, &mut groups, &changes);
+        let mut next = || client.next_message(&rib, &mut groups, &mut BytesMut::new());
+        updates.push(std::iter::from_fn(&mut next).count());
+    }
+    assert_eq!(updates, [0, 1, 1]);
+    assert_eq!(client.advertised(&rib).len(), 1);
 }
 
 /// The peer removes what is not announced again between the two marks (RFC 7313 §4).

@@ -156,7 +156,7 @@ impl Wishes {
             hold_time: HoldTime::OFF,
             passive: policy.passive,
             multihop: true,
-            import: ImportPolicy { allowed: policy.import.clone(), maximum: None },
+            import: ImportPolicy { allowed: policy.import.clone(), ..ImportPolicy::default() },
             pass_on: policy.pass_on.clone(),
             ..PeerConfig::new(key(neighbour), asn(self.asn), RemoteAs::Asn(asn(remote)), router_id)
         }

@@ -40,6 +40,7 @@ fn hear(pair: &mut Pair, number: u8, hops: Option<usize>) {
         kind: PeerKind::External,
         remote_asn: Asn::new(u32::from(number)).unwrap(),
         router_id: RouterId::new(u32::from(number)).unwrap(),
+        is_client: false,
     });
     let attributes = hops.map(|hops| {
         let as_path = AsPath::sequence(vec![u32::from(number); hops]);
@@ -128,7 +129,8 @@ fn another_number_of_paths_begins_another_session() {
 #[test]
 fn each_path_counts_towards_the_maximum() {
     let maximum = Some(MaximumPrefixes { limit: 2, warn_percent: 100, attribute_bytes: None });
-    let import = ImportPolicy { allowed: PrefixFilter::Everything, maximum };
+    let import =
+        ImportPolicy { allowed: PrefixFilter::Everything, maximum, ..ImportPolicy::default() };
     let mut pair = up(sender(3), PeerConfig { import, ..receiver() });
     hear(&mut pair, 7, Some(1));
     hear(&mut pair, 8, Some(2));

@@ -5,9 +5,9 @@ use std::num::NonZeroU8;
 
 use super::*;
 use fairway_ground::{
-    AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, BfdSettings, ChosenNextHops, GracefulRestart,
-    ImportPolicy, ListenRange, NextHop, Password, PeerKey, PeerKind, PrefixFilter, PrefixRange,
-    Role, ShutdownMessage,
+    AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, BfdSettings, ChosenNextHops, ClientKind,
+    GracefulRestart, ImportPolicy, ListenRange, NextHop, Password, PeerKey, PeerKind, PrefixFilter,
+    PrefixRange, Role, ShutdownMessage,
 };
 use fairway_seam::{ChangeEffect, PathAttributes, PeerBfd, PeerSetting};
 
@@ -49,11 +49,14 @@ fn changed(field: &str, mut config: PeerConfig) -> PeerConfig {
         "add_path" => config.add_path = AddPath { send: None, receive: true },
         "enhanced_refresh" => config.enhanced_refresh = !config.enhanced_refresh,
         "graceful_restart" => config.graceful_restart = Some(GracefulRestart::default()),
+        "client" => config.client = Some(ClientKind::Reflector),
+        "cluster_id" => config.cluster_id = "192.0.2.8".parse().ok(),
         "role" => config.role = Some(Role::Customer),
         "role_strict" => config.role_strict = true,
         "import" => {
             let ranges = vec![PrefixRange::new(prefix, None, None).unwrap()];
-            config.import = ImportPolicy { allowed: PrefixFilter::Listed(ranges), maximum: None };
+            config.import =
+                ImportPolicy { allowed: PrefixFilter::Listed(ranges), ..ImportPolicy::default() };
         }
         "bfd" => {
             config.bfd = Some(PeerBfd {
@@ -80,6 +83,7 @@ fn learn_elsewhere(rib: &mut LocRib) {
         kind: PeerKind::External,
         remote_asn: Asn::new(65_003).unwrap(),
         router_id: RouterId::new(3).unwrap(),
+        is_client: false,
     };
     let next_hop = NextHop::Ipv4([192, 0, 2, 9].into());
     let attributes = PathAttributes::originated(AsPath::sequence(vec![65_003]), next_hop);
@@ -141,6 +145,10 @@ fn every_setting_changes_a_live_session_as_the_table_says() {
             // There was none; `fairway-sessions` tests what another key does.
             ChangeEffect::ExchangesKeys => [ChangeEffect::NewSession; 2],
             ChangeEffect::NewExternalSession => [ChangeEffect::NewSession, ChangeEffect::Nothing],
+            // An external neighbour is in no cluster of ours.
+            ChangeEffect::AsksAgain if *field == "cluster_id" => {
+                [ChangeEffect::Nothing, ChangeEffect::AsksAgain]
+            }
             effect => [*effect; 2],
         };
         assert_eq!(observed(field, false), external, "{field}, external");

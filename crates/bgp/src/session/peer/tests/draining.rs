@@ -76,6 +76,7 @@ fn what_others_said_is_kept_back_without_a_word_for_each() {
         kind: fairway_ground::PeerKind::External,
         remote_asn: Asn::new(65_003).unwrap(),
         router_id: RouterId::new(3).unwrap(),
+        is_client: false,
     });
     let attributes = Some(Arc::new(attributes));
     let change = RouteChange { nlri: PREFIX.parse().unwrap(), attributes };

@@ -150,7 +150,8 @@ fn a_flood_ends_with_a_hard_reset_where_that_is_known() {
     for agreed in ALL {
         let (mut scripted, id) = established(agreed);
         let maximum = Some(MaximumPrefixes { limit: 1, warn_percent: 75, attribute_bytes: None });
-        let import = ImportPolicy { allowed: PrefixFilter::Everything, maximum };
+        let import =
+            ImportPolicy { allowed: PrefixFilter::Everything, maximum, ..ImportPolicy::default() };
         let now = scripted.now;
         scripted.peer.reconfigure(now, PeerConfig { import, ..ours(agreed) });
         scripted.listen();

@@ -13,8 +13,8 @@ use crate::wire::announce::{AttributeBlock, announcement, withdrawal};
 use crate::wire::attribute::code;
 use crate::wire::{AddPathOffer, Capability, Framing, RouteRefresh, Update, UpdateContext};
 use fairway_ground::{
-    AddPath, AsPath, Community, MaximumPrefixes, NextHop, Nlri, PathId, PeerKey, PrefixFilter,
-    PrefixRange, RemoteAs, Rng,
+    AddPath, AsPath, ClientKind, Community, MaximumPrefixes, NextHop, Nlri, PathId, PeerKey,
+    PrefixFilter, PrefixRange, RemoteAs, Rng,
 };
 use fairway_seam::{Clear, Desired, DrainState, Origin, PathAttributes, UnknownAttribute};
 
@@ -69,7 +69,11 @@ fn hub_config(seed: u64, number: usize) -> PeerConfig {
     let pass_on = PrefixFilter::Everything;
     // Half of them support the marks around a refresh.
     let enhanced_refresh = (seed + u64::from(number)).is_multiple_of(2);
-    PeerConfig { key, pass_on, add_path, enhanced_refresh, ..config(OUR_ASN, remote_asn, 1) }
+    // A third of them are clients.
+    let kind = if remote_asn == OUR_ASN { ClientKind::Reflector } else { ClientKind::RouteServer };
+    let client = Some(kind).filter(|_| (seed / 2 + u64::from(number)).is_multiple_of(3));
+    let rest = config(OUR_ASN, remote_asn, 1);
+    PeerConfig { key, pass_on, add_path, enhanced_refresh, client, ..rest }
 }
 
 fn remote_asn(config: &PeerConfig) -> Asn {
@@ -569,6 +573,7 @@ impl Hub {
                 kind: peer.config.kind(),
                 address: peer.config.key.address().unwrap(),
                 remote_asn: remote_asn(&peer.config),
+                is_client: peer.config.client == Some(ClientKind::Reflector),
                 router_id: peer
                     .connection(up.connection)
                     .unwrap()
@@ -633,12 +638,13 @@ impl Hub {
             config.key
         );
         let several = config.add_path.send.map(|limit| usize::from(limit.get()));
+        let chooses = config.client == Some(ClientKind::RouteServer);
         for (prefix, paths) in by_prefix(&far.told) {
             assert!((1..=several.unwrap_or(1)).contains(&paths.len()), "{why}: {paths:?}");
             let routes = rib.routes_to(prefix).unwrap();
             if let Some(Route::Learned(path)) = routes.route_for(config.key) {
                 let goes_back = path.source.key == config.key;
-                assert!(several.is_some() || !goes_back, "{why}: {prefix} goes back");
+                assert!(several.is_some() || chooses || !goes_back, "{why}: {prefix} goes back");
                 let kept = |it: &PathAttributes| it.communities.contains(&Community::NO_ADVERTISE);
                 assert!(!paths.into_iter().any(kept), "{why}");
             }

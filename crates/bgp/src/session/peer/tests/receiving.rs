@@ -13,7 +13,7 @@ fn accepting(import: ImportPolicy) -> Pair {
 
 fn limited(limit: u32) -> ImportPolicy {
     let maximum = Some(MaximumPrefixes { limit, warn_percent: 75, attribute_bytes: None });
-    ImportPolicy { allowed: PrefixFilter::Everything, maximum }
+    ImportPolicy { allowed: PrefixFilter::Everything, maximum, ..ImportPolicy::default() }
 }
 
 fn listed(prefix: &str) -> PrefixFilter {
@@ -72,7 +72,7 @@ fn nothing_is_accepted_that_nobody_asked_for() {
 #[test]
 fn only_the_listed_prefixes_are_accepted() {
     let allowed = listed("198.51.0.0/31");
-    let mut pair = accepting(ImportPolicy { allowed, maximum: None });
+    let mut pair = accepting(ImportPolicy { allowed, ..ImportPolicy::default() });
     originate(&mut pair, 5);
     pair.run_for(seconds(5));
     let view = view(&pair, 1);
@@ -214,7 +214,8 @@ fn nearly_too_many_prefixes_are_warned_of_once() {
 //= RFC 2918 §4 MAY: another import policy is applied to all routes by asking for them again.
 #[test]
 fn a_wider_policy_asks_for_everything_again_and_a_narrower_one_forgets_at_once() {
-    let mut pair = accepting(ImportPolicy { allowed: listed("198.51.0.0/31"), maximum: None });
+    let mut pair =
+        accepting(ImportPolicy { allowed: listed("198.51.0.0/31"), ..ImportPolicy::default() });
     originate(&mut pair, 5);
     pair.run_for(seconds(5));
     let change = |pair: &mut Pair, import| {
@@ -222,9 +223,12 @@ fn a_wider_policy_asks_for_everything_again_and_a_narrower_one_forgets_at_once()
         pair.sides[1].peer.reconfigure(pair.now, config);
         pair.settle();
     };
-    change(&mut pair, ImportPolicy { allowed: PrefixFilter::Everything, maximum: None });
+    change(
+        &mut pair,
+        ImportPolicy { allowed: PrefixFilter::Everything, ..ImportPolicy::default() },
+    );
     assert_eq!((pair.sides[1].rib.learned().count(), refused(&pair)), (5, vec![]));
-    change(&mut pair, ImportPolicy { allowed: listed("198.51.0.4/32"), maximum: None });
+    change(&mut pair, ImportPolicy { allowed: listed("198.51.0.4/32"), ..ImportPolicy::default() });
     assert_eq!((pair.sides[1].rib.learned().count(), refused(&pair).len()), (1, 4));
     change(&mut pair, ImportPolicy { allowed: PrefixFilter::Everything, ..limited(4) });
     assert!(pair.sides[0].log.last().unwrap().contains("(6/1)"), "{:?}", pair.sides[0].log);
@@ -232,7 +236,8 @@ fn a_wider_policy_asks_for_everything_again_and_a_narrower_one_forgets_at_once()
 
 #[test]
 fn refused_routes_are_shown_until_they_are_withdrawn_and_with_their_session() {
-    let mut pair = accepting(ImportPolicy { allowed: listed("198.51.0.0/31"), maximum: None });
+    let mut pair =
+        accepting(ImportPolicy { allowed: listed("198.51.0.0/31"), ..ImportPolicy::default() });
     originate(&mut pair, 4);
     pair.run_for(seconds(5));
     let all = [2, 3].map(|host| (format!("198.51.0.{host}/32"), Refusal::Policy));
@@ -257,7 +262,7 @@ fn without_route_refresh_another_policy_needs_another_session() {
     let connection = pair.sides[1].peer.connection_mut(up).unwrap();
     connection.negotiated.as_mut().unwrap().route_refresh = false;
     assert_eq!(pair.sides[1].peer.refresh_in(), Err(ClearError::NoRouteRefresh));
-    let import = ImportPolicy { allowed: PrefixFilter::Everything, maximum: None };
+    let import = ImportPolicy { allowed: PrefixFilter::Everything, ..ImportPolicy::default() };
     let config = PeerConfig { import, ..pair.sides[1].peer.config().clone() };
     pair.sides[1].peer.reconfigure(pair.now, config);
     pair.run_for(seconds(10));
@@ -397,7 +402,8 @@ fn an_update_at_the_wrong_time_is_no_malformed_one() {
 fn attributes_of_more_bytes_than_allowed_end_the_session() {
     let maximum = MaximumPrefixes { limit: 100, warn_percent: 75, attribute_bytes: Some(65_536) };
     let allowed = PrefixFilter::Everything;
-    let mut pair = accepting(ImportPolicy { allowed, maximum: Some(maximum) });
+    let mut pair =
+        accepting(ImportPolicy { allowed, maximum: Some(maximum), ..ImportPolicy::default() });
     pair.run_for(seconds(5));
     let long = |number: u32| {
         let mut path = vec![number; 200];

@@ -159,7 +159,7 @@ impl Story {
         };
         let maximum =
             Some(MaximumPrefixes { limit: LIMIT, warn_percent: 100, attribute_bytes: None });
-        let import = ImportPolicy { allowed, maximum };
+        let import = ImportPolicy { allowed, maximum, ..ImportPolicy::default() };
         let now = self.helper.now;
         self.helper.peer.reconfigure(now, PeerConfig { import, ..patient() });
         self.helper.settle();
