@@ -21,7 +21,6 @@ mod drain;
 mod drain_report;
 mod entry;
 mod explain;
-mod expression;
 mod family_key;
 mod graceful_restart;
 mod hex;

@@ -2,16 +2,15 @@
 //!
 //! `version` of a path is that of the table: the time of the last change of an entry is not kept.
 
-use fairway_ground::{AddressFamily, Community, LargeCommunity, PeerKey, Prefix};
+use fairway_ground::{AddressFamily, AsPathPattern, Community, LargeCommunity, PeerKey, Prefix};
 use ipnet::IpNet;
-use regex::Regex;
 use serde_json::Value;
 
 use super::instance::Instance;
 use super::object::Object;
 use super::path_next_hops::Detail;
 use super::route::{Entry, EntryPath, Row, entries};
-use super::{ShowError, Snapshot, TableFilter, expression};
+use super::{ShowError, Snapshot, TableFilter};
 
 /// Which paths of a table.
 #[derive(Debug, Clone)]
@@ -27,7 +26,7 @@ pub(super) enum Selection {
     /// Those of this prefix and of prefixes inside it.
     Inside(Prefix),
     /// Those with such an AS path.
-    AsPath(Regex),
+    AsPath(AsPathPattern),
 }
 
 impl Selection {
@@ -51,7 +50,7 @@ impl Selection {
             TableFilter::AsPath(text) => {
                 let malformed =
                     |cause| ShowError::MalformedExpression { text: text.clone(), cause };
-                Self::AsPath(expression::compile_as_path(text).map_err(malformed)?)
+                Self::AsPath(AsPathPattern::new(text).map_err(malformed)?)
             }
         })
     }
@@ -62,7 +61,7 @@ impl Selection {
             Self::Inside(around) => {
                 around.length() <= prefix.length() && around.contains(prefix.address())
             }
-            Self::AsPath(expression) => expression.is_match(&path.as_path()),
+            Self::AsPath(pattern) => pattern.is_in(&path.as_path()),
             Self::From(key) => {
                 matches!(path, EntryPath::Learned(it) if it.path.source.key == *key)
             }

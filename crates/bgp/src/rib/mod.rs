@@ -8,7 +8,8 @@
 //! [`AdjRibIn`] holds the accepted routes of one peer; [`LocRib`] our own routes and all accepted paths, of
 //! which [`decide`] selects the best; [`AdjRibOut`] what one peer has still to be told; [`ExportGroups`] what peers with the
 //! same policy are sent alike, encoded once for all of them.
-//! [`Importer`] and [`Exporter`] are the import and export policies. Knows no bytes on a socket and
+//! [`Importer`] and [`Exporter`] are the import and export policies, [`apply_rules`] what rules of an operator make of a
+//! route. Knows no bytes on a socket and
 //! no timer.
 
 mod adj_rib_in;
@@ -28,6 +29,7 @@ mod pages;
 mod passed_on;
 mod prefix_table;
 mod routes;
+mod rules;
 mod shared;
 mod unordered;
 mod waiting;
@@ -42,3 +44,4 @@ pub use import::Importer;
 pub use loc_rib::{Change, Changes, LocRib};
 pub use prefix_table::PrefixId;
 pub use routes::{Offer, Route, Routes};
+pub use rules::{RejectedBy, apply_rules, rules_in_reach};

@@ -1,9 +1,8 @@
 //! `| include EXPRESSION` after a command: only matching lines are returned. vtysh leaves this to the
 //! daemons.
 
+use fairway_ground::compile_expression;
 use regex::Regex;
-
-use crate::expression;
 
 /// Why there is no search.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +40,7 @@ impl Search {
             return Err(SearchError::NoExpression);
         }
         let bad = |cause| SearchError::BadExpression { text: expression.to_owned(), cause };
-        expression::compile(expression).map(Self).map_err(bad)
+        compile_expression(expression).map(Self).map_err(bad)
     }
 
     /// The lines of `text` that match.
