@@ -109,7 +109,7 @@ pub(super) struct Neighbour {
     maximum: Option<String>,
     is_reflector_client: bool,
     is_server_client: bool,
-    own_as_max: Option<u8>,
+    allowas_in: Option<String>,
     /// Routes that are accepted.
     pub(super) accepts: In,
     /// Learned routes that are passed on to it.
@@ -178,7 +178,12 @@ impl Neighbour {
             maximum: peer.import.maximum.map(maximum),
             is_reflector_client: peer.client == Some(ClientKind::Reflector),
             is_server_client: peer.client == Some(ClientKind::RouteServer),
-            own_as_max: Some(peer.import.own_as_max).filter(|it| *it > 0),
+            allowas_in: match peer.import.own_as_max {
+                0 => None,
+                // FRR does not show its default.
+                3 => Some("allowas-in".to_owned()),
+                count => Some(format!("allowas-in {count}")),
+            },
             accepts: In::new(&peer.import.allowed, peer.families),
             passes_on: PassOn::new(&peer.pass_on, peer.families),
             families: peer.families,
