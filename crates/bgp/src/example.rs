@@ -1,9 +1,11 @@
 //! Settings of a neighbour that the tests of this crate start from.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use fairway_ground::{
-    Asn, FamilySet, HoldTime, ImportPolicy, PeerKey, PrefixFilter, RemoteAs, RouterId,
+    Asn, Communities, Community, FamilySet, HoldTime, ImportPolicy, PeerKey, PrefixFilter,
+    PrefixRange, RemoteAs, RouteMatch, RouteRule, RouteSettings, RouterId, RuleAction,
 };
 use fairway_seam::PeerConfig;
 
@@ -27,4 +29,23 @@ impl Example for PeerConfig {
             ..Self::new(key, asn(number), RemoteAs::Asn(asn(3 - number)), router_id)
         }
     }
+}
+
+/// Rules that are about some prefixes and some communities.
+pub(crate) fn rules(seed: u64) -> Arc<[RouteRule]> {
+    let half = PrefixRange::new("0.0.0.0/1".parse().unwrap(), Some(1), Some(32)).unwrap();
+    let action = if seed.is_multiple_of(2) { RuleAction::Reject } else { RuleAction::Continue };
+    let added = Communities { standard: vec![Community(9)], ..Communities::default() };
+    let with = |matches, settings, action| RouteRule { name: None, matches, settings, action };
+    let settings = RouteSettings { med: Some(7), added, prepend: 1, ..RouteSettings::default() };
+    let of_half = RouteMatch { prefixes: vec![half], ..RouteMatch::default() };
+    let with_one = Communities { standard: vec![Community::NO_EXPORT], ..Communities::default() };
+    let of_one = RouteMatch { communities: with_one, ..RouteMatch::default() };
+    let preferred = RouteSettings { local_pref: Some(50), ..RouteSettings::default() };
+    [
+        with(of_half, settings, RuleAction::Continue),
+        with(of_one, RouteSettings::default(), action),
+        with(RouteMatch::default(), preferred, RuleAction::Accept),
+    ]
+    .into()
 }

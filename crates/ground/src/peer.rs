@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU8;
+use std::sync::Arc;
 
-use super::{AddressFamily, Asn, NextHop, Prefix, PrefixFilter};
+use super::{AddressFamily, Asn, NextHop, Prefix, PrefixFilter, RouteRule};
 
 /// Whether the neighbour is in our AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,4 +143,6 @@ pub struct ImportPolicy {
     pub maximum: Option<MaximumPrefixes>,
     /// How often our own AS may be in a path (FRR's `allowas-in`).
     pub own_as_max: u8,
+    /// What happens to the routes that are accepted so far, in order.
+    pub rules: Arc<[RouteRule]>,
 }

@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 use std::num::NonZeroU8;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_ground::{
     AddPath, AddressFamily, AoKeys, Asn, BfdSettings, ChosenNextHops, ClientKind, ClusterId,
     FamilySet, GracefulRestart, HoldTime, ImportPolicy, ListenRange, Password, PeerKey, PeerKind,
-    PrefixFilter, Remote, RemoteAs, Role, RouterId, ShutdownMessage,
+    PrefixFilter, Remote, RemoteAs, Role, RouteRule, RouterId, ShutdownMessage,
 };
 
 /// How BFD monitors the path to a neighbour.
@@ -90,6 +91,8 @@ pub struct PeerConfig {
     pub import: ImportPolicy,
     /// Which learned routes it is sent, in addition to those that refer to it.
     pub pass_on: PrefixFilter,
+    /// What happens to those routes, in order. No resource has a field for it yet.
+    pub pass_on_rules: Arc<[RouteRule]>,
     /// The next hops that it is sent instead of those of this end.
     pub next_hops: ChosenNextHops,
     /// BFD for the path to it; `None` disables it.
@@ -141,6 +144,7 @@ impl PeerConfig {
             role_strict: false,
             import: ImportPolicy::default(),
             pass_on: PrefixFilter::Nothing,
+            pass_on_rules: Arc::default(),
             next_hops: ChosenNextHops::default(),
             bfd: None,
         }

@@ -21,6 +21,8 @@ pub enum Refusal {
     Reflected,
     /// The route has passed our cluster (RFC 4456 §8).
     ClusterLoop,
+    /// The rule at this place of `toReceive` rejects it.
+    Rule(u8),
     /// The peer already announces the maximum number of paths to the prefix (RFC 7911).
     TooManyPaths,
 }
@@ -37,6 +39,7 @@ impl Refusal {
             Self::Leak => "leak",
             Self::Reflected => "reflected",
             Self::ClusterLoop => "clusterLoop",
+            Self::Rule(_) => "rule",
             Self::TooManyPaths => "tooManyPaths",
         }
     }
@@ -45,6 +48,9 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Rule(place) => {
+                return write!(f, "rule {} of toReceive rejects it", place.saturating_add(1));
+            }
             Self::Policy => "toReceive does not allow the prefix",
             Self::AsLoop => "our own AS is in the path",
             Self::FirstAs => "the path does not start with the neighbor's AS",

@@ -7,11 +7,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use super::routes::{Route, Routes};
+use super::rules::rules_in_reach;
 use super::unordered::Unordered;
 use crate::wire::announce::{AttributeBlock, TooLong};
 use fairway_ground::{
-    AddressFamily, FamilySet, LocalNextHops, NextHop, PathId, PeerKey, PerFamily, Prefix,
-    PrefixFilter,
+    AddressFamily, ChosenNextHops, FamilySet, LocalNextHops, NextHop, PathId, PeerKey, PerFamily,
+    Prefix, PrefixFilter, RouteRule,
 };
 use fairway_seam::{DrainState, Path, PathAttributes, PeerConfig, RouteAttributes};
 
@@ -62,8 +63,8 @@ pub struct Exporter {
     policy: Policy,
     originated: Made<RouteAttributes>,
     passed_on: Made<PathAttributes>,
-    /// Likewise of routes that are passed on in another manner.
-    passed_on_in: BTreeMap<Manner, Made<PathAttributes>>,
+    /// Likewise of routes that are passed on in another manner, or that these rules are about.
+    passed_on_in: BTreeMap<(Manner, u64), Made<PathAttributes>>,
     /// The peers of a route of our own that were looked at last, and whether this one is among them: thousands of routes
     /// have the same.
     peers: Option<(Arc<BTreeSet<PeerKey>>, bool)>,
@@ -126,6 +127,7 @@ impl Exporter {
             cluster_id: config.internal_cluster_id(),
             role: config.external_role(),
             pass_on: config.pass_on.clone(),
+            rules: Arc::clone(&config.pass_on_rules),
             families,
             next_hops,
             chosen: config.next_hops,
@@ -239,11 +241,11 @@ impl Exporter {
             return Ok(None);
         }
         let family = prefix.family();
-        let manner = policy.manner(path);
-        let make = || policy.pass_on(family, &path.attributes, manner);
-        let made = match manner {
-            Manner::Usual => &mut self.passed_on,
-            _ => self.passed_on_in.entry(manner).or_default(),
+        let (manner, reach) = (policy.manner(path), rules_in_reach(&policy.rules, prefix));
+        let make = || policy.pass_on(family, &path.attributes, manner, reach);
+        let made = match (manner, reach) {
+            (Manner::Usual, 0) => &mut self.passed_on,
+            _ => self.passed_on_in.entry((manner, reach)).or_default(),
         };
         made.get_or_make(family, &path.attributes, make)
     }
@@ -263,12 +265,15 @@ impl Exporter {
         self.policy.own_next_hops()
     }
 
-    /// Whether what the peer is sent may be that of other peers: no configured next hop is the peer itself, and the best
-    /// route is that of all.
+    /// Whether what the peer is sent may be that of other peers: no configured next hop is the peer itself, no rule sets
+    /// one, and the best route is that of all.
     pub(super) fn may_be_grouped(&self) -> bool {
         let has_next_hop =
             |family| !matches!(self.policy.next_hop(family), Err(Ineligible::PeerAsNextHop(_)));
-        !self.chooses() && AddressFamily::ALL.into_iter().all(has_next_hop)
+        let sets_next_hop = |rule: &RouteRule| rule.settings.next_hops != ChosenNextHops::default();
+        !self.chooses()
+            && !self.policy.rules.iter().any(sets_next_hop)
+            && AddressFamily::ALL.into_iter().all(has_next_hop)
     }
 
     /// The policy of all peers that differ from this one in nothing but their key, and the address of our end.

@@ -6,11 +6,19 @@ use std::sync::Arc;
 
 use super::decision::LOCAL_PREF_LAST;
 use super::only_to_customer;
+use super::rules::{apply_rules, rules_in_reach};
 use fairway_ground::{
     AddressFamily, Asn, ClusterId, Community, ImportPolicy, NextHop, PeerKind, Prefix,
     PrefixFilter, Role, RouterId,
 };
 use fairway_seam::{PathAttributes, PeerConfig, Refusal};
+
+/// What rules make of routes with the same attributes that the same rules are about.
+#[derive(Debug)]
+pub struct Ruling {
+    reach: u64,
+    result: Result<Arc<PathAttributes>, Refusal>,
+}
 
 /// The import policy of one session.
 #[derive(Debug)]
@@ -72,11 +80,13 @@ impl Importer {
         self.role
     }
 
-    /// Changes the operator's settings. Returns whether routes that were refused may be accepted now.
+    /// Changes the operator's settings. Returns whether routes that were refused may be accepted now, or accepted ones
+    /// have other attributes.
     pub fn set_policy(&mut self, config: &PeerConfig) -> bool {
         let (policy, cluster_id) = (config.import.clone(), config.internal_cluster_id());
         let accepts_others = self.policy.allowed != policy.allowed
             || self.policy.own_as_max < policy.own_as_max
+            || self.policy.rules != policy.rules
             || self.cluster_id != cluster_id;
         (self.policy, self.cluster_id) = (policy, cluster_id);
         accepts_others
@@ -159,6 +169,29 @@ impl Importer {
     /// Whether the operator allows `prefix`.
     pub fn allows(&self, prefix: Prefix) -> Result<(), Refusal> {
         if self.policy.allowed.allows(prefix) { Ok(()) } else { Err(Refusal::Policy) }
+    }
+
+    /// What the operator's rules make of a route that is allowed. `last` is the result for another prefix with the same
+    /// attributes.
+    pub fn ruled(
+        &self,
+        prefix: Prefix,
+        attributes: &Arc<PathAttributes>,
+        last: &mut Option<Ruling>,
+    ) -> Result<Arc<PathAttributes>, Refusal> {
+        let rules = &self.policy.rules;
+        if rules.is_empty() {
+            return Ok(Arc::clone(attributes));
+        }
+        let reach = rules_in_reach(rules, prefix);
+        let asn = attributes.as_path.first();
+        let apply = || {
+            let ruled = apply_rules(rules, reach, prefix.family(), asn, attributes);
+            ruled.map(|it| it.attributes).map_err(Refusal::Rule)
+        };
+        let known = last.take().filter(|it| it.reach == reach);
+        let result = known.map_or_else(apply, |it| it.result);
+        last.insert(Ruling { reach, result }).result.clone()
     }
 
     /// Whether the neighbour is on a network of ours.

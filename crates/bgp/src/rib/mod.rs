@@ -44,4 +44,4 @@ pub use import::Importer;
 pub use loc_rib::{Change, Changes, LocRib};
 pub use prefix_table::PrefixId;
 pub use routes::{Offer, Route, Routes};
-pub use rules::{RejectedBy, apply_rules, rules_in_reach};
+pub use rules::{RejectedBy, Ruled, apply_rules, rules_in_reach};

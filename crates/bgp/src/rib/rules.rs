@@ -7,12 +7,24 @@ use std::sync::Arc;
 
 use crate::wire::attribute::code;
 use fairway_ground::{
-    AddressFamily, AsPath, Communities, Prefix, RouteMatch, RouteRule, RouteSettings, RuleAction,
+    AddressFamily, AsPath, Communities, NextHop, Prefix, RouteMatch, RouteRule, RouteSettings,
+    RuleAction,
 };
 use fairway_seam::PathAttributes;
 
 /// The place of the rule that rejects a route.
 pub type RejectedBy = u8;
+
+/// What rules make of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruled {
+    /// Its attributes.
+    pub attributes: Arc<PathAttributes>,
+    /// MULTI_EXIT_DISC, if a rule has set it.
+    pub med: Option<u32>,
+    /// The next hop, if a rule has set it.
+    pub next_hop: Option<NextHop>,
+}
 
 /// The rules whose prefixes contain `prefix`.
 pub fn rules_in_reach(rules: &[RouteRule], prefix: Prefix) -> u64 {
@@ -29,8 +41,9 @@ pub fn apply_rules(
     family: AddressFamily,
     asn: Option<u32>,
     attributes: &Arc<PathAttributes>,
-) -> Result<Arc<PathAttributes>, RejectedBy> {
+) -> Result<Ruled, RejectedBy> {
     let mut route = Arc::clone(attributes);
+    let (mut med, mut next_hop) = (None, None);
     for (rule, place) in rules.iter().zip(0_u8..) {
         let is_in_reach = reach.wrapping_shr(place.into()) & 1 == 1;
         if !is_in_reach || !matches(&rule.matches, &route) {
@@ -41,12 +54,14 @@ pub fn apply_rules(
         }
         if rule.settings != RouteSettings::default() {
             set(&rule.settings, family, asn, Arc::make_mut(&mut route));
+            med = rule.settings.med.or(med);
+            next_hop = rule.settings.next_hops.of(family).or(next_hop);
         }
         if rule.action == RuleAction::Accept {
             break;
         }
     }
-    Ok(route)
+    Ok(Ruled { attributes: route, med, next_hop })
 }
 
 /// Whether the conditions hold that are not about the prefix.
@@ -105,7 +120,7 @@ mod tests {
 
     use super::*;
     use fairway_ground::{
-        AsPathPattern, ChosenNextHops, Community, LargeCommunity, NextHop, PrefixRange, Rng,
+        AsPathPattern, ChosenNextHops, Community, LargeCommunity, PrefixRange, Rng,
     };
 
     const OWN_ASN: u32 = 65_001;
@@ -285,6 +300,7 @@ mod tests {
                 let (prefix, route) = (dice.prefix(), Arc::new(dice.route()));
                 let reach = rules_in_reach(&rules, prefix);
                 let made = apply_rules(&rules, reach, FAMILY, Some(OWN_ASN), &route);
+                let made = made.map(|it| it.attributes);
                 let wanted = plain(&rules, prefix, (*route).clone());
                 rejected += u32::from(made.is_err());
                 changed += u32::from(made.as_ref().is_ok_and(|it| *it != route));
@@ -303,7 +319,7 @@ mod tests {
         let mut dice = Dice(Rng::seeded(8));
         let route = Arc::new(dice.route());
         let made = apply_rules(&[RouteRule::default()], 1, FAMILY, None, &route).unwrap();
-        assert!(Arc::ptr_eq(&made, &route));
+        assert!(Arc::ptr_eq(&made.attributes, &route));
     }
 
     #[test]
@@ -314,6 +330,6 @@ mod tests {
         let settings = RouteSettings { removes_communities: true, ..RouteSettings::default() };
         let rules = [RouteRule { settings, ..RouteRule::default() }];
         let made = apply_rules(&rules, 1, FAMILY, None, &Arc::new(route)).unwrap();
-        assert_eq!(made.partial, [code::AGGREGATOR]);
+        assert_eq!(made.attributes.partial, [code::AGGREGATOR]);
     }
 }

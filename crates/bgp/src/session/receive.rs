@@ -154,22 +154,27 @@ impl Inbound {
         }
         for group in update.announced {
             let judged = self.importer.judge(&group.attributes);
-            let attributes = self.importer.marked(group.attributes);
+            let heard = self.importer.marked(group.attributes);
+            let mut last = None;
             for nlri in group.prefixes {
                 let family = nlri.prefix.family();
-                if let Err(refusal) = judged.and_then(|()| self.allows(nlri)) {
-                    self.refuse(family, refusal);
-                    self.refused.insert(nlri, refusal, &attributes);
-                    // Its earlier announcement does not count any more.
-                    self.withdraw(nlri, &mut changes);
-                    continue;
-                }
+                let allowed = judged.and_then(|()| self.allows(nlri));
+                let ruled = allowed.and_then(|()| self.importer.ruled(nlri.prefix, &heard, &mut last));
+                let attributes = match ruled {
+                    Ok(attributes) => attributes,
+                    Err(refusal) => {
+                        self.refuse(family, refusal);
+                        self.refused.insert(nlri, refusal, &heard);
+                        // Its earlier announcement does not count any more.
+                        self.withdraw(nlri, &mut changes);
+                        continue;
+                    }
+                };
                 self.refused.remove(nlri);
                 let gone = self.adj_rib_in.make_room(nlri);
                 changes.extend(gone.map(|nlri| RouteChange { nlri, attributes: None }));
                 if self.adj_rib_in.announce(nlri, &attributes) {
-                    let attributes = Some(Arc::clone(&attributes));
-                    changes.push(RouteChange { nlri, attributes });
+                    changes.push(RouteChange { nlri, attributes: Some(attributes) });
                     if self.is_over_maximum(family) {
                         // `Ours:` routes from before its restart are removed before the session is.
                         changes.extend(self.give_up_stale(family));
@@ -380,7 +385,9 @@ impl Peer {
         let negotiated = self.connection(up.connection).and_then(|it| it.negotiated.as_ref());
         let (wanted, present) = (&config.import, &self.config.import);
         wanted.allowed != PrefixFilter::Nothing
-            && (wanted.allowed != present.allowed || wanted.own_as_max > present.own_as_max)
+            && (wanted.allowed != present.allowed
+                || wanted.own_as_max > present.own_as_max
+                || wanted.rules != present.rules)
             && negotiated.is_some_and(|it| !it.route_refresh)
     }
 

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::super::only_to_customer::{self, Leak};
 use super::super::passed_on::{reflected, to_client_of_server, to_external, to_internal};
+use super::super::rules::{apply_rules, rules_in_reach};
 use super::{Encoding, Export, Ineligible, Outgoing};
 use crate::wire::announce::{AttributeBlock, next_hop_octets};
 use fairway_ground::{
     AddressFamily, AsPath, ChosenNextHops, ClientKind, ClusterId, Community, FamilySet,
-    LocalNextHops, NextHop, PeerKey, PeerKind, PerFamily, Prefix, PrefixFilter, Role, RouterId,
+    LocalNextHops, NextHop, PeerKey, PeerKind, PerFamily, Prefix, PrefixFilter, Role, RouteRule,
+    RouterId,
 };
 use fairway_seam::{DrainState, Path, PathAttributes, RouteAttributes};
 
@@ -29,6 +31,8 @@ pub(super) struct Policy {
     pub(super) cluster_id: Option<ClusterId>,
     pub(super) role: Option<Role>,
     pub(super) pass_on: PrefixFilter,
+    /// What happens to the routes that are passed on.
+    pub(super) rules: Arc<[RouteRule]>,
     pub(super) families: FamilySet,
     pub(super) next_hops: LocalNextHops,
     pub(super) chosen: ChosenNextHops,
@@ -115,24 +119,34 @@ impl Policy {
     pub(super) fn pass_on(
         &self,
         family: AddressFamily,
-        heard: &PathAttributes,
+        heard: &Arc<PathAttributes>,
         manner: Manner,
+        reach: u64,
     ) -> Export<Arc<Outgoing>> {
         let only_to_customer = match self.mark(heard.only_to_customer) {
             Ok(mark) if self.may_be_told(heard) => mark,
             _ => return Ok(None),
         };
+        let Ok(ruled) = apply_rules(&self.rules, reach, family, Some(self.local_asn), heard) else {
+            return Ok(None);
+        };
+        let heard = &*ruled.attributes;
         let stays = (self.kind == PeerKind::Internal || manner == Manner::Transparent)
             && self.chosen.of(family).is_none()
             && self.may_stay(heard.next_hop, family);
-        let next_hop = if stays { heard.next_hop.global_only() } else { self.next_hop(family)? };
+        let next_hop = match ruled.next_hop {
+            Some(next_hop) => next_hop,
+            None if stays => heard.next_hop.global_only(),
+            None => self.next_hop(family)?,
+        };
         let made = match (manner, self.kind) {
             (Manner::Transparent, _) => to_client_of_server(heard, next_hop),
             (Manner::Reflected(from), _) => reflected(heard, next_hop, from, self.cluster_id),
             (Manner::Usual, PeerKind::External) => to_external(heard, self.local_asn, next_hop),
             (Manner::Usual, PeerKind::Internal) => to_internal(heard, next_hop),
         };
-        let made = self.warned(PathAttributes { only_to_customer, ..made });
+        let med = ruled.med.or(made.med);
+        let made = self.warned(PathAttributes { only_to_customer, med, ..made });
         let has_own_next_hop = !stays && self.has_own_next_hop(family);
         self.encoded(self.before_leaving(made), has_own_next_hop).map(Some)
     }
@@ -199,6 +213,7 @@ impl Policy {
             cluster_id,
             role,
             pass_on,
+            rules,
             families,
             next_hops,
             chosen,
@@ -223,6 +238,7 @@ impl Policy {
             && *encoding == group.encoding
             && *takes_long_lived == group.takes_long_lived
             && AddressFamily::ALL.into_iter().all(|it| length(self, it) == length(group, it))
+            && *rules == group.rules
             && *pass_on == group.pass_on
     }
 
@@ -235,9 +251,14 @@ impl Policy {
 
     pub(super) fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
         let heard = &path.attributes;
+        let is_ruled_out = || {
+            let reach = rules_in_reach(&self.rules, prefix);
+            apply_rules(&self.rules, reach, prefix.family(), None, heard).is_err()
+        };
         self.may_pass_on(prefix, path)
             && self.may_be_told(heard)
             && self.mark(heard.only_to_customer).is_ok()
+            && (self.rules.is_empty() || !is_ruled_out())
     }
 
     /// What does not follow from the attributes: not back to its source, between internal peers only to or from a client

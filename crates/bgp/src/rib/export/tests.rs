@@ -15,6 +15,7 @@ mod clients;
 mod draining;
 mod long_lived;
 mod originating;
+mod ruled;
 
 /// The policy, whose results are attributes alone.
 struct Plain(Exporter);

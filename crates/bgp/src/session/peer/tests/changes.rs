@@ -4,11 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU8;
 
 use super::*;
-use fairway_ground::{
-    AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, BfdSettings, ChosenNextHops, ClientKind,
-    GracefulRestart, ImportPolicy, ListenRange, NextHop, Password, PeerKey, PeerKind, PrefixFilter,
-    PrefixRange, Role, ShutdownMessage,
-};
+use fairway_ground::{AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, BfdSettings, ChosenNextHops, ClientKind, GracefulRestart, ImportPolicy, ListenRange, NextHop, Password, PeerKey, PeerKind, PrefixFilter, PrefixRange, Role, RouteRule, RouteSettings, ShutdownMessage};
 use fairway_seam::{ChangeEffect, PathAttributes, PeerBfd, PeerSetting};
 
 /// A neighbour that came from a range, so that this setting can change like the others.
@@ -66,6 +62,10 @@ fn changed(field: &str, mut config: PeerConfig) -> PeerConfig {
             })
         }
         "pass_on" => config.pass_on = PrefixFilter::Everything,
+        "pass_on_rules" => {
+            let settings = RouteSettings { med: Some(7), ..RouteSettings::default() };
+            config.pass_on_rules = [RouteRule { settings, ..RouteRule::default() }].into();
+        }
         "next_hops" => {
             let ipv4 = Some(Ipv4Addr::new(192, 0, 2, 77));
             config.next_hops = ChosenNextHops { ipv4, ipv6: None };
@@ -98,7 +98,11 @@ fn learn_elsewhere(rib: &mut LocRib) {
 /// inside an AS.
 fn observed(field: &str, internal: bool) -> ChangeEffect {
     let remote = if internal { 65001 } else { 65002 };
-    let mut pair = Pair::new(dynamic(65001, remote, 1), dynamic(remote, 65001, 2));
+    let mut ours = dynamic(65001, remote, 1);
+    if field == "pass_on_rules" {
+        ours.pass_on = PrefixFilter::Everything;
+    }
+    let mut pair = Pair::new(ours, dynamic(remote, 65001, 2));
     pair.originate(0, &["203.0.113.1/32"]);
     pair.run_for(seconds(1));
     pair.assert_up();

@@ -12,10 +12,8 @@ use crate::speaker::{self, PeerAction, Report, Speaker};
 use crate::wire::announce::{AttributeBlock, announcement, withdrawal};
 use crate::wire::attribute::code;
 use crate::wire::{AddPathOffer, Capability, Framing, RouteRefresh, Update, UpdateContext};
-use fairway_ground::{
-    AddPath, AsPath, ClientKind, Community, MaximumPrefixes, NextHop, Nlri, PathId, PeerKey,
-    PrefixFilter, PrefixRange, RemoteAs, Rng,
-};
+use crate::example;
+use fairway_ground::{AddPath, AsPath, ClientKind, Community, ImportPolicy, MaximumPrefixes, NextHop, Nlri, PathId, PeerKey, PrefixFilter, PrefixRange, RemoteAs, Rng};
 use fairway_seam::{Clear, Desired, DrainState, Origin, PathAttributes, UnknownAttribute};
 
 const OUR_ASN: u32 = 65_001;
@@ -73,7 +71,12 @@ fn hub_config(seed: u64, number: usize) -> PeerConfig {
     let kind = if remote_asn == OUR_ASN { ClientKind::Reflector } else { ClientKind::RouteServer };
     let client = Some(kind).filter(|_| (seed / 2 + u64::from(number)).is_multiple_of(3));
     let rest = config(OUR_ASN, remote_asn, 1);
-    PeerConfig { key, pass_on, add_path, enhanced_refresh, client, ..rest }
+    // A quarter have rules, in one direction or in both.
+    let ruled = |it: u64| (seed / 6 + u64::from(number) + it).is_multiple_of(4);
+    let rules = |is_ruled, seed| if is_ruled { example::rules(seed) } else { Arc::default() };
+    let import = ImportPolicy { rules: rules(ruled(0), seed), ..rest.import };
+    let pass_on_rules = rules(ruled(seed % 2), seed / 2);
+    PeerConfig { key, pass_on, pass_on_rules, add_path, enhanced_refresh, client, import, ..rest }
 }
 
 fn remote_asn(config: &PeerConfig) -> Asn {
@@ -564,7 +567,10 @@ impl Hub {
             let wanted: BTreeMap<Nlri, Arc<PathAttributes>> = (far.said.iter())
                 .filter(|(nlri, _)| importer.allows(nlri.prefix).is_ok())
                 .filter(|(_, attributes)| importer.judge(attributes).is_ok())
-                .map(|(nlri, it)| (*nlri, importer.marked(Arc::new(it.clone()))))
+                .filter_map(|(nlri, it)| {
+                    let marked = importer.marked(Arc::new(it.clone()));
+                    Some((*nlri, importer.ruled(nlri.prefix, &marked, &mut None).ok()?))
+                })
                 .collect();
             assert_eq!(accepted, wanted, "{why}: Adj-RIB-In of {}", peer.config.key);
             assert_eq!(up.inbound.adj_rib_in.counts(), count(accepted.keys()), "{why}");

@@ -1,0 +1,78 @@
+//! What do an operator's rules make of routes that are passed on?
+
+use super::*;
+use fairway_ground::{PrefixRange, RouteMatch, RouteRule, RouteSettings, RuleAction};
+
+const PREFIX: &str = "203.0.113.0/24";
+
+/// What a neighbour in another AS (or in ours) is sent of a path by these rules, or that nothing is.
+fn told(
+    kind: PeerKind,
+    path: &Path,
+    rules: Vec<RouteRule>,
+) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
+    exporter(kind, rules).pass_on(PREFIX.parse().unwrap(), path)
+}
+
+fn exporter(kind: PeerKind, rules: Vec<RouteRule>) -> Plain {
+    let mut config = PeerConfig {
+        pass_on: PrefixFilter::Everything,
+        pass_on_rules: rules.into(),
+        ..PeerConfig::example(1)
+    };
+    if kind == PeerKind::Internal {
+        config.remote_as = RemoteAs::Asn(config.local_asn);
+    }
+    let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
+    Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService)
+}
+
+fn setting(settings: RouteSettings) -> Vec<RouteRule> {
+    vec![RouteRule { settings, ..RouteRule::default() }]
+}
+
+#[test]
+fn what_a_rule_sets_is_sent_where_it_may_be() {
+    let settings = RouteSettings {
+        local_pref: Some(7),
+        med: Some(8),
+        prepend: 2,
+        ..RouteSettings::default()
+    };
+    let path = heard(PeerKind::External);
+    let outside = told(PeerKind::External, &path, setting(settings.clone())).unwrap().unwrap();
+    // MED of another AS is not passed on, LOCAL_PREF stays in ours.
+    assert_eq!((outside.med, outside.local_pref), (Some(8), None));
+    assert_eq!(outside.as_path.to_string(), "65001 65001 65001 65009 7");
+    let inside = told(PeerKind::Internal, &path, setting(settings)).unwrap().unwrap();
+    assert_eq!((inside.med, inside.local_pref), (Some(8), Some(7)));
+    assert_eq!(inside.as_path.to_string(), "65001 65001 65009 7");
+    let without = told(PeerKind::External, &path, Vec::new()).unwrap().unwrap();
+    assert_eq!(without.med, None);
+}
+
+#[test]
+fn a_next_hop_of_a_rule_goes_before_ours_though_it_is_the_received_one() {
+    let received = ChosenNextHops { ipv4: Some([192, 0, 2, 9].into()), ipv6: None };
+    let settings = RouteSettings { next_hops: received, ..RouteSettings::default() };
+    let path = heard(PeerKind::External);
+    let told = told(PeerKind::External, &path, setting(settings.clone())).unwrap().unwrap();
+    assert_eq!(told.next_hop, NextHop::Ipv4([192, 0, 2, 9].into()));
+    // What is encoded for a group gets the next hop of each of its peers.
+    assert!(!exporter(PeerKind::External, setting(settings)).0.may_be_grouped());
+    assert!(exporter(PeerKind::External, Vec::new()).0.may_be_grouped());
+}
+
+#[test]
+fn a_rule_rejects_some_prefixes_with_the_same_attributes() {
+    let narrow = PrefixRange::new("203.0.113.0/24".parse().unwrap(), None, None).unwrap();
+    let matches = RouteMatch { prefixes: vec![narrow], ..RouteMatch::default() };
+    let rule = RouteRule { matches, action: RuleAction::Reject, ..RouteRule::default() };
+    let mut exporter = exporter(PeerKind::External, vec![rule]);
+    let path = heard(PeerKind::External);
+    for (prefix, is_told) in [(PREFIX, false), ("203.0.112.0/24", true), (PREFIX, false)] {
+        let prefix = prefix.parse().unwrap();
+        assert_eq!(exporter.pass_on(prefix, &path).unwrap().is_some(), is_told, "{prefix}");
+        assert_eq!(exporter.0.policy.passes_on(prefix, &path), is_told, "{prefix}");
+    }
+}
