@@ -117,7 +117,7 @@ pub(super) fn to_receive(
              do not count",
         );
     }
-    ImportPolicy { allowed, maximum, own_as_max }
+    ImportPolicy { allowed, maximum, own_as_max, ..ImportPolicy::default() }
 }
 
 /// Which learned routes are advertised to the peer, none if the field is not set; and the next hops

@@ -159,7 +159,8 @@ impl Inbound {
             for nlri in group.prefixes {
                 let family = nlri.prefix.family();
                 let allowed = judged.and_then(|()| self.allows(nlri));
-                let ruled = allowed.and_then(|()| self.importer.ruled(nlri.prefix, &heard, &mut last));
+                let ruled =
+                    allowed.and_then(|()| self.importer.ruled(nlri.prefix, &heard, &mut last));
                 let attributes = match ruled {
                     Ok(attributes) => attributes,
                     Err(refusal) => {

@@ -33,12 +33,8 @@ fn setting(settings: RouteSettings) -> Vec<RouteRule> {
 
 #[test]
 fn what_a_rule_sets_is_sent_where_it_may_be() {
-    let settings = RouteSettings {
-        local_pref: Some(7),
-        med: Some(8),
-        prepend: 2,
-        ..RouteSettings::default()
-    };
+    let settings =
+        RouteSettings { local_pref: Some(7), med: Some(8), prepend: 2, ..RouteSettings::default() };
     let path = heard(PeerKind::External);
     let outside = told(PeerKind::External, &path, setting(settings.clone())).unwrap().unwrap();
     // MED of another AS is not passed on, LOCAL_PREF stays in ours.

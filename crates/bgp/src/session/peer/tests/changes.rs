@@ -4,7 +4,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU8;
 
 use super::*;
-use fairway_ground::{AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, BfdSettings, ChosenNextHops, ClientKind, GracefulRestart, ImportPolicy, ListenRange, NextHop, Password, PeerKey, PeerKind, PrefixFilter, PrefixRange, Role, RouteRule, RouteSettings, ShutdownMessage};
+use fairway_ground::{
+    AddPath, AoAlgorithm, AoKey, AoKeys, AsPath, BfdSettings, ChosenNextHops, ClientKind,
+    GracefulRestart, ImportPolicy, ListenRange, NextHop, Password, PeerKey, PeerKind, PrefixFilter,
+    PrefixRange, Role, RouteRule, RouteSettings, ShutdownMessage,
+};
 use fairway_seam::{ChangeEffect, PathAttributes, PeerBfd, PeerSetting};
 
 /// A neighbour that came from a range, so that this setting can change like the others.

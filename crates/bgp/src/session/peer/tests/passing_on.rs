@@ -5,6 +5,7 @@
 use std::num::NonZeroU8;
 
 use super::*;
+use crate::example;
 use crate::rib::{Importer, Route};
 use crate::session;
 use crate::sim::tests::seeds;
@@ -12,8 +13,10 @@ use crate::speaker::{self, PeerAction, Report, Speaker};
 use crate::wire::announce::{AttributeBlock, announcement, withdrawal};
 use crate::wire::attribute::code;
 use crate::wire::{AddPathOffer, Capability, Framing, RouteRefresh, Update, UpdateContext};
-use crate::example;
-use fairway_ground::{AddPath, AsPath, ClientKind, Community, ImportPolicy, MaximumPrefixes, NextHop, Nlri, PathId, PeerKey, PrefixFilter, PrefixRange, RemoteAs, Rng};
+use fairway_ground::{
+    AddPath, AsPath, ClientKind, Community, ImportPolicy, MaximumPrefixes, NextHop, Nlri, PathId,
+    PeerKey, PrefixFilter, PrefixRange, RemoteAs, Rng,
+};
 use fairway_seam::{Clear, Desired, DrainState, Origin, PathAttributes, UnknownAttribute};
 
 const OUR_ASN: u32 = 65_001;
