@@ -47,13 +47,12 @@ pub use filter::{PrefixFilter, PrefixRange, PrefixRangeError};
 pub use graceful_restart::GracefulRestart;
 pub use interface::InterfaceName;
 pub use mac::MacAddress;
-pub use next_hop::{LocalNextHops, NextHop};
+pub use next_hop::{ChosenNextHops, LocalNextHops, NextHop};
 pub use nlri::{Nlri, PathId};
 pub use parse_error::ParseError;
 pub use password::{Password, PasswordError};
 pub use peer::{
-    AddPath, ChosenNextHops, ClientKind, ImportPolicy, ListenRange, MaximumPrefixes, PeerKind,
-    RemoteAs,
+    AddPath, ClientKind, ImportPolicy, ListenRange, MaximumPrefixes, PeerKind, RemoteAs,
 };
 pub use peer_key::{PeerKey, Remote};
 pub use prefix::{Prefix, PrefixError};

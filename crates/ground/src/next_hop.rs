@@ -107,6 +107,25 @@ impl LocalNextHops {
     }
 }
 
+/// Next hops that the operator chose instead of this end's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ChosenNextHops {
+    /// For IPv4 routes.
+    pub ipv4: Option<Ipv4Addr>,
+    /// For IPv6 routes.
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+impl ChosenNextHops {
+    /// The chosen next hop for routes of `family`, if any.
+    pub fn of(self, family: AddressFamily) -> Option<NextHop> {
+        match family {
+            AddressFamily::Ipv4Unicast => self.ipv4.map(NextHop::Ipv4),
+            AddressFamily::Ipv6Unicast => self.ipv6.map(|address| NextHop::ipv6(address, None)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,10 @@
 //! The parts of a neighbour's settings that users and sessions have in common.
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
-use super::{AddressFamily, Asn, NextHop, Prefix, PrefixFilter, RouteRule};
+use super::{Asn, Prefix, PrefixFilter, RouteRule};
 
 /// Whether the neighbour is in our AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,25 +68,6 @@ pub struct AddPath {
     pub send: Option<NonZeroU8>,
     /// Whether several are accepted.
     pub receive: bool,
-}
-
-/// Next hops that the operator chose instead of this end's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct ChosenNextHops {
-    /// For IPv4 routes.
-    pub ipv4: Option<Ipv4Addr>,
-    /// For IPv6 routes.
-    pub ipv6: Option<Ipv6Addr>,
-}
-
-impl ChosenNextHops {
-    /// The chosen next hop for routes of `family`, if any.
-    pub fn of(self, family: AddressFamily) -> Option<NextHop> {
-        match family {
-            AddressFamily::Ipv4Unicast => self.ipv4.map(NextHop::Ipv4),
-            AddressFamily::Ipv6Unicast => self.ipv6.map(|address| NextHop::ipv6(address, None)),
-        }
-    }
 }
 
 /// How many prefixes a neighbour may announce, in each family (RFC 4486 §4).

@@ -375,8 +375,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "clients: attributes that two neighbours share have one originator",
         EXPORT,
-        "_ => self.passed_on_in.entry(manner).or_default(),",
-        "_ => self.passed_on_in.entry(Manner::Transparent).or_default(),",
+        "_ => self.passed_on_in.entry((manner, reach)).or_default(),",
+        "_ => self.passed_on_in.entry((Manner::Transparent, reach)).or_default(),",
     ),
     variant(
         "clients: a cluster is put behind those that the route has passed",
