@@ -49,11 +49,6 @@ impl AsPathPattern {
     pub fn is_in(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
-
-    /// As it was written.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
 }
 
 impl PartialEq for AsPathPattern {

@@ -60,7 +60,7 @@ pub use printable::{printable, printable_json, printable_lines};
 pub use rng::Rng;
 pub use role::Role;
 pub use route_rule::{
-    Communities, ROUTE_RULES_MAX, RouteMatch, RouteRule, RouteSettings, RuleAction, rule_name,
+    Communities, ROUTE_RULES_MAX, RouteMatch, RouteRule, RouteSettings, RuleAction,
 };
 pub use shutdown::{ShutdownMessage, ShutdownMessageError};
 pub use tcp_ao::{AoAlgorithm, AoKey, AoKeyError, AoKeys};

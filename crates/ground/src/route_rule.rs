@@ -101,12 +101,6 @@ pub struct RouteSettings {
     pub next_hops: ChosenNextHops,
 }
 
-/// How messages call the rule at `place`: by its name, or by its number.
-pub fn rule_name(rules: &[RouteRule], place: u8) -> String {
-    let name = rules.get(usize::from(place)).and_then(|rule| rule.name.clone());
-    name.unwrap_or_else(|| place.saturating_add(1).to_string())
-}
-
 impl fmt::Display for RuleAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
