@@ -1,7 +1,7 @@
 //! `toReceive` and `toAdvertise` of a BGPPeer: invalid values are faults, valid ones have the intended
 //! meaning.
 
-use fairway_ground::{MaximumPrefixes, Prefix};
+use fairway_ground::{Community, MaximumPrefixes, Prefix, RuleAction};
 use fairway_model::{Object, Peer};
 
 use super::{SOUND_PEER, beside_good, check, one_fault, peer};
@@ -86,6 +86,78 @@ fn faulty_maxima_and_next_hops_are_told() {
     }
 }
 
+/// A peer with one rule on line 12.
+fn ruling(field: &str, rule: &str) -> String {
+    peer(&format!("{SOUND_PEER}{field}:\n  allowed: {{mode: all}}\n  rules:\n  - {rule}\n"))
+}
+
+#[rustfmt::skip] // One line for each input.
+#[test]
+fn faulty_rules_are_told_in_both_directions() {
+    for field in ["toReceive", "toAdvertise"] {
+        let many = "{action: continue, set: {med: 1}}\n  - ".repeat(64);
+        for (what, text, line, rest, says) in [
+            ("action", ruling(field, "{action: deny}"), 12, "[0].action", "\"deny\" is not an action; expected accept, reject or continue"),
+            ("name", ruling(field, "{name: no spaces}"), 12, "[0].name", "expected 1 to 63 letters"),
+            ("long name", ruling(field, &format!("{{name: {}}}", "x".repeat(64))), 12, "[0].name", "expected 1 to 63 letters"),
+            ("name twice", ruling(field, "{name: a, action: continue, set: {med: 1}}\n  - {name: a}"), 13, "[1].name", "is given twice"),
+            ("open group", ruling(field, "{match: {asPath: '(65010'}}"), 12, "[0].match.asPath", "is not a regular expression: unclosed group; expected one as in ^65010_"),
+            ("huge expression", ruling(field, "{match: {asPath: '((1{999}){999}){999}'}}"), 12, "[0].match.asPath", "it takes too much memory"),
+            ("prefix", ruling(field, "{match: {prefixes: [{prefix: 10.0.0.0/8, le: 7}]}}"), 12, "[0].match.prefixes[0]", "8 <= ge <= le <= 32"),
+            ("no prefix", ruling(field, "{match: {prefixes: [{le: 7}]}}"), 12, "[0].match.prefixes[0].prefix", "is missing"),
+            ("no prefixes", ruling(field, "{match: {prefixes: []}}"), 12, "[0].match.prefixes", "is empty; expected at least one, or no such field"),
+            ("no communities", ruling(field, "{match: {communities: []}}"), 12, "[0].match.communities", "is empty"),
+            ("community", ruling(field, "{match: {communities: [65536:1]}}"), 12, "[0].match.communities[0]", "0 to 65535"),
+            ("three numbers", ruling(field, "{match: {communities: ['1:2:3']}}"), 12, "[0].match.communities[0]", "large:65001:1:2"),
+            ("extended", ruling(field, "{match: {communities: ['rt:65536:65536']}}"), 12, "[0].match.communities[0]", "rt:192.0.2.1:100"),
+            ("next hop", ruling(field, "{match: {nextHops: [192.0.2.1]}}"), 12, "[0].match.nextHops[0]", "192.0.2.0/24"),
+            ("unknown match", ruling(field, "{match: {prefix: 10.0.0.0/8}}"), 12, "[0].match.prefix", "prefixes?"),
+            ("LOCAL_PREF", ruling(field, "{set: {localPref: -1}}"), 12, "[0].set.localPref", "0 to 4294967295"),
+            ("MED", ruling(field, "{set: {med: '5'}}"), 12, "[0].set.med", "without quotes"),
+            ("prepend", ruling(field, "{set: {asPathPrepend: 17}}"), 12, "[0].set.asPathPrepend", "0 to 16"),
+            ("plain list", ruling(field, "{set: {communities: [65001:1]}}"), 12, "[0].set.communities", "a mapping"),
+            ("replace and add", ruling(field, "{set: {communities: {replace: [65001:1], add: [65001:2]}}}"), 12, "[0].set.communities.replace", "cannot both be given"),
+            ("unknown setting", ruling(field, "{set: {nextHop: 192.0.2.1}}"), 12, "[0].set.nextHop", "expected one of localPref, med, communities, asPathPrepend"),
+            ("65 rules", ruling(field, &format!("{many}{{}}")), 11, "", "has too many rules; expected at most 64"),
+        ] {
+            one_fault(&format!("{field}, {what}"), &text, line, &format!("spec.{field}.rules{rest}"), says);
+        }
+        let text = peer(&format!("{SOUND_PEER}{field}:\n  allowed: {{mode: all}}\n  rules: {{action: reject}}\n"));
+        one_fault("no list", &text, 11, &format!("spec.{field}.rules"), "a list");
+    }
+}
+
+#[test]
+fn rules_mean_what_they_say() {
+    let text = ruling(
+        "toReceive",
+        "{name: bogons, match: {prefixes: [{prefix: 10.0.0.0/8, le: 32}]}, action: reject}\n  - \
+         match: {asPath: '_65010$', communities: [65001:1, 'large:65001:1:2', 'rt:65001:3'], \
+         nextHops: [192.0.2.0/24]}\n    set: {localPref: 200, med: 0, asPathPrepend: 2, \
+         communities: {add: [no-export], remove: ['soo:65001:4']}}\n    action: continue\n  - \
+         {set: {communities: {replace: []}}}",
+    );
+    let peer = settings("three rules", &text);
+    let [bogons, marked, bare] = &*peer.import.rules else { panic!("{:?}", peer.import.rules) };
+    assert_eq!((bogons.name.as_deref(), bogons.action), (Some("bogons"), RuleAction::Reject));
+    assert!(bogons.matches.has_prefix(prefix("10.1.0.0/16")));
+    assert!(!bogons.matches.has_prefix(prefix("11.0.0.0/8")));
+    assert_eq!((marked.name.as_deref(), marked.action), (None, RuleAction::Continue));
+    assert!(marked.matches.as_path.as_ref().is_some_and(|it| it.is_in("65001 65010")));
+    let wanted = &marked.matches.communities;
+    assert_eq!((wanted.standard.len(), wanted.large.len(), wanted.extended.len()), (1, 1, 1));
+    let set = &marked.settings;
+    assert_eq!((set.local_pref, set.med, set.prepend), (Some(200), Some(0), 2));
+    assert_eq!(set.added.standard, [Community::NO_EXPORT]);
+    assert_eq!((set.removed.extended.len(), set.removes_communities), (1, false));
+    assert_eq!(bare.action, RuleAction::Accept);
+    assert!(bare.settings.removes_communities && bare.settings.added.is_empty());
+    assert!(peer.pass_on_rules.is_empty(), "the other direction is another matter");
+
+    let peer = settings("sent", &ruling("toAdvertise", "{set: {med: 5}}"));
+    assert_eq!((peer.pass_on_rules.len(), peer.import.rules.len()), (1, 0));
+}
+
 #[rustfmt::skip] // One line for each input.
 #[test]
 fn filters_without_effect_are_warnings() {
@@ -94,6 +166,10 @@ fn filters_without_effect_are_warnings() {
         ("filtered", allowing("toReceive", "mode: filtered"), 10, "spec.toReceive.allowed", nothing),
         ("empty", allowing("toReceive", "mode: filtered\nprefixes: []"), 10, "spec.toReceive.allowed", nothing),
         ("no mode", allowing("toAdvertise", "prefixes: []"), 10, "spec.toAdvertise.allowed", nothing),
+        ("no route for rules", peer(&format!("{SOUND_PEER}toReceive:\n  rules:\n  - {{action: reject}}")), 10, "spec.toReceive.rules", "has no effect: allowed lets no route through"),
+        ("behind the last rule", ruling("toAdvertise", "{set: {med: 1}}\n  - {action: reject}"), 13, "spec.toAdvertise.rules[1]", "has no effect: a rule before it accepts or rejects every route"),
+        ("rejected with settings", ruling("toReceive", "{set: {med: 1}, action: reject}"), 12, "spec.toReceive.rules[0].set", "has no effect: the rule rejects the route"),
+        ("idle rule", ruling("toReceive", "{action: continue}"), 12, "spec.toReceive.rules[0]", "has no effect: it sets nothing"),
         ("idle maximum", peer(&format!("{SOUND_PEER}toReceive:\n  maxPrefixes: {{limit: 5}}")), 10, "spec.toReceive.maxPrefixes", "has no effect"),
     ] {
         let resolution = beside_good(what, &text);

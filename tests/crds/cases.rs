@@ -111,16 +111,32 @@ fn peers() -> Vec<(Value, Verdict)> {
     ]
 }
 
+/// One rule with all its fields.
+fn rules(range: &Value) -> Value {
+    json!([{
+        "name": "customers",
+        "match": {
+            "prefixes": [range], "asPath": "_65010$", "communities": ["rt:65001:1"], "nextHops": ["192.0.2.0/24"],
+        },
+        "set": {
+            "localPref": 0, "med": 4_294_967_295_u32, "asPathPrepend": 16,
+            "communities": { "add": ["no-export"], "remove": ["large:65001:1:2"], "replace": [] },
+        },
+        "action": "continue",
+    }])
+}
+
 fn our_peers() -> Vec<(Value, Verdict)> {
     let route = json!({ "prefix": "198.51.100.0/24", "ge": 24, "le": 32 });
     let allowed = json!({ "mode": "filtered", "prefixes": [route] });
+    let rules = rules(&route);
     let key = json!({ "name": "keys", "key": "first" });
     let ao = |algorithm: &str| json!({ "sendID": 0, "recvID": 255, "algorithm": algorithm, "secret": key });
     vec![
         (
             peer(json!({
-                "toReceive": { "allowed": allowed, "maxPrefixes": { "limit": 1000, "warnPercent": 80, "attributeBytes": 65_536 } },
-                "toAdvertise": { "allowed": { "mode": "all" }, "nextHop": { "ipv4": "192.0.2.9" } },
+                "toReceive": { "allowed": allowed, "maxPrefixes": { "limit": 1000, "warnPercent": 80, "attributeBytes": 65_536 }, "rules": rules },
+                "toAdvertise": { "allowed": { "mode": "all" }, "nextHop": { "ipv4": "192.0.2.9" }, "rules": rules },
                 "enableGracefulRestart": true,
                 "gracefulRestart": { "restartTime": "120s", "longLivedStaleTime": "1h" },
                 "addPath": { "send": 16, "receive": true },
@@ -161,6 +177,14 @@ fn our_peers() -> Vec<(Value, Verdict)> {
         (
             peer(json!({ "toReceive": { "allowed": { "mode": "all" }, "maxPrefixes": {} } })),
             Refused("spec.toReceive.maxPrefixes.limit: Required"),
+        ),
+        (
+            peer(json!({ "toReceive": { "rules": [{ "action": "deny" }] } })),
+            Refused("spec.toReceive.rules[0].action: Unsupported"),
+        ),
+        (
+            peer(json!({ "toAdvertise": { "rules": [{ "set": { "asPathPrepend": 17 } }] } })),
+            Refused("spec.toAdvertise.rules[0].set.asPathPrepend"),
         ),
         (
             peer(json!({ "tcpAO": { "keys": [ao("hmac-sha-1-96"), ao("md5")] } })),

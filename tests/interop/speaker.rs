@@ -39,6 +39,12 @@ const LACKS: &[Lack] = &[
         ],
         "its BFD signs nothing",
     ),
+    (
+        &FRR,
+        &[],
+        &["rules_decide_what_is_received_and_passed_on"],
+        "rules are not rendered: the peer is left out",
+    ),
     (&FRR, &[], &["bfd_in_strict_mode_comes_before_the_session"], "has no strict mode of BFD"),
     (
         &FRR,

@@ -42,6 +42,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>)> {
     vec![
         ("Every object", objects::every()),
         ("BGPPeer", peers::rows()),
+        ("BGPPeer, received and advertised routes", peers::routes()),
         ("BGPPeer, more than one object", peers::together()),
         ("With FRR", frr::rows()),
         ("BFDProfile", objects::profiles()),

@@ -77,16 +77,25 @@ pub(crate) fn rows() -> Vec<Row> {
         row("peer-restart-unset", OURS, "Without enableGracefulRestart a restart loses the routes", with("holdTime: 9s")).warned("is not set").by_check(),
         row("peer-vrf", OURS, "The VRF exists on the node", with("vrf: blue")).warned("CONFIG_NET_VRF").by_check(),
         row("peer-shutdown", "RFC 9003", "A shutdown message has 255 bytes at most", with(&format!("shutdown: {{message: {}}}", "x".repeat(256)))).refused("255"),
-        row("peer-receive-bounds", OURS, "ge is not less than the prefix is long", with("toReceive: {allowed: {prefixes: [{prefix: 10.0.0.0/8, ge: 4}]}}")).refused("ge"),
-        row("peer-attribute-bytes", OURS, "maxPrefixes.attributeBytes is enough for one UPDATE", with("toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 5, attributeBytes: 65535}}")).refused("attributeBytes"),
-        row("peer-receive-limit", OURS, "maxPrefixes.limit is not 0", with("toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 0}}")).refused("limit"),
-        row("peer-next-hop-family", OURS, "A next hop is of a family that the session carries", with("toAdvertise: {nextHop: {ipv6: '2001:db8::1'}}")).warned("carries IPv4"),
         row("peer-ao-algorithm", "RFC 5926", "An algorithm of TCP-AO exists", ao("algorithm: md5, secret: {name: a, key: b}")).refused("hmac-sha-1-96"),
         row("peer-ao-secret", OURS, "The key of TCP-AO is in its Secret", ao("algorithm: hmac-sha-1-96, secret: {name: nobody, key: b}")).refused("no Secret default/nobody with a usable key b"),
         row("peer-ao-and-md5", "RFC 5925", "TCP-AO and TCP-MD5 exclude each other", ao("algorithm: hmac-sha-1-96, secret: {name: a, key: b}").replace(", tcpAO", ", password: x, tcpAO")).refused("remove one"),
         row("peer-v1beta1", METALLB, "v1beta1 without timers means timers of 0", old("peerPort: 179")).warned("holdTime"),
         row("peer-v1beta1-port-zero", METALLB, "In v1beta1 peerPort 0 is 179", old("peerPort: 0")).warned("holdTime"),
         row("peer-v1beta1-field", METALLB, "v1beta1 knows its own fields only", old("vrf: blue")).refused("is not a known field"),
+    ]
+}
+
+#[rustfmt::skip] // One line for each rule.
+pub(crate) fn routes() -> Vec<Row> {
+    vec![
+        row("peer-receive-bounds", OURS, "ge is not less than the prefix is long", with("toReceive: {allowed: {prefixes: [{prefix: 10.0.0.0/8, ge: 4}]}}")).refused("ge"),
+        row("peer-attribute-bytes", OURS, "maxPrefixes.attributeBytes is enough for one UPDATE", with("toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 5, attributeBytes: 65535}}")).refused("attributeBytes"),
+        row("peer-receive-limit", OURS, "maxPrefixes.limit is not 0", with("toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 0}}")).refused("limit"),
+        row("peer-rule-replace", OURS, "communities.replace of a rule excludes add and remove", with("toReceive: {allowed: {mode: all}, rules: [{set: {communities: {replace: [], add: [no-export]}}}]}")).refused("cannot both be given"),
+        row("peer-rule-expression", OURS, "asPath of a rule is a regular expression", with("toReceive: {allowed: {mode: all}, rules: [{match: {asPath: '(65010'}}]}")).refused("unclosed group"),
+        row("peer-rule-unreached", OURS, "A rule is not behind one for every route", with("toAdvertise: {allowed: {mode: all}, rules: [{action: reject}, {set: {med: 1}}]}")).warned("move it up"),
+        row("peer-next-hop-family", OURS, "A next hop is of a family that the session carries", with("toAdvertise: {nextHop: {ipv6: '2001:db8::1'}}")).warned("carries IPv4"),
     ]
 }
 

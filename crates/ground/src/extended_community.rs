@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::str::FromStr;
 
-use super::Asn;
+use super::{Asn, ParseError};
 
 /// Eight octets: a type, mostly a subtype, and a value (RFC 4360 §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +35,56 @@ impl ExtendedCommunity {
         let is_bandwidth = kind & !NON_TRANSITIVE == TWO_OCTET_AS && subtype == LINK_BANDWIDTH;
         is_bandwidth
             .then(|| LinkBandwidth::from_octets_per_second(f32::from_be_bytes([a, b, c, d])))
+    }
+}
+
+/// The names of the kinds that operators write, and their subtypes.
+const NAMES: [(&str, u8); 2] = [("rt", ROUTE_TARGET), ("soo", ROUTE_ORIGIN)];
+
+impl ExtendedCommunity {
+    /// The subtype that the name before the first colon of `text` stands for, and what is behind it.
+    fn named(text: &str) -> Option<(u8, &str)> {
+        let (name, value) = text.split_once(':')?;
+        let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        Some((known.1, value))
+    }
+
+    /// Whether `text` begins as one: with `rt:` or `soo:`.
+    pub fn has_name(text: &str) -> bool {
+        Self::named(text).is_some()
+    }
+}
+
+/// `rt:` (route target) or `soo:` (site of origin), and two numbers, or an IPv4 address and a number. An AS of up to
+/// two octets has a number of four, any other AS and an address one of two (RFC 4360 §3, RFC 5668 §2).
+impl FromStr for ExtendedCommunity {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let value = || {
+            let (subtype, value) = Self::named(text)?;
+            let (global, local) = value.split_once(':')?;
+            let narrow = || Some(local.parse::<u16>().ok()?.to_be_bytes());
+            let (kind, [a, b, c, d, e, low]) = if let Ok(asn) = global.parse::<u16>() {
+                let ([a, b], [c, d, e, low]) =
+                    (asn.to_be_bytes(), local.parse::<u32>().ok()?.to_be_bytes());
+                (TWO_OCTET_AS, [a, b, c, d, e, low])
+            } else if let Ok(asn) = global.parse::<u32>() {
+                let ([a, b, c, d], [e, low]) = (asn.to_be_bytes(), narrow()?);
+                (FOUR_OCTET_AS, [a, b, c, d, e, low])
+            } else {
+                let ([a, b, c, d], [e, low]) =
+                    (global.parse::<Ipv4Addr>().ok()?.octets(), narrow()?);
+                (IPV4_ADDRESS, [a, b, c, d, e, low])
+            };
+            Some(Self([kind, subtype, a, b, c, d, e, low]))
+        };
+        value().ok_or_else(|| ParseError {
+            text: text.to_owned(),
+            expected: "an extended community: rt: or soo: and two numbers as in rt:65001:100, or an IPv4 address \
+                       and a number as in rt:192.0.2.1:100; the number is 65535 at most behind an address or an \
+                       AS number above 65535",
+        })
     }
 }
 
@@ -145,6 +196,21 @@ mod tests {
             (of([0x43, 0, 1, 2, 3, 4, 5, 6]), "UNK:67, 0:010203040506"),
         ] {
             assert_eq!(community.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn communities_read_as_they_are_written() {
+        for text in ["RT:65010:77", "SoO:1:4294967295", "RT:192.0.2.1:9", "RT:4200000000:256"] {
+            let community: ExtendedCommunity = text.parse().unwrap();
+            assert_eq!(community.to_string(), text);
+            assert_eq!(text.to_lowercase().parse(), Ok(community));
+        }
+        for text in
+            ["rt:65010", "rt:1:2:3", "lb:1:2", "65010:77", "rt:65536:65536", "rt:192.0.2.1:65536"]
+        {
+            let error = text.parse::<ExtendedCommunity>().unwrap_err().to_string();
+            assert!(error.contains("rt:65001:100"), "{error}");
         }
     }
 

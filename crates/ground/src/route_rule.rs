@@ -4,6 +4,7 @@
 //! at once, so the rules after it see the route with them; the first one that accepts or rejects is the last one.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{
     AsPathPattern, ChosenNextHops, Community, ExtendedCommunity, LargeCommunity, NextHop, Prefix,
@@ -17,7 +18,7 @@ pub const ROUTE_RULES_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RouteRule {
     /// The operator's word for it.
-    pub name: Option<String>,
+    pub name: Option<Arc<str>>,
     /// The routes that it is about.
     pub matches: RouteMatch,
     /// What it changes in them.

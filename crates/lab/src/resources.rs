@@ -80,7 +80,11 @@ pub struct Peer {
     pub both_families: bool,
     pub to_receive: Option<Allowed>,
     pub max_prefixes: Option<u32>,
+    /// `toReceive.rules`, as YAML that begins at the margin.
+    pub receive_rules: Option<&'static str>,
     pub to_advertise: Option<Allowed>,
+    /// `toAdvertise.rules`, likewise.
+    pub advertise_rules: Option<String>,
     /// `toAdvertise.nextHop.ipv4`.
     pub next_hop: Option<&'static str>,
     /// In place of the address.
@@ -135,7 +139,9 @@ impl Peer {
             both_families: router.families.len() > 1,
             to_receive: None,
             max_prefixes: None,
+            receive_rules: None,
             to_advertise: None,
+            advertise_rules: None,
             next_hop: None,
             place: router.interface.map(|_| PeerPlace::Interface(NODE_INTERFACE)),
             dynamic_as: None,
@@ -266,6 +272,7 @@ impl Peer {
             if let Some(limit) = self.max_prefixes {
                 text += &format!("    maxPrefixes: {{limit: {limit}}}\n");
             }
+            text += &rules(self.receive_rules);
         }
         if self.to_advertise.is_some() || self.next_hop.is_some() {
             text += "  toAdvertise:\n";
@@ -273,9 +280,16 @@ impl Peer {
             if let Some(address) = self.next_hop {
                 text += &format!("    nextHop: {{ipv4: {}}}\n", quoted(address));
             }
+            text += &rules(self.advertise_rules.as_deref());
         }
         text
     }
+}
+
+/// `rules` of one direction.
+fn rules(list: Option<&str>) -> String {
+    let lines = list.into_iter().flat_map(str::lines).map(|line| format!("    {line}\n"));
+    list.map(|_| "    rules:\n".to_owned()).into_iter().chain(lines).collect()
 }
 
 /// A Secret of type basic-auth, for `passwordSecret`.

@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 use std::num::NonZeroU8;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_ground::{
     AddPath, AoAlgorithm, Asn, ChosenNextHops, ClientKind, ClusterId, GracefulRestart, HoldTime,
-    ImportPolicy, InterfaceName, Password, PeerKey, PrefixFilter, Remote, RemoteAs, Role, RouterId,
-    ShutdownMessage,
+    ImportPolicy, InterfaceName, Password, PeerKey, PrefixFilter, Remote, RemoteAs, Role,
+    RouteRule, RouterId, ShutdownMessage,
 };
 
 use super::{LabelSelector, ObjectName};
@@ -105,6 +106,8 @@ pub struct Peer {
     pub import: ImportPolicy,
     /// Which learned routes are advertised to it.
     pub pass_on: PrefixFilter,
+    /// What happens to these, in order.
+    pub pass_on_rules: Arc<[RouteRule]>,
     /// The next hops that are advertised to it, where they are not our own.
     pub next_hops: ChosenNextHops,
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use fairway_ground::{AoKey, AoKeys, FamilySet, ListenRange, Password, PeerKey, Remote, RouterId};
 use fairway_model::{
@@ -84,6 +85,7 @@ fn config<'a>(
         graceful_restart: peer.graceful_restart,
         import: peer.import.clone(),
         pass_on: peer.pass_on.clone(),
+        pass_on_rules: Arc::clone(&peer.pass_on_rules),
         next_hops: peer.next_hops,
         bfd: bfd(index, peer)?,
         ..basis

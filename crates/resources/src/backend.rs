@@ -64,6 +64,16 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
             "is not supported with FRR, which counts prefixes only; remove it, or use --bgp native",
         );
     }
+    for (field, has_rules) in
+        [("toReceive", !it.import.rules.is_empty()), ("toAdvertise", !it.pass_on_rules.is_empty())]
+    {
+        if has_rules {
+            report.fault(
+                &spec.key(field).key("rules"),
+                "is not supported with FRR; remove it, or use --bgp native",
+            );
+        }
+    }
     if it.bfd_strict {
         needs((10, 4), version, &spec.key("bfdStrict"), report);
     }

@@ -4,18 +4,18 @@
 
 use std::str::FromStr;
 
-use fairway_ground::{
-    ChosenNextHops, ImportPolicy, MaximumPrefixes, Prefix, PrefixFilter, PrefixRange,
-};
+use fairway_ground::{ChosenNextHops, ImportPolicy, MaximumPrefixes, PrefixFilter, RouteRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
 use super::fields::{
-    AttributeBytes, Given, HostAddressIpv4, HostAddressIpv6, Length, OwnAsCount, Percentage,
-    PrefixLimit, Text,
+    AttributeBytes, Given, HostAddressIpv4, HostAddressIpv6, OwnAsCount, Percentage, PrefixLimit,
+    Text,
 };
-use super::report::{List, Report, elements};
+use super::prefix_range::{RawRange, ranges};
+use super::report::{List, Report};
+use super::route_rules::{self, RawRule};
 
 /// What is accepted from the peer; not set: nothing.
 #[derive(Deserialize, JsonSchema)]
@@ -25,6 +25,8 @@ pub(super) struct RawToReceive {
     allowed: Option<RawAllowed>,
     /// Ends the session when the peer announces more.
     max_prefixes: Option<RawMaximumPrefixes>,
+    /// Up to 64 rules for what is accepted; the first one that accepts or rejects a route is the last one.
+    rules: Option<List<RawRule>>,
 }
 
 /// Which learned routes are advertised to the peer, too; not set: none.
@@ -35,6 +37,8 @@ pub(super) struct RawToAdvertise {
     allowed: Option<RawAllowed>,
     /// The next hops that are advertised to the peer, instead of our own addresses.
     next_hop: Option<RawNextHop>,
+    /// Up to 64 rules for what is passed on; the first one that accepts or rejects a route is the last one.
+    rules: Option<List<RawRule>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -76,18 +80,6 @@ impl FromStr for Mode {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawRange {
-    /// A prefix as 192.0.2.0/24.
-    #[schemars(required)]
-    prefix: Option<Text<Prefix>>,
-    /// The shortest length that passes.
-    ge: Option<Length>,
-    /// The longest length that passes.
-    le: Option<Length>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawMaximumPrefixes {
     /// The most prefixes of each family.
     #[schemars(required)]
@@ -117,22 +109,43 @@ pub(super) fn to_receive(
              do not count",
         );
     }
-    ImportPolicy { allowed, maximum, own_as_max, ..ImportPolicy::default() }
+    let rules = rules(raw.rules, &allowed, &path, report).into();
+    ImportPolicy { allowed, maximum, own_as_max, rules }
 }
 
-/// Which learned routes are advertised to the peer, none if the field is not set; and the next hops
-/// of all its routes, where they are not our own addresses.
+/// Which learned routes are advertised to the peer, none if the field is not set; the rules for them; and the
+/// next hops of all its routes, where they are not our own addresses.
 pub(super) fn to_advertise(
     raw: Option<RawToAdvertise>,
     report: &mut Report<'_>,
-) -> (PrefixFilter, ChosenNextHops) {
+) -> (PrefixFilter, Vec<RouteRule>, ChosenNextHops) {
     let path = FieldPath::of("spec.toAdvertise");
     let Some(raw) = raw else { return Default::default() };
     let next_hops = raw.next_hop.map(|raw| ChosenNextHops {
         ipv4: raw.ipv4.and_then(|Text(Given(given))| given).map(|it| it.0),
         ipv6: raw.ipv6.and_then(|Text(Given(given))| given).map(|it| it.0),
     });
-    (filter(raw.allowed, &path, report), next_hops.unwrap_or_default())
+    let allowed = filter(raw.allowed, &path, report);
+    let rules = rules(raw.rules, &allowed, &path, report);
+    (allowed, rules, next_hops.unwrap_or_default())
+}
+
+/// `rules`, for the routes that are `allowed`.
+fn rules(
+    raw: Option<List<RawRule>>,
+    allowed: &PrefixFilter,
+    parent: &FieldPath,
+    report: &mut Report<'_>,
+) -> Vec<RouteRule> {
+    let path = parent.key("rules");
+    let rules = route_rules::parse(raw, &path, report);
+    if !rules.is_empty() && *allowed == PrefixFilter::Nothing {
+        report.warning(
+            &path,
+            "has no effect: allowed lets no route through; set allowed, as in {mode: all}",
+        );
+    }
+    rules
 }
 
 /// `allowed`; the default mode is `filtered`.
@@ -147,9 +160,7 @@ fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) 
         }
         return PrefixFilter::Everything;
     }
-    let ranges: Vec<PrefixRange> = elements(raw.prefixes)
-        .filter_map(|(position, raw)| range(&raw, &list.index(position), report))
-        .collect();
+    let ranges = ranges(raw.prefixes, &list, report);
     // A faulty list gets no second finding.
     let is_faulty = ["mode", "prefixes"].iter().any(|field| report.is_faulty(&path.key(field)));
     if !has_prefixes && !is_faulty {
@@ -161,19 +172,6 @@ fn filter(raw: Option<RawAllowed>, parent: &FieldPath, report: &mut Report<'_>) 
         return PrefixFilter::Nothing;
     }
     PrefixFilter::Listed(ranges)
-}
-
-fn range(raw: &RawRange, path: &FieldPath, report: &mut Report<'_>) -> Option<PrefixRange> {
-    let prefix = raw.prefix.as_ref().map(|Text(prefix)| *prefix);
-    let prefix = report.required(prefix, &path.key("prefix"), "a prefix, as in 192.0.2.0/24")?;
-    let length = |raw: &Option<Length>| raw.as_ref().map(|Length(length)| *length);
-    match PrefixRange::new(prefix, length(&raw.ge), length(&raw.le)) {
-        Ok(range) => Some(range),
-        Err(error) => {
-            report.fault(path, error);
-            None
-        }
-    }
 }
 
 fn maximum(

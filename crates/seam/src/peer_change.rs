@@ -96,7 +96,7 @@ settings! {
     role_strict, "`roleStrict`" => NewSession;
     import, "`toReceive`, `allowASIn`" => AsksAgain;
     pass_on, "`toAdvertise.allowed`" => SaysAgain;
-    pass_on_rules, "" => SaysAgain;
+    pass_on_rules, "`toAdvertise.rules`" => SaysAgain;
     next_hops, "`toAdvertise.nextHop`" => SaysAgain;
     bfd, "`bfdProfile`, `bfdStrict`" => Nothing;
 }

@@ -1,9 +1,10 @@
 //! Why a route is rejected: for counters, `show` and the log.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a route of a peer is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
     /// `toReceive` does not allow the prefix.
     Policy,
@@ -21,15 +22,20 @@ pub enum Refusal {
     Reflected,
     /// The route has passed our cluster (RFC 4456 §8).
     ClusterLoop,
-    /// The rule at this place of `toReceive` rejects it.
-    Rule(u8),
+    /// A rule of `toReceive` rejects it.
+    Rule {
+        /// Its place among them, from 0.
+        place: u8,
+        /// Its name, if it has one.
+        name: Option<Arc<str>>,
+    },
     /// The peer already announces the maximum number of paths to the prefix (RFC 7911).
     TooManyPaths,
 }
 
 impl Refusal {
     /// Its name in JSON.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Policy => "policy",
             Self::AsLoop => "asLoop",
@@ -39,7 +45,7 @@ impl Refusal {
             Self::Leak => "leak",
             Self::Reflected => "reflected",
             Self::ClusterLoop => "clusterLoop",
-            Self::Rule(_) => "rule",
+            Self::Rule { .. } => "rule",
             Self::TooManyPaths => "tooManyPaths",
         }
     }
@@ -47,10 +53,12 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Rule { place, name } = self {
+            write!(f, "rule {}", place.saturating_add(1))?;
+            name.iter().try_for_each(|name| write!(f, " ({name})"))?;
+        }
         f.write_str(match self {
-            Self::Rule(place) => {
-                return write!(f, "rule {} of toReceive rejects it", place.saturating_add(1));
-            }
+            Self::Rule { .. } => " of toReceive rejects it",
             Self::Policy => "toReceive does not allow the prefix",
             Self::AsLoop => "our own AS is in the path",
             Self::FirstAs => "the path does not start with the neighbor's AS",

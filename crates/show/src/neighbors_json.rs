@@ -190,11 +190,16 @@ fn refusals(peer: &PeerView) -> Object {
             .field("text", last.text.as_str())
             .field("bytes", hex(&last.body))
     });
-    let refused: Object = peer
-        .refusals
-        .iter()
-        .map(|(refusal, count)| (refusal.name().to_owned(), (*count).into()))
-        .collect();
+    // All rules have one name.
+    let mut counts: Vec<(&str, u64)> = Vec::new();
+    for (refusal, count) in &peer.refusals {
+        match counts.last_mut().filter(|(name, _)| *name == refusal.name()) {
+            Some((_, sum)) => *sum = sum.saturating_add(*count),
+            None => counts.push((refusal.name(), *count)),
+        }
+    }
+    let refused: Object =
+        counts.into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
     let unannounced: Vec<Value> = peer
         .unannounced
         .iter()

@@ -36,13 +36,13 @@ fn accepted(routes: &[PeerRoute]) -> impl Iterator<Item = Judged<'_>> {
 }
 
 /// A route, and the rule that refused it.
-type Judged<'a> = (&'a PeerRoute, Option<Refusal>);
+type Judged<'a> = (&'a PeerRoute, Option<&'a Refusal>);
 
 impl Direction {
     /// In the order of their prefixes.
     fn routes(self, peer: &PeerView) -> Vec<Judged<'_>> {
         let refused = peer.refused.iter().flat_map(|it| &it.routes);
-        let refused = refused.map(|it| (&it.route, Some(it.refusal)));
+        let refused = refused.map(|it| (&it.route, Some(&it.refusal)));
         match self {
             Self::Advertised => accepted(&peer.advertised).collect(),
             Self::Received => {

@@ -14,6 +14,7 @@ mod receiving;
 mod reflection;
 mod restarts;
 mod routes;
+mod ruling;
 pub(crate) mod scene;
 mod sessions;
 mod shown;
@@ -186,6 +187,7 @@ const LACKS: &[Lack] = &[
             "a_softly_cleared_session_receives_again_without_a_reset",
             "an_enhanced_refresh_keeps_what_is_said_again",
             "a_path_with_our_own_as_is_accepted_where_that_is_allowed",
+            "rules_decide_what_is_received_and_passed_on",
         ],
         "7.7 answers no ROUTE-REFRESH, whoever asks",
     ),
@@ -336,6 +338,7 @@ pub(crate) const CASES: &[Case] = cases![
     SETTING capabilities::a_path_with_our_own_as_is_accepted_where_that_is_allowed,
     SETTING reflection::a_reflected_route_names_its_originator_and_our_cluster,
     SETTING reflection::a_client_of_a_route_server_receives_what_another_announced,
+    SETTING ruling::rules_decide_what_is_received_and_passed_on,
     CLEAR capabilities::an_enhanced_refresh_keeps_what_is_said_again,
     SETTING capabilities::roles_that_agree_mark_routes_as_for_customers_only,
     SETTING capabilities::a_route_server_and_its_client_agree,

@@ -108,7 +108,7 @@ impl Transit {
         })
     }
 
-    fn arrives(&mut self, prefix: &str) -> Result<RouterRoute> {
+    pub(super) fn arrives(&mut self, prefix: &str) -> Result<RouterRoute> {
         self.wait(&format!("the second router has a usable route to {prefix}"), PATIENCE, |it| {
             let route = it.second.route(prefix)?.context("it has none")?;
             ensure!(route.usable, "it does not use {route:?}");
@@ -127,7 +127,7 @@ impl Transit {
 
     /// The second router has received everything that fairway had to send until now, and of `family` it has
     /// these: a service that is announced last is there, too.
-    fn has_exactly(&mut self, family: Family, expected: &[&str]) -> Result<()> {
+    pub(super) fn has_exactly(&mut self, family: Family, expected: &[&str]) -> Result<()> {
         self.scene.apply_pool()?;
         self.scene.fairway.apply("web", &service("web", Some("203.0.113.10")))?;
         self.arrives("203.0.113.10/32")?;

@@ -3,11 +3,12 @@
 mod announced;
 mod objects;
 mod peers;
+mod rules;
 mod services;
 
 use crate::trial::Trial;
 
 /// All of them.
 pub(crate) fn all() -> Vec<Trial> {
-    [peers::all(), announced::all(), services::all(), objects::all()].concat()
+    [peers::all(), rules::all(), announced::all(), services::all(), objects::all()].concat()
 }

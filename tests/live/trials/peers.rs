@@ -174,7 +174,7 @@ fn agreed() -> Vec<Trial> {
 }
 
 /// The peer is in our AS.
-fn internal(trial: Trial) -> Trial {
+pub(super) fn internal(trial: Trial) -> Trial {
     trial
         .with("peer", "spec.peerASN", json!(65001))
         .with("their-trial", "spec.myASN", json!(65001))

@@ -20,6 +20,7 @@ const IMPORT: &str = "rib/import.rs";
 const PASSED_ON: &str = "rib/passed_on.rs";
 const LOC_RIB: &str = "rib/loc_rib.rs";
 const ROUTES: &str = "rib/routes.rs";
+const RULES: &str = "rib/rules.rs";
 /// What waits to be sent, and what was told before.
 const WAITING: &str = "rib/waiting.rs";
 const GROUPS: &str = "rib/groups.rs";
@@ -401,5 +402,35 @@ const VARIANTS: &[Variant] = &[
         OUTBOUND,
         "change.concerns_all || chooses || several",
         "change.concerns_all || several",
+    ),
+    variant(
+        "rules: a received route has the result of another with its attributes, whatever its prefix",
+        IMPORT,
+        "last.take().filter(|it| it.reach == reach)",
+        "last.take()",
+    ),
+    variant(
+        "rules: a route that is passed on has the result of another with its attributes",
+        EXPORT,
+        "            (Manner::Usual, 0) => &mut self.passed_on,",
+        "            (Manner::Usual, _) => &mut self.passed_on,",
+    ),
+    variant(
+        "rules: a group has those of its first peer",
+        EXPORT_POLICY,
+        "            && *rules == group.rules\n",
+        "            && rules == rules\n",
+    ),
+    variant(
+        "rules: those behind one that accepts are tried",
+        RULES,
+        "        if rule.action == RuleAction::Accept {\n            break;",
+        "        if rule.action == RuleAction::Accept {\n            continue;",
+    ),
+    variant(
+        "rules: routes that were received before have the result of the old ones",
+        IMPORT,
+        "            || self.policy.rules != policy.rules\n",
+        "",
     ),
 ];

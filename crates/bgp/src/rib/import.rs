@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::decision::LOCAL_PREF_LAST;
 use super::only_to_customer;
-use super::rules::{apply_rules, rules_in_reach};
+use super::rules::{RejectedBy, apply_rules, rules_in_reach};
 use fairway_ground::{
     AddressFamily, Asn, ClusterId, Community, ImportPolicy, NextHop, PeerKind, Prefix,
     PrefixFilter, Role, RouterId,
@@ -187,7 +187,11 @@ impl Importer {
         let asn = attributes.as_path.first();
         let apply = || {
             let ruled = apply_rules(rules, reach, prefix.family(), asn, attributes);
-            ruled.map(|it| it.attributes).map_err(Refusal::Rule)
+            let refusal = |place: RejectedBy| Refusal::Rule {
+                place,
+                name: rules.get(usize::from(place)).and_then(|rule| rule.name.clone()),
+            };
+            ruled.map(|it| it.attributes).map_err(refusal)
         };
         let known = last.take().filter(|it| it.reach == reach);
         let result = known.map_or_else(apply, |it| it.result);

@@ -131,7 +131,7 @@ impl Inbound {
     }
 
     pub(super) fn refusals(&self) -> Vec<(Refusal, u64)> {
-        self.refusals.iter().map(|(refusal, count)| (*refusal, *count)).collect()
+        self.refusals.iter().map(|(refusal, count)| (refusal.clone(), *count)).collect()
     }
 
     /// The withdrawals that remain when the session is over; `None` when nothing was accepted.
@@ -158,13 +158,13 @@ impl Inbound {
             let mut last = None;
             for nlri in group.prefixes {
                 let family = nlri.prefix.family();
-                let allowed = judged.and_then(|()| self.allows(nlri));
+                let allowed = judged.clone().and_then(|()| self.allows(nlri));
                 let ruled =
                     allowed.and_then(|()| self.importer.ruled(nlri.prefix, &heard, &mut last));
                 let attributes = match ruled {
                     Ok(attributes) => attributes,
                     Err(refusal) => {
-                        self.refuse(family, refusal);
+                        self.refuse(family, refusal.clone());
                         self.refused.insert(nlri, refusal, &heard);
                         // Its earlier announcement does not count any more.
                         self.withdraw(nlri, &mut changes);
@@ -215,6 +215,17 @@ impl Inbound {
     fn refuse(&mut self, family: AddressFamily, refusal: Refusal) {
         *self.prefixes_refused.of_mut(family) += 1;
         *self.refusals.entry(refusal).or_default() += 1;
+    }
+
+    /// The counts of rules that are none any more: rules may change as often as an operator likes.
+    fn forget_old_rules(&mut self) {
+        let rules = &self.importer.policy().rules;
+        self.refusals.retain(|refusal, _| match refusal {
+            Refusal::Rule { place, name } => {
+                rules.get(usize::from(*place)).is_some_and(|rule| rule.name == *name)
+            }
+            _ => true,
+        });
     }
 
     pub(super) fn is_over_maximum(&self, family: AddressFamily) -> bool {
@@ -397,6 +408,7 @@ impl Peer {
     pub(super) fn import_policy_changed(&mut self, now: Instant) {
         let Some(up) = &mut self.established else { return self.review_stale(now) };
         let wants_others = up.inbound.importer.set_policy(&self.config);
+        up.inbound.forget_old_rules();
         let mut changes = up.inbound.reconsider();
         for family in up.families.iter() {
             if up.inbound.is_over_maximum(family) {

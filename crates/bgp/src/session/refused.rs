@@ -70,7 +70,7 @@ impl Refused {
             let attributes = Arc::clone(attributes);
             RefusedRoute {
                 route: PeerRoute { prefix, path_id, attributes, stale: false },
-                refusal: *refusal,
+                refusal: refusal.clone(),
             }
         };
         RefusedRoutes { routes: self.routes.iter().map(route).collect(), has_more: self.has_more }
@@ -100,7 +100,7 @@ mod tests {
         refused.insert(nlri(2), Refusal::AsLoop, &attributes(2));
         refused.insert(nlri(1), Refusal::Leak, &attributes(3));
         let rules = |refused: &Refused| -> Vec<Refusal> {
-            refused.view().routes.iter().map(|it| it.refusal).collect()
+            refused.view().routes.iter().map(|it| it.refusal.clone()).collect()
         };
         assert_eq!(rules(&refused), [Refusal::Leak, Refusal::AsLoop]);
         refused.remove(nlri(1));

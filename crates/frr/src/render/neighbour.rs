@@ -37,6 +37,8 @@ pub(super) enum Refusal {
     Version { what: &'static str, since: (u8, u8), has: (u8, u8) },
     #[error("tcpAO is not supported with FRR, which has no TCP-AO")]
     TcpAo,
+    #[error("rules are not supported with FRR")]
+    Rules,
     #[error(
         "a BFDProfile with authentication is not supported with FRR, which has no BFD \
              authentication"
@@ -238,6 +240,9 @@ fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
     };
     if !peer.tcp_ao.is_empty() {
         return Err(Refusal::TcpAo);
+    }
+    if !peer.import.rules.is_empty() || !peer.pass_on_rules.is_empty() {
+        return Err(Refusal::Rules);
     }
     if let Some(bfd) = &peer.bfd {
         if bfd.settings.authentication.is_some() {

@@ -10,6 +10,7 @@ mod updating;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use fairway_allocator::{Allocator, Outcomes, from_scratch};
 use fairway_ground::{
@@ -100,6 +101,7 @@ fn peer(called: &str, address: &str) -> Peer {
         bfd_strict: false,
         import: ImportPolicy::default(),
         pass_on: PrefixFilter::Nothing,
+        pass_on_rules: Arc::default(),
         next_hops: ChosenNextHops::default(),
     }
 }

@@ -193,7 +193,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let tcp_ao = raw.tcp_authentication_option.map(|HiddenMapping(raw)| raw);
     let tcp_ao = keys::tcp_ao(tcp_ao, &password, namespace, report);
     let import = route_policy::to_receive(raw.to_receive, raw.allow_as_in, report);
-    let (pass_on, next_hops) = route_policy::to_advertise(raw.to_advertise, report);
+    let (pass_on, pass_on_rules, next_hops) = route_policy::to_advertise(raw.to_advertise, report);
     let node_selectors =
         label_selector::parse_list(raw.node_selectors, &spec.key("nodeSelectors"), report);
     let (hold_time, keepalive_interval) = timers?;
@@ -232,6 +232,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         bfd_strict,
         import,
         pass_on,
+        pass_on_rules: pass_on_rules.into(),
         next_hops,
     }))
 }

@@ -206,7 +206,7 @@ mod tests {
                 };
                 let fits = |change: &&Change| {
                     let is_it = matches!(change.part, Part::Field(it)
-                        if it == path || it.starts_with(&format!("{path}.")));
+                        if it == path || it.strip_prefix(&path).is_some_and(|it| it.starts_with(['.', '['])));
                     let says = change.effect == Effect::Session(*effect)
                         || (*effect == ChangeEffect::Nothing && change.effect == Effect::Nothing)
                         // A field of a later version.
