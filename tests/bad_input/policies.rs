@@ -73,6 +73,8 @@ fn faulty_maxima_and_next_hops_are_told() {
         ("101 %", receiving("  maxPrefixes: {limit: 5, warnPercent: 101}"), 11, "spec.toReceive.maxPrefixes.warnPercent", "1 to 100"),
         ("number", receiving("  maxPrefixes: 5"), 11, "spec.toReceive.maxPrefixes", "a mapping"),
         ("unknown", receiving("  maxPrefixes: {limit: 5, warn: 50}"), 11, "spec.toReceive.maxPrefixes.warn", "expected one of limit, warnPercent, attributeBytes"),
+        ("kept", receiving("  keepFiltered: all"), 11, "spec.toReceive.keepFiltered", "true or false"),
+        ("kept of ours", advertising("  keepFiltered: true"), 11, "spec.toAdvertise.keepFiltered", "not a known field"),
         ("not this way", advertising("  maxPrefixes: {limit: 5}"), 11, "spec.toAdvertise.maxPrefixes", "not a known field"),
         ("other family", advertising("  nextHop: {ipv4: '2001:db8::9'}"), 11, "spec.toAdvertise.nextHop.ipv4", "is not an IPv4 address"),
         ("IPv4 for IPv6", advertising("  nextHop: {ipv6: 192.0.2.9}"), 11, "spec.toAdvertise.nextHop.ipv6", "is not an IPv6 address"),

@@ -135,7 +135,7 @@ fn our_peers() -> Vec<(Value, Verdict)> {
     vec![
         (
             peer(json!({
-                "toReceive": { "allowed": allowed, "maxPrefixes": { "limit": 1000, "warnPercent": 80, "attributeBytes": 65_536 }, "rules": rules },
+                "toReceive": { "allowed": allowed, "maxPrefixes": { "limit": 1000, "warnPercent": 80, "attributeBytes": 65_536 }, "rules": rules, "keepFiltered": true },
                 "toAdvertise": { "allowed": { "mode": "all" }, "nextHop": { "ipv4": "192.0.2.9" }, "rules": rules },
                 "enableGracefulRestart": true,
                 "gracefulRestart": { "restartTime": "120s", "longLivedStaleTime": "1h" },

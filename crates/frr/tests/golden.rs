@@ -223,7 +223,11 @@ fn extensions() -> Vec<(&'static str, Desired)> {
             plain([
                 PeerConfig {
                     client: Some(ClientKind::RouteServer),
-                    import: ImportPolicy { own_as_max: 3, ..ImportPolicy::default() },
+                    import: ImportPolicy {
+                        own_as_max: 3,
+                        keeps_filtered: true,
+                        ..ImportPolicy::default()
+                    },
                     ..tor()
                 },
                 PeerConfig {

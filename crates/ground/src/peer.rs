@@ -125,4 +125,6 @@ pub struct ImportPolicy {
     pub own_as_max: u8,
     /// What happens to the routes that are accepted so far, in order.
     pub rules: Arc<[RouteRule]>,
+    /// All routes that are refused are kept for operators (FRR's `soft-reconfiguration inbound`), and not only the first.
+    pub keeps_filtered: bool,
 }

@@ -27,6 +27,8 @@ pub(super) struct RawToReceive {
     max_prefixes: Option<RawMaximumPrefixes>,
     /// Up to 64 rules for what is accepted; the first one that accepts or rejects a route is the last one.
     rules: Option<List<RawRule>>,
+    /// Whether all routes that are refused are kept for filtered-routes. Default: the first 1000.
+    keep_filtered: Option<bool>,
 }
 
 /// Which learned routes are advertised to the peer, too; not set: none.
@@ -110,7 +112,13 @@ pub(super) fn to_receive(
         );
     }
     let rules = rules(raw.rules, &allowed, &path, report).into();
-    ImportPolicy { allowed, maximum, own_as_max, rules }
+    ImportPolicy {
+        allowed,
+        maximum,
+        own_as_max,
+        rules,
+        keeps_filtered: raw.keep_filtered.unwrap_or(false),
+    }
 }
 
 /// Which learned routes are advertised to the peer, none if the field is not set; the rules for them; and the

@@ -5,7 +5,7 @@
 //! they are as sent: our next hop, our AS in the path, and MED and LOCAL_PREF only if they were in the
 //! UPDATE. Received routes are the accepted and the refused ones, as in an FRR with soft reconfiguration; of the
 //! refused ones only the first are kept, and none if the backend is FRR. Unless the query names a family, both are in
-//! one table. Ours in JSON: `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, `refusedBecause`,
+//! one table. Ours in JSON: `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, `refusedBecause`, `refusedByRule`,
 //! `hasMoreRefused`, and `otherPaths` of a prefix that has several (RFC 7911), of which FRR shows one.
 
 use std::fmt::Write;
@@ -235,6 +235,13 @@ fn head(instance: &Instance) -> Object {
         .field("bgpOriginCodes", origin_codes)
 }
 
+/// The rule that refused a route.
+fn rule(refusal: &Refusal) -> Option<Object> {
+    let Refusal::Rule { place, name } = refusal else { return None };
+    let rule = Object::new().field("number", u16::from(*place).saturating_add(1));
+    Some(rule.optional("name", name.as_deref()))
+}
+
 /// The routes, which come in the order of their prefixes.
 fn by_prefix(routes: &[Judged<'_>], direction: Direction) -> Object {
     let entry = |paths: &[Judged<'_>]| {
@@ -270,6 +277,7 @@ fn route((route, refusal): &Judged<'_>, direction: Direction) -> Object {
         .field("bgpOriginCode", attributes.origin.code().to_string())
         .field("appliedStatusSymbols", symbols)
         .optional("refusedBecause", refusal.map(Refusal::name))
+        .optional("refusedByRule", refusal.and_then(rule))
         .optional("community", communities(&attributes.communities))
         .optional("largeCommunity", large_communities(&attributes.large_communities))
         .optional("pathId", (*path_id != PathId::NONE).then_some(path_id.get()))

@@ -1,7 +1,7 @@
 //! What do rules of an operator make of routes between two routers? A second router of the same kind, on a cable of its
 //! own. A row of the matrix.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::scene::{Cell, NODE_AS, ROUTER_AS, expect_equal};
@@ -72,11 +72,10 @@ pub(super) fn rules_decide_what_is_received_and_passed_on(cell: &Cell) -> Result
 fn rejected_is_named(transit: &Transit) -> Result<()> {
     let router = transit.scene.spec.local_address.to_string();
     let fairway = &transit.scene.fairway;
-    let listed = fairway.show(&["bgp", "neighbors", &router, "filtered-routes"])?.to_string();
-    ensure!(
-        listed.contains("10.91.1.0/24") && listed.contains("rule 1 (bogons) of toReceive"),
-        "filtered-routes has {listed}"
-    );
+    let listed = fairway.show(&["bgp", "neighbors", &router, "filtered-routes"])?;
+    let routes = listed.get("receivedRoutes").context("no receivedRoutes")?;
+    let rule = routes.get("10.91.1.0/24").and_then(|route| route.get("refusedByRule"));
+    expect_equal("the rule", &rule, &Some(&json!({"number": 1, "name": "bogons"})))?;
     let neighbour = fairway.show(&["bgp", "neighbors", &router])?;
     let pointer = format!("/{router}/refusedPrefixes/rule");
     let count = neighbour.pointer(&pointer).with_context(|| format!("no {pointer}"))?;

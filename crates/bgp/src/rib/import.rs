@@ -80,13 +80,14 @@ impl Importer {
         self.role
     }
 
-    /// Changes the operator's settings. Returns whether routes that were refused may be accepted now, or accepted ones
-    /// have other attributes.
+    /// Changes the operator's settings. Returns whether routes that were refused may be accepted now, or are wanted all
+    /// the same, or accepted ones have other attributes.
     pub fn set_policy(&mut self, config: &PeerConfig) -> bool {
         let (policy, cluster_id) = (config.import.clone(), config.internal_cluster_id());
         let accepts_others = self.policy.allowed != policy.allowed
             || self.policy.own_as_max < policy.own_as_max
             || self.policy.rules != policy.rules
+            || (policy.keeps_filtered && !self.policy.keeps_filtered)
             || self.cluster_id != cluster_id;
         (self.policy, self.cluster_id) = (policy, cluster_id);
         accepts_others

@@ -121,7 +121,7 @@ impl Inbound {
             end_of_rib_received: PerFamily::default(),
             importer: Importer::new(config, negotiated.remote_asn, remote, own_addresses, networks),
             refusals: BTreeMap::new(),
-            refused: Refused::default(),
+            refused: Refused::new(config.import.keeps_filtered),
             refresh_deadline: PerFamily::default(),
             stale: PerFamily::default(),
             is_overdue: PerFamily::default(),
@@ -399,6 +399,7 @@ impl Peer {
         wanted.allowed != PrefixFilter::Nothing
             && (wanted.allowed != present.allowed
                 || wanted.own_as_max > present.own_as_max
+                || (wanted.keeps_filtered && !present.keeps_filtered)
                 || wanted.rules != present.rules)
             && negotiated.is_some_and(|it| !it.route_refresh)
     }
@@ -409,6 +410,7 @@ impl Peer {
         let Some(up) = &mut self.established else { return self.review_stale(now) };
         let wants_others = up.inbound.importer.set_policy(&self.config);
         up.inbound.forget_old_rules();
+        up.inbound.refused.set_keeps_all(self.config.import.keeps_filtered);
         let mut changes = up.inbound.reconsider();
         for family in up.families.iter() {
             if up.inbound.is_over_maximum(family) {

@@ -1,6 +1,6 @@
 //! Which routes of a neighbour were refused, and by which rule? For operators: decides nothing, and is not complete.
 //!
-//! Keeps the first ones up to a bound. A route leaves when the neighbour withdraws it or its next announcement is
+//! Keeps the first ones up to a bound, or all where the operator asks for that: they count as memory of the peer. A route leaves when the neighbour withdraws it or its next announcement is
 //! accepted, with the session, and when the neighbour begins to send all its routes again.
 
 use std::collections::BTreeMap;
@@ -22,9 +22,29 @@ pub(super) struct Refused {
     attribute_bytes: u64,
     /// There was no room for others.
     has_more: bool,
+    keeps_all: bool,
 }
 
 impl Refused {
+    /// None yet.
+    pub(super) fn new(keeps_all: bool) -> Self {
+        Self { keeps_all, ..Self::default() }
+    }
+
+    /// Whether all are kept from now on; those above the bounds leave if not.
+    pub(super) fn set_keeps_all(&mut self, keeps_all: bool) {
+        self.keeps_all = keeps_all;
+        while !keeps_all && self.is_above_bounds() {
+            let Some(last) = self.routes.keys().next_back().copied() else { break };
+            self.remove(last);
+            self.has_more = true;
+        }
+    }
+
+    fn is_above_bounds(&self) -> bool {
+        self.routes.len() > ROUTES_MAX || self.attribute_bytes > ATTRIBUTE_BYTES_MAX
+    }
+
     /// `nlri` was announced with `attributes` and refused.
     pub(super) fn insert(
         &mut self,
@@ -34,7 +54,8 @@ impl Refused {
     ) {
         self.remove(nlri);
         let bytes = self.attribute_bytes.saturating_add(attributes.size_bytes());
-        if self.routes.len() >= ROUTES_MAX || bytes > ATTRIBUTE_BYTES_MAX {
+        let is_full = self.routes.len() >= ROUTES_MAX || bytes > ATTRIBUTE_BYTES_MAX;
+        if is_full && !self.keeps_all {
             self.has_more = true;
             return;
         }
@@ -126,6 +147,20 @@ mod tests {
         // One that is there is replaced, whatever the bound.
         refused.insert(nlri(7), Refusal::AsLoop, &small);
         assert_eq!(refused.view().routes.len(), ROUTES_MAX);
+    }
+
+    #[test]
+    fn all_are_kept_for_as_long_as_the_operator_wants_that() {
+        let mut refused = Refused::new(true);
+        for number in 0..2 * ROUTES_MAX {
+            refused.insert(nlri(number), Refusal::Policy, &attributes(1));
+        }
+        let view = refused.view();
+        assert_eq!((view.routes.len(), view.has_more), (2 * ROUTES_MAX, false));
+        refused.set_keeps_all(false);
+        let view = refused.view();
+        assert_eq!((view.routes.len(), view.has_more), (ROUTES_MAX, true));
+        assert!(refused.attribute_bytes <= ATTRIBUTE_BYTES_MAX);
     }
 
     #[test]

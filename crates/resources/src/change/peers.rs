@@ -76,6 +76,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.toReceive.maxPrefixes.limit", Nothing),
     Change::field("spec.toReceive.maxPrefixes.warnPercent", Nothing),
     Change::field("spec.toReceive.maxPrefixes.attributeBytes", Nothing),
+    Change::field("spec.toReceive.keepFiltered", Session(AsksAgain)),
     Change::field("spec.toReceive.rules[].name", Session(AsksAgain)),
     Change::field("spec.toReceive.rules[].match.prefixes[].prefix", Session(AsksAgain)),
     Change::field("spec.toReceive.rules[].match.prefixes[].ge", Session(AsksAgain)),

@@ -335,6 +335,16 @@ Refused because
     assert!(prefixes.is_sorted(), "{prefixes:?}");
     lab.router_one().refused.as_mut().unwrap().has_more = true;
     assert!(text(&lab, &filtered()).unwrap().contains("more were refused"));
+    for (name, line) in [(None, "rule 3"), (Some("bogons"), "rule 3 (bogons)")] {
+        let rule = Refusal::Rule { place: 2, name: name.map(Into::into) };
+        lab.router_one().refused.as_mut().unwrap().routes[1].refusal = rule;
+        let line = format!("203.0.113.0/24    {line} of toReceive rejects it\n");
+        assert!(text(&lab, &filtered()).unwrap().contains(&line));
+        let route = &shown(&lab, &filtered())["receivedRoutes"]["203.0.113.0/24"];
+        assert_eq!(route["refusedBecause"], "rule");
+        assert_eq!(route["refusedByRule"]["number"], 3);
+        assert_eq!(route["refusedByRule"].get("name").and_then(Value::as_str), name);
+    }
     assert_eq!(shown(&lab, &filtered())["hasMoreRefused"], true);
 }
 
