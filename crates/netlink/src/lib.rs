@@ -32,5 +32,5 @@ pub use kind::{Kind, Kinds};
 pub use link::Link;
 pub use machine::Machine;
 pub use neighbour::{Neighbour, NeighbourState};
-pub use route::{NextHop, Route, RouteKind};
+pub use route::{NextHop, Route, RouteKind, RouteMark, RouteOrder};
 pub use scope::{RouteScope, Scope};

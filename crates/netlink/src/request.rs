@@ -1,10 +1,11 @@
 //! Requests to the kernel, as bytes.
 //!
-//! Those that read a table, for the follower, and those that change addresses, for [`crate::Requests`]. A request
+//! Those that read a table, for the follower, and those that change addresses and routes, for [`crate::Requests`]. A request
 //! knows nothing of its answer, which is [`crate::decode`]'s.
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
     NetlinkMessage, NetlinkPayload,
@@ -14,9 +15,12 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, CacheInfo};
 use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
 use netlink_packet_route::neighbour::NeighbourMessage;
-use netlink_packet_route::route::RouteMessage;
+use netlink_packet_route::route::{
+    RouteAttribute, RouteMessage, RouteNextHop, RouteType, RouteVia,
+};
 
 use crate::kind::Kind;
+use crate::route::{NextHop, Route, RouteKind, RouteOrder};
 
 /// Requests all of a table. The answer carries `sequence`.
 pub fn dump(kind: Kind, sequence: u32) -> Vec<u8> {
@@ -85,6 +89,80 @@ fn of_address(index: u32, address: IpAddr) -> AddressMessage {
     message.attributes.push(AddressAttribute::Local(address));
     message.attributes.push(AddressAttribute::Address(address));
     message
+}
+
+/// Changes a route.
+pub fn change_route(order: &RouteOrder, acknowledges: bool, sequence: u32) -> Vec<u8> {
+    let acknowledges = if acknowledges { NLM_F_ACK } else { 0 };
+    let (message, flags) = match order {
+        RouteOrder::Add(route) => {
+            (RouteNetlinkMessage::NewRoute(of_route(route)), NLM_F_CREATE | NLM_F_EXCL)
+        }
+        RouteOrder::Replace(route) => {
+            (RouteNetlinkMessage::NewRoute(of_route(route)), NLM_F_CREATE | NLM_F_REPLACE)
+        }
+        RouteOrder::Remove(route) => {
+            // Without ways: all of them go.
+            let route = Route { next_hops: Vec::new(), ..route.clone() };
+            (RouteNetlinkMessage::DelRoute(of_route(&route)), 0)
+        }
+    };
+    encode(message, flags | acknowledges, sequence)
+}
+
+fn of_route(route: &Route) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    let destination = route.destination;
+    message.header.address_family = match destination.addr() {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    };
+    message.header.destination_prefix_length = destination.prefix_len();
+    message.header.tos = route.type_of_service;
+    message.header.protocol = route.protocol.into();
+    message.header.kind = match route.kind {
+        RouteKind::Unicast => RouteType::Unicast,
+        RouteKind::Blackhole => RouteType::BlackHole,
+        RouteKind::Unreachable => RouteType::Unreachable,
+        RouteKind::Prohibit => RouteType::Prohibit,
+        RouteKind::Throw => RouteType::Throw,
+    };
+    let attributes = &mut message.attributes;
+    attributes.push(RouteAttribute::Destination(destination.addr().into()));
+    attributes.push(RouteAttribute::Priority(route.metric));
+    attributes.push(RouteAttribute::Table(route.table));
+    attributes.extend(route.source.map(|source| RouteAttribute::PrefSource(source.into())));
+    match route.next_hops.as_slice() {
+        [] => {}
+        [way] => {
+            attributes.extend(gateway(way, destination));
+            attributes.extend(way.index.map(RouteAttribute::Oif));
+        }
+        ways => {
+            let ways = ways.iter().map(|way| next_hop(way, destination));
+            attributes.push(RouteAttribute::MultiPath(ways.collect()));
+        }
+    }
+    message
+}
+
+fn next_hop(way: &NextHop, destination: IpNet) -> RouteNextHop {
+    let mut next_hop = RouteNextHop::default();
+    next_hop.interface_index = way.index.unwrap_or(0);
+    // The kernel counts from 0.
+    next_hop.hops = u8::try_from(way.weight.saturating_sub(1)).unwrap_or(u8::MAX);
+    next_hop.attributes.extend(gateway(way, destination));
+    next_hop
+}
+
+/// The router of a way, which has another attribute where it is of the other family (RFC 8950).
+fn gateway(way: &NextHop, destination: IpNet) -> Option<RouteAttribute> {
+    let gateway = way.gateway?;
+    let is_ipv4 = destination.addr().is_ipv4();
+    Some(match gateway {
+        IpAddr::V6(address) if is_ipv4 => RouteAttribute::Via(RouteVia::Inet6(address)),
+        _ => RouteAttribute::Gateway(gateway.into()),
+    })
 }
 
 fn encode(message: RouteNetlinkMessage, flags: u16, sequence: u32) -> Vec<u8> {

@@ -30,6 +30,33 @@ pub struct Route {
     pub next_hops: Vec<NextHop>,
 }
 
+/// What tells the routes of one program from those of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouteMark {
+    /// [`Route::protocol`].
+    pub protocol: u8,
+    /// [`Route::metric`].
+    pub metric: u32,
+}
+
+impl RouteMark {
+    /// Whether `route` has it.
+    pub fn is_of(self, route: &Route) -> bool {
+        (self.protocol, self.metric) == (route.protocol, route.metric)
+    }
+}
+
+/// A change of one route in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RouteOrder {
+    /// Adds it. Refused where there is one of its table, destination and metric.
+    Add(Route),
+    /// Puts it in the place of one of its table, destination and metric, whose ever that is.
+    Replace(Route),
+    /// Removes the one of its table, destination, metric and protocol.
+    Remove(Route),
+}
+
 /// One way of a route.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NextHop {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::kind::{Kind, Kinds};
-use crate::route::Route;
+use crate::route::{Route, RouteMark};
 
 /// What to follow. Links and addresses always are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,15 +22,27 @@ pub struct Scope {
 
 /// Which routes of the main table and of VRFs to follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RouteScope {
-    /// Those that these programs installed (`/etc/iproute2/rt_protos`); `None` for all.
-    pub protocols: Option<BTreeSet<u8>>,
+pub enum RouteScope {
+    /// All.
+    #[default]
+    All,
+    /// Those that these programs installed (`/etc/iproute2/rt_protos`).
+    OfPrograms(BTreeSet<u8>),
+    /// Those with this mark.
+    Marked(RouteMark),
+    /// Those without this mark; the kernel does not report the others.
+    Unmarked(RouteMark),
 }
 
 impl RouteScope {
     /// Whether `route` is of them, as far as its own attributes say.
     pub(crate) fn covers(&self, route: &Route) -> bool {
-        self.protocols.as_ref().is_none_or(|protocols| protocols.contains(&route.protocol))
+        match self {
+            Self::All => true,
+            Self::OfPrograms(protocols) => protocols.contains(&route.protocol),
+            Self::Marked(mark) => mark.is_of(route),
+            Self::Unmarked(mark) => !mark.is_of(route),
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use fairway_netlink::request::Presence;
 use fairway_netlink::{
-    Kind, Kinds, Machine, NeighbourState, Requests, RouteKind, RouteScope, Scope, Watch, read,
+    Kind, Kinds, Machine, NeighbourState, NextHop, Requests, Route, RouteKind, RouteMark,
+    RouteOrder, RouteScope, Scope, Watch, read,
 };
 use nix::sched::{CloneFlags, unshare};
 use tokio::time::timeout;
@@ -21,7 +22,7 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn everything() -> Scope {
-    Scope { routes: Some(RouteScope::default()), neighbours: true, receive_buffer_bytes: None }
+    Scope { routes: Some(RouteScope::All), neighbours: true, receive_buffer_bytes: None }
 }
 
 /// Runs a story in a namespace of its own, on one thread: while the story computes, no event is read.
@@ -511,4 +512,93 @@ fn after_any_changes_the_snapshot_is_what_the_kernel_lists() {
 fn not_in_this_kernel(kind: &str) {
     let line = format!("SKIPPED: the kernel of this machine has no interfaces of type {kind}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+const MARK: RouteMark = RouteMark { protocol: 186, metric: 1790 };
+
+/// A route with the mark by way of these routers on the interface of this number.
+fn marked(destination: &str, index: u32, gateways: &[&str]) -> Route {
+    let way =
+        |gateway: &&str| NextHop { index: Some(index), gateway: gateway.parse().ok(), weight: 1 };
+    Route {
+        table: 254,
+        destination: destination.parse().unwrap(),
+        metric: MARK.metric,
+        type_of_service: 0,
+        kind: RouteKind::Unicast,
+        protocol: MARK.protocol,
+        source: None,
+        next_hops: gateways.iter().map(way).collect(),
+    }
+}
+
+fn marked_routes() -> Vec<Route> {
+    let scope = Scope { routes: Some(RouteScope::Marked(MARK)), ..Scope::default() };
+    read(scope).unwrap().routes().cloned().collect()
+}
+
+#[test]
+fn routes_of_both_families_are_written_as_they_are_listed() {
+    in_namespace(|| async {
+        without_detection();
+        pair();
+        ip("address add 10.0.0.1/24 dev e0");
+        ip("address add 2001:db8::1/64 dev e0");
+        let e0 = index(&read(Scope::default()).unwrap(), "e0");
+        let wanted = [
+            marked("192.0.2.0/24", e0, &["10.0.0.2"]),
+            marked("198.51.100.0/24", e0, &["10.0.0.2", "10.0.0.3"]),
+            marked("203.0.113.0/24", e0, &["2001:db8::2"]),
+            Route { kind: RouteKind::Blackhole, ..marked("203.0.113.7/32", e0, &[]) },
+            marked("2001:db8:1::/48", e0, &["2001:db8::2", "2001:db8::3"]),
+        ];
+        let mut requests = Requests::open().unwrap();
+        let add = wanted.clone().map(RouteOrder::Add);
+        for outcome in requests.change_routes(&add).unwrap() {
+            outcome.unwrap();
+        }
+        assert_eq!(marked_routes(), wanted);
+        // What is there is not added again, and the refusal of one concerns no other.
+        let more = [add[0].clone(), RouteOrder::Add(marked("192.0.3.0/24", e0, &["10.0.0.2"]))];
+        let outcomes = requests.change_routes(&more).unwrap();
+        let code = outcomes[0].as_ref().unwrap_err().raw_os_error();
+        assert_eq!((code, outcomes[1].is_ok()), (Some(libc::EEXIST), true));
+        // In place of several ways there is one.
+        let other = marked("2001:db8:1::/48", e0, &["2001:db8::4"]);
+        requests.change_routes(&[RouteOrder::Replace(other.clone())]).unwrap();
+        assert!(marked_routes().contains(&other) && marked_routes().len() == 6);
+        let gone: Vec<RouteOrder> = marked_routes().into_iter().map(RouteOrder::Remove).collect();
+        for outcome in requests.change_routes(&gone).unwrap() {
+            outcome.unwrap();
+        }
+        assert_eq!(marked_routes(), []);
+    });
+}
+
+#[test]
+fn a_reader_that_leaves_routes_out_is_not_woken_by_them() {
+    in_namespace(|| async {
+        pair();
+        ip("address add 10.0.0.1/24 dev e0");
+        let scope = Scope {
+            routes: Some(RouteScope::Unmarked(MARK)),
+            // Room for no more than some dozens of events.
+            receive_buffer_bytes: Some(1),
+            ..Scope::default()
+        };
+        let mut watch = Watch::open(scope).unwrap();
+        let e0 = index(&watch.snapshot(), "e0");
+        let route =
+            |it: u32| marked(&format!("172.{}.{}.0/24", it / 250, it % 250), e0, &["10.0.0.2"]);
+        let orders: Vec<RouteOrder> = (0..5000).map(|it| RouteOrder::Add(route(it))).collect();
+        let mut requests = Requests::open().unwrap();
+        assert!(requests.change_routes(&orders).unwrap().iter().all(Result::is_ok));
+        let woken = timeout(Duration::from_millis(50), watch.changed()).await;
+        assert!(woken.is_err(), "{woken:?}");
+        assert_eq!(marked_routes().len(), 5000);
+        ip("route add 192.0.2.0/24 via 10.0.0.2 metric 1790");
+        let is_seen = |it: &Machine| it.routes().any(|it| it.metric == 1790);
+        until(&mut watch, "a route without the mark", is_seen).await;
+        assert!(watch.snapshot().routes().all(|it| it.protocol != 186));
+    });
 }

@@ -135,8 +135,8 @@ fn routes_of_a_vrf_are_read_when_it_appears() {
 fn only_routes_of_the_programs_that_are_asked_for_are_kept() {
     let mut kernel = small_kernel();
     kernel.add_route(Route { protocol: 3, ..route("198.51.100.0/24", 2, None) }, false);
-    let protocols = Some([3].into());
-    let scope = Scope { routes: Some(RouteScope { protocols }), ..Scope::default() };
+    let routes = Some(RouteScope::OfPrograms([3].into()));
+    let scope = Scope { routes, ..Scope::default() };
     let machine = remade(&mut kernel, &scope);
     assert_eq!(machine.routes().map(|it| it.protocol).collect::<Vec<_>>(), [3]);
 }

@@ -1,7 +1,7 @@
 //! Requests that change the kernel's tables, each with its answer.
 //!
 //! On a socket of its own, so that an answer never waits behind events. Knows no reason for a change. Used by the
-//! edges of layer 2.
+//! edges of layer 2 and of forwarding.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,7 +9,13 @@ use std::net::IpAddr;
 use super::socket::{DATAGRAM_LENGTH_BYTES_MAX, Received, RouteSocket};
 use crate::decode::{Fact, messages};
 use crate::request::{self, Presence};
+use crate::route::RouteOrder;
 use crate::scope::Scope;
+
+/// Routes of one call: some 30 KiB, and as many refusals fit into the socket.
+const ROUTES_MAX: usize = 256;
+
+const UNANSWERED: &str = "the kernel did not answer a request";
 
 /// See the module.
 #[derive(Debug)]
@@ -54,6 +60,47 @@ impl Requests {
         self.ask(&request::remove_address(index, address, sequence), sequence)
     }
 
+    /// Changes routes, in their order, and returns what the kernel answers to each: `EEXIST` for a new one that is
+    /// there, `ESRCH` for a removed one that is not, `EPERM` without the capability `NET_ADMIN`.
+    ///
+    /// # Errors
+    /// The kernel takes no requests.
+    pub fn change_routes(&mut self, orders: &[RouteOrder]) -> io::Result<Vec<io::Result<()>>> {
+        let mut outcomes = Vec::with_capacity(orders.len());
+        for part in orders.chunks(ROUTES_MAX) {
+            outcomes.extend(self.change_part(part)?);
+        }
+        Ok(outcomes)
+    }
+
+    /// Only the last one is acknowledged: errors are answered anyway, and acknowledgements would fill the socket.
+    fn change_part(&mut self, orders: &[RouteOrder]) -> io::Result<Vec<io::Result<()>>> {
+        let first = self.sequence.wrapping_add(1);
+        let mut bytes = Vec::with_capacity(orders.len().saturating_mul(96));
+        for (order, position) in orders.iter().zip(1..) {
+            let sequence = self.next();
+            bytes.extend(request::change_route(order, position == orders.len(), sequence));
+        }
+        let mut outcomes: Vec<io::Result<()>> = orders.iter().map(|_| Ok(())).collect();
+        self.socket.send(&bytes)?;
+        let mut is_complete = false;
+        while let Received::Datagram(length) = self.socket.receive(&mut self.buffer)? {
+            let datagram = self.buffer.get(..length).unwrap_or_default();
+            for (envelope, fact) in messages(datagram).flatten() {
+                let place = usize::try_from(envelope.sequence.wrapping_sub(first));
+                let Some(Fact::Refused { code }) = fact else { continue };
+                let Some(outcome) = place.ok().and_then(|it| outcomes.get_mut(it)) else {
+                    continue;
+                };
+                is_complete |= envelope.sequence == self.sequence;
+                if code != 0 {
+                    *outcome = Err(io::Error::from_raw_os_error(code.saturating_neg()));
+                }
+            }
+        }
+        if is_complete { Ok(outcomes) } else { Err(io::Error::other(UNANSWERED)) }
+    }
+
     fn next(&mut self) -> u32 {
         self.sequence = self.sequence.wrapping_add(1);
         self.sequence
@@ -75,6 +122,6 @@ impl Requests {
                 }
             }
         }
-        Err(io::Error::other("the kernel did not answer a request"))
+        Err(io::Error::other(UNANSWERED))
     }
 }

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use netlink_packet_core::NLM_F_MULTIPART;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname,
@@ -15,7 +16,8 @@ use nix::sys::socket::{
 use tokio::io::unix::AsyncFd;
 
 use crate::kind::Kind;
-use crate::scope::Scope;
+use crate::route::RouteMark;
+use crate::scope::{RouteScope, Scope};
 
 /// Bytes of events that may wait: some thousands of messages. The kernel gives what `net.core.rmem_max`
 /// allows.
@@ -63,7 +65,27 @@ impl RouteSocket {
         // The kernel chooses a free number.
         bind(descriptor.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
         let port = getsockname::<NetlinkAddr>(descriptor.as_raw_fd())?.pid();
-        Ok(Self { descriptor, port })
+        let socket = Self { descriptor, port };
+        if follows && let Some(RouteScope::Unmarked(mark)) = scope.routes {
+            socket.attach(&without_events_of(mark))?;
+        }
+        Ok(socket)
+    }
+
+    /// Has the kernel drop what `program` does not accept.
+    fn attach(&self, program: &[libc::sock_filter]) -> io::Result<()> {
+        let len = u16::try_from(program.len()).map_err(|_| Errno::ENOMEM)?;
+        // The kernel only reads from it.
+        let value = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+        let length = libc::socklen_t::try_from(size_of_val(&value)).map_err(|_| Errno::EINVAL)?;
+        // SAFETY: the descriptor is open; the kernel reads `length` bytes of `value` and `len` instructions
+        // behind its pointer, which both outlive the call.
+        let outcome = unsafe {
+            let value = (&raw const value).cast();
+            let (level, option) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
+            libc::setsockopt(self.as_raw_fd(), level, option, value, length)
+        };
+        Errno::result(outcome).map(drop).map_err(io::Error::from)
     }
 
     /// Has the runtime watch it.
@@ -99,6 +121,49 @@ impl RouteSocket {
             }
         }
     }
+}
+
+/// Drops the events of routes with this mark, so that a million of them do not wake a reader that leaves them out. Lists
+/// pass: one datagram of them has many routes.
+fn without_events_of(mark: RouteMark) -> [libc::sock_filter; 15] {
+    const LOAD_HALF: u16 = 0x28;
+    const LOAD_BYTE: u16 = 0x30;
+    const LOAD_WORD: u16 = 0x20;
+    const LOAD_WORD_AT_INDEX: u16 = 0x40;
+    const SET: u16 = 0x00;
+    const SET_INDEX: u16 = 0x01;
+    const COPY_TO_INDEX: u16 = 0x07;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const JUMP_IF_BITS: u16 = 0x45;
+    const RETURN: u16 = 0x06;
+    /// The place of the attribute whose kind is the index, from the place in the accumulator on (`SKF_AD_NLATTR`).
+    const FIND_ATTRIBUTE: u32 = 0xFFFF_F00C;
+    const KIND: u32 = 4;
+    const FLAGS: u32 = 6;
+    const PROTOCOL: u32 = 16 + 5;
+    const ATTRIBUTES: u32 = 16 + 12;
+    // The machine's order of bytes, which loads take for the network's.
+    let half = |value: u16| u32::from(u16::from_be_bytes(value.to_ne_bytes()));
+    let word = |value: u32| u32::from_be_bytes(value.to_ne_bytes());
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    [
+        step(LOAD_HALF, 0, 0, KIND),
+        step(JUMP_IF_EQUAL, 1, 0, half(libc::RTM_NEWROUTE)),
+        step(JUMP_IF_EQUAL, 0, 10, half(libc::RTM_DELROUTE)),
+        step(LOAD_HALF, 0, 0, FLAGS),
+        step(JUMP_IF_BITS, 8, 0, half(NLM_F_MULTIPART)),
+        step(LOAD_BYTE, 0, 0, PROTOCOL),
+        step(JUMP_IF_EQUAL, 0, 6, u32::from(mark.protocol)),
+        step(SET, 0, 0, ATTRIBUTES),
+        step(SET_INDEX, 0, 0, u32::from(libc::RTA_PRIORITY)),
+        step(LOAD_WORD, 0, 0, FIND_ATTRIBUTE),
+        step(COPY_TO_INDEX, 0, 0, 0),
+        // Without the attribute the place is 0, and the word behind it another number than any metric but by chance.
+        step(LOAD_WORD_AT_INDEX, 0, 0, 4),
+        step(JUMP_IF_EQUAL, 1, 0, word(mark.metric)),
+        step(RETURN, 0, 0, u32::MAX),
+        step(RETURN, 0, 0, 0),
+    ]
 }
 
 /// The multicast groups that report changes of a table, as bits.
