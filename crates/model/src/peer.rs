@@ -110,6 +110,8 @@ pub struct Peer {
     pub pass_on_rules: Arc<[RouteRule]>,
     /// The next hops that are advertised to it, where they are not our own.
     pub next_hops: ChosenNextHops,
+    /// Nodes forward by the routes that are accepted from it.
+    pub install_routes: bool,
 }
 
 impl Peer {

@@ -87,6 +87,7 @@ fn config<'a>(
         pass_on: peer.pass_on.clone(),
         pass_on_rules: Arc::clone(&peer.pass_on_rules),
         next_hops: peer.next_hops,
+        install_routes: peer.install_routes,
         bfd: bfd(index, peer)?,
         ..basis
     })

@@ -441,64 +441,6 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
-/// A field that this version does not support: only values that mean "not set" are accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unsupported;
-
-impl<'de> Deserialize<'de> for Unsupported {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NotSet;
-
-        impl<'de> Visitor<'de> for NotSet {
-            type Value = Unsupported;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("nothing")
-            }
-
-            fn visit_bool<E: Error>(self, value: bool) -> Result<Unsupported, E> {
-                if value { Err(unsupported()) } else { Ok(Unsupported) }
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Unsupported, E> {
-                if text.is_empty() { Ok(Unsupported) } else { Err(unsupported()) }
-            }
-
-            fn visit_i64<E: Error>(self, _: i64) -> Result<Unsupported, E> {
-                Err(unsupported())
-            }
-
-            fn visit_i128<E: Error>(self, _: i128) -> Result<Unsupported, E> {
-                Err(unsupported())
-            }
-
-            fn visit_f64<E: Error>(self, _: f64) -> Result<Unsupported, E> {
-                Err(unsupported())
-            }
-
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(
-                self,
-                _: A,
-            ) -> Result<Unsupported, A::Error> {
-                Err(unsupported())
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                _: A,
-            ) -> Result<Unsupported, A::Error> {
-                Err(unsupported())
-            }
-        }
-
-        deserializer.deserialize_any(NotSet)
-    }
-}
-
-fn unsupported<E: Error>() -> E {
-    E::custom("is not supported by this version yet")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ mod backend;
 pub mod bfd;
 pub mod capability;
 mod desired;
+mod forwarding;
 mod ineligible;
 mod latencies;
 mod layer2;
@@ -29,6 +30,7 @@ pub use desired::{
     Announcements, Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave, RouteAttributes,
 };
 
+pub use forwarding::{ForwardingChange, GATEWAYS_MAX, Gateway};
 pub use ineligible::Ineligible;
 pub use latencies::Latencies;
 pub use layer2::{AddressAnswer, AnsweredAddress, CheckedAddress, ForeignClaim, Layer2View};

@@ -98,6 +98,7 @@ settings! {
     pass_on, "`toAdvertise.allowed`" => SaysAgain;
     pass_on_rules, "`toAdvertise.rules`" => SaysAgain;
     next_hops, "`toAdvertise.nextHop`" => SaysAgain;
+    install_routes, "`installRoutes`" => Nothing;
     bfd, "`bfdProfile`, `bfdStrict`" => Nothing;
 }
 

@@ -91,10 +91,12 @@ pub struct PeerConfig {
     pub import: ImportPolicy,
     /// Which learned routes it is sent, in addition to those that refer to it.
     pub pass_on: PrefixFilter,
-    /// What happens to those routes, in order. No resource has a field for it yet.
+    /// What happens to those routes, in order.
     pub pass_on_rules: Arc<[RouteRule]>,
     /// The next hops that it is sent instead of those of this end.
     pub next_hops: ChosenNextHops,
+    /// This machine forwards by the routes that are accepted from it.
+    pub install_routes: bool,
     /// BFD for the path to it; `None` disables it.
     pub bfd: Option<PeerBfd>,
 }
@@ -146,6 +148,7 @@ impl PeerConfig {
             pass_on: PrefixFilter::Nothing,
             pass_on_rules: Arc::default(),
             next_hops: ChosenNextHops::default(),
+            install_routes: false,
             bfd: None,
         }
     }

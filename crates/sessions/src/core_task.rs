@@ -7,6 +7,7 @@
 mod addresses;
 mod bfd;
 mod events;
+mod forwarding;
 mod handover;
 mod view;
 
@@ -21,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use self::bfd::Coupling;
+use self::forwarding::Forwarding;
 use super::addresses::AddressWatch;
 use super::bfd::BfdOptions;
 use super::clock::Clock;
@@ -77,6 +79,7 @@ pub(super) struct CoreTask {
     listeners: Listeners,
     bfd: Coupling,
     memory: Memory,
+    forwarding: Forwarding,
     rejected_before: Baseline,
     addresses: AddressWatch,
     addresses_due: Instant,
@@ -111,6 +114,7 @@ impl CoreTask {
             listeners,
             bfd: Coupling::new(bfd, seed),
             memory: Memory::new(None),
+            forwarding: Forwarding::default(),
             rejected_before: Baseline::now(),
             addresses: AddressWatch::default(),
             addresses_due: Instant::ZERO,
@@ -175,6 +179,7 @@ impl CoreTask {
                     }
                     Some(Command::Shutdown(how, done)) => {
                         self.shut_down(how);
+                        self.forwarding.leave(how).await;
                         self.bfd.leave(&self.surroundings.tasks).await;
                         self.bfd.fade();
                         let _ = done.send(());
@@ -184,6 +189,9 @@ impl CoreTask {
                 },
                 () = self.addresses.changed(), if looks => {
                     self.addresses_due = self.addresses_due.min(self.addresses_next);
+                }
+                () = self.forwarding.has_room(), if self.forwarding.waits() => {
+                    self.forwarding.pass_on();
                 }
                 () = wake => {}
             }
@@ -282,6 +290,8 @@ impl CoreTask {
                 }
                 Action::WithdrawnUpTo(generation) => drop(self.withdrawn.send_replace(generation)),
                 Action::Changed => self.has_changed = true,
+                Action::Forward(changes) => self.forwarding.want(changes),
+                Action::ForwardingComplete => self.forwarding.complete(),
                 Action::SourcesSilent => {
                     warn!(
                         "a source is not ready in time: withdrawing routes that only the earlier run \

@@ -241,7 +241,9 @@ fn meant(next_hop: NextHop) -> IpAddr {
 mod tests {
     use super::*;
     use crate::example::Example as _;
-    use fairway_ground::{AsPath, AsPathSegment, RemoteAs};
+    use fairway_ground::{
+        AsPath, AsPathSegment, PrefixRange, RemoteAs, RouteMatch, RouteRule, RuleAction,
+    };
     use fairway_seam::UnknownAttribute;
 
     fn importer(config: &PeerConfig) -> Importer {
@@ -509,5 +511,33 @@ mod tests {
         let import = ImportPolicy { allowed, ..ImportPolicy::default() };
         assert!(importer.set_policy(&PeerConfig { import, ..silent }));
         assert_eq!(importer.allows(prefix), Ok(()));
+    }
+
+    #[test]
+    fn of_routes_with_the_same_attributes_a_rule_rejects_those_that_it_is_about() {
+        let half = PrefixRange::new("10.0.0.0/8".parse().unwrap(), None, Some(32)).unwrap();
+        let rule = RouteRule {
+            name: Some("inside".into()),
+            matches: RouteMatch { prefixes: vec![half], ..RouteMatch::default() },
+            action: RuleAction::Reject,
+            ..RouteRule::default()
+        };
+        let rules =
+            [RouteRule { action: RuleAction::Continue, ..RouteRule::default() }, rule].into();
+        let config = PeerConfig::example(1);
+        let import = ImportPolicy { rules, ..config.import.clone() };
+        let importer = importer(&PeerConfig { import, ..config });
+        let attributes = Arc::new(heard(vec![65_002], "192.0.2.2"));
+        let mut last = None;
+        let rejected = Err(Refusal::Rule { place: 1, name: Some("inside".into()) });
+        for (prefix, wanted) in [
+            ("11.0.0.0/8", Ok(Arc::clone(&attributes))),
+            ("10.1.0.0/16", rejected.clone()),
+            ("10.2.0.0/16", rejected),
+            ("11.1.0.0/16", Ok(Arc::clone(&attributes))),
+        ] {
+            let ruled = importer.ruled(prefix.parse().unwrap(), &attributes, &mut last);
+            assert_eq!(ruled, wanted, "{prefix}");
+        }
     }
 }

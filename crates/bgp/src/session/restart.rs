@@ -58,6 +58,16 @@ impl Peer {
         sends && up.families.iter().any(|family| !received.of(family))
     }
 
+    /// Whether its routes may still arrive: there is no session, or it has not sent End-of-RIB. A neighbour that never
+    /// sends it may owe them forever.
+    pub fn may_owe_routes(&self) -> bool {
+        if self.config.import.allowed == PrefixFilter::Nothing || self.is_down() {
+            return false;
+        }
+        let Some(up) = &self.established else { return true };
+        up.families.iter().any(|family| !up.inbound.end_of_rib_received.of(family))
+    }
+
     /// Whether there ever was a session.
     pub fn had_session(&self) -> bool {
         self.connections_established > 0

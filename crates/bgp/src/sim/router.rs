@@ -300,7 +300,10 @@ impl Router {
             match action {
                 Action::Peer(_, action) => self.act(now, action, effects),
                 Action::SourcesSilent => self.process.write(self.speaker.rib().originated()),
-                Action::WithdrawnUpTo(_) | Action::Changed => {}
+                Action::WithdrawnUpTo(_)
+                | Action::Changed
+                | Action::Forward(_)
+                | Action::ForwardingComplete => {}
             }
         }
     }

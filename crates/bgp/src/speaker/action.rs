@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::session::{ConnectionId, DownReason, Malformed};
 use fairway_ground::{AddressFamily, LocalNextHops, PeerKey};
-use fairway_seam::{PeerConfig, RouteChange, SessionView, StaleView};
+use fairway_seam::{ForwardingChange, PeerConfig, RouteChange, SessionView, StaleView};
 
 /// What to do.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub enum Action {
     WithdrawnUpTo(u64),
     /// A session, or what was advertised to a peer, has changed.
     Changed,
+    /// What this machine forwards by has changed.
+    Forward(Vec<ForwardingChange>),
+    /// All routes that this machine forwards by are known: those that an earlier run installed beside them are stale.
+    ForwardingComplete,
     /// A source is not ready in time: routes that only the earlier run announced are withdrawn.
     SourcesSilent,
 }

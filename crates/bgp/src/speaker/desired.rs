@@ -31,6 +31,7 @@ impl<G: Guard> Speaker<G> {
         self.ranges.set(desired.peers.iter());
         self.rib.keep_path_ids(desired.peers.iter().any(|config| config.add_path.send.is_some()));
         let wanted = self.wanted(&desired);
+        let mut installs_others = false;
         for key in self.keys() {
             if !wanted.contains_key(&key) {
                 self.remove(now, key);
@@ -44,6 +45,8 @@ impl<G: Guard> Speaker<G> {
             if neighbour.peer.config() == config {
                 continue;
             }
+            installs_others |= neighbour.peer.config().install_routes != config.install_routes;
+            self.forwarding.note(config);
             self.with_neighbour(now, *key, |neighbour, rib, _| {
                 neighbour.peer.reconfigure(now, config.clone());
                 neighbour.peer.announce_all(rib);
@@ -51,6 +54,9 @@ impl<G: Guard> Speaker<G> {
             self.outbox.push_for(*key, PeerAction::Configured(Box::new(config.clone())));
         }
         self.originate(now, routes);
+        if installs_others {
+            self.forward_all();
+        }
         self.note_change(changed_at);
     }
 
@@ -83,6 +89,7 @@ impl<G: Guard> Speaker<G> {
 
     fn insert(&mut self, now: Instant, config: PeerConfig) {
         let key = config.key;
+        self.forwarding.note(&config);
         self.incarnations = self.incarnations.saturating_add(1);
         let hold_until = self.startup.hold_end_of_rib_until(now, &config);
         self.holds_end_of_rib |= hold_until.is_some();

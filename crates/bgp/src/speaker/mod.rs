@@ -26,6 +26,7 @@ mod admission;
 mod agenda;
 mod desired;
 mod event;
+mod forwarding;
 mod guard;
 mod neighbour;
 mod ranges;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::action::{Action, Outbox, PeerAction};
 use super::agenda::Agenda;
 use super::event::Event;
+use super::forwarding::Forwarding;
 use super::guard::{Guard, Unguarded};
 use super::neighbour::Neighbour;
 use super::ranges::Ranges;
@@ -34,6 +35,7 @@ pub struct Speaker<G: Guard = Unguarded> {
     pub(super) agenda: Agenda,
     pub(super) ranges: Ranges,
     pub(super) startup: Startup,
+    pub(super) forwarding: Forwarding,
     /// What is in force.
     pub(super) desired: Arc<Desired>,
     /// Some neighbour may wait for its End-of-RIB.
@@ -71,6 +73,7 @@ impl<G: Guard> Speaker<G> {
             agenda: Agenda::default(),
             ranges: Ranges::default(),
             startup: Startup::new(now, earlier),
+            forwarding: Forwarding::new(now),
             desired: Arc::default(),
             holds_end_of_rib: false,
             withdrawn_up_to: 0,
@@ -205,7 +208,8 @@ impl<G: Guard> Speaker<G> {
     /// When [`Event::Tick`] is due; at once, where something happened since the last one.
     pub fn next_deadline(&self) -> Option<Instant> {
         let earlier = self.startup.deadline(&self.desired);
-        self.agenda.next_deadline().into_iter().chain(earlier).min()
+        let waits = [self.agenda.next_deadline(), earlier, self.forwarding.deadline()];
+        waits.into_iter().flatten().min()
     }
 
     /// Whether learned and removed routes are reported, each with its attributes: only for a log level
@@ -308,6 +312,7 @@ impl<G: Guard> Speaker<G> {
             }
             self.pass_on(now);
         }
+        self.complete_forwarding(now);
         self.reclaim();
     }
 
@@ -337,6 +342,7 @@ impl<G: Guard> Speaker<G> {
     /// Passes changes of routes to the peers that they are advertised to.
     pub(super) fn pass_on(&mut self, now: Instant) {
         let changes = self.rib.take_changes();
+        self.forward(changes.list.iter().map(|change| change.id));
         let concerned =
             self.neighbours.iter().filter(|(_, it)| changes.of_originated || it.peer.passes_on());
         let concerned: Vec<PeerKey> = concerned.map(|(key, _)| *key).collect();

@@ -103,6 +103,7 @@ fn peer(called: &str, address: &str) -> Peer {
         pass_on: PrefixFilter::Nothing,
         pass_on_rules: Arc::default(),
         next_hops: ChosenNextHops::default(),
+        install_routes: false,
     }
 }
 

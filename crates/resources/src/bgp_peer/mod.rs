@@ -27,7 +27,7 @@ use super::crds::rules;
 use super::field_path::FieldPath;
 use super::fields::{
     AsNumber, Given, GoDuration, Hops, HostAddress, ListenLimit, OwnAsCount, PathCount,
-    PeerAsNumber, PeerPort, Text, Unsupported,
+    PeerAsNumber, PeerPort, Text,
 };
 use super::hidden::{HiddenMapping, KeyText};
 use super::label_selector::{self, RawLabelSelector};
@@ -41,7 +41,6 @@ pub(super) const VERSION_OLD: &str = "metallb.io/v1beta1";
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "fields of later versions are read only to be refused")]
 pub(crate) struct RawSpec {
     /// Our AS number.
     #[schemars(required, extend("minimum" = 0))]
@@ -143,10 +142,9 @@ pub(crate) struct RawSpec {
     bfd_profile: Option<String>,
     /// No session before BFD is up. Only with a bfdProfile. Fairway only.
     bfd_strict: Option<bool>,
-
-    /// Whether accepted routes are installed in the kernel. Fairway only.
-    #[schemars(with = "Option<bool>")]
-    install_routes: Option<Unsupported>,
+    /// Whether nodes forward by the routes that are accepted from the peer: they are installed in the kernel. Default:
+    /// false. Fairway only.
+    install_routes: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -234,6 +232,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         pass_on,
         pass_on_rules: pass_on_rules.into(),
         next_hops,
+        install_routes: raw.install_routes.unwrap_or(false),
     }))
 }
 

@@ -115,7 +115,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.bfdProfile", ExchangesBfdKeys).when("that has another key"),
     Change::field("spec.bfdProfile", Nothing),
     Change::field("spec.bfdStrict", Nothing),
-    Change::field("spec.installRoutes", Kept),
+    Change::field("spec.installRoutes", Nothing),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, PeerComesOrGoes),

@@ -1,0 +1,363 @@
+//! The machine: what is wanted, what the kernel has of it, and the orders that make both the same.
+//!
+//! One batch of orders is on its way at a time. An order that the kernel refuses is given again when the machine has
+//! changed, or after a while.
+
+mod entry;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_ground::{Instant, InterfaceName};
+use fairway_netlink::{NextHop, Route};
+use fairway_seam::{ForwardingChange, Gateway};
+
+pub use self::entry::Place;
+use self::entry::{Entry, Group};
+use super::interned::{Interned, Number};
+use super::order::{Order, Outcome, Refused};
+use super::surroundings::{Surroundings, prefix};
+
+/// How long a refused order waits: a million of them cost seconds.
+const RETRY_WAIT: Duration = Duration::from_secs(30);
+/// The most reports that wait for the log: more about one event help nobody.
+const NOTES_MAX: usize = 16;
+
+/// Something for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// A route of somebody else leads to this destination: ours is not installed beside it.
+    Foreign(Place, Route),
+    /// None of the routers can be reached: the route is not installed.
+    Unreachable(Option<InterfaceName>, Arc<[Gateway]>),
+    /// The kernel refused an order.
+    Refused(Place, Refused),
+    /// The process may not change routes.
+    NotPermitted,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Fib {
+    surroundings: Surroundings,
+    entries: BTreeMap<Place, Entry>,
+    /// The routers of routes; with each the ways to them.
+    groups: Interned<Group>,
+    ways_of: BTreeMap<Number, Number>,
+    ways: Interned<[NextHop]>,
+    /// Places to look at.
+    due: BTreeSet<Place>,
+    /// All places behind this one are to be looked at, too.
+    sweep: Option<Bound<Place>>,
+    refused: BTreeSet<Place>,
+    retry_at: Option<Instant>,
+    /// Orders on their way, each with the number of its ways.
+    on_the_way: Vec<(Place, Number)>,
+    /// All that is wanted is known.
+    is_complete: bool,
+    may_not_write: bool,
+    notes: VecDeque<Note>,
+}
+
+impl Fib {
+    /// Nothing is wanted yet, and the kernel has `ours` of an earlier run.
+    pub fn new(surroundings: Surroundings, ours: impl IntoIterator<Item = Route>) -> Self {
+        let mut fib = Self { surroundings, ..Self::default() };
+        for route in ours {
+            let vrf = fib.surroundings.vrf_of_table(route.table);
+            let (Some(vrf), Some(prefix)) = (vrf, prefix(route.destination)) else { continue };
+            let present = fib.ways.hold(route.next_hops.into());
+            let entry =
+                Entry { present, table: route.table, is_leftover: true, ..Entry::default() };
+            fib.entries.insert(Place { vrf, prefix }, entry);
+        }
+        fib
+    }
+
+    /// Whether the kernel has no route of ours, and shall have none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether that is all there is to know.
+    pub fn is_over(&self) -> bool {
+        self.is_complete && self.is_empty()
+    }
+
+    /// How many routes of ours the kernel has.
+    pub fn installed(&self) -> usize {
+        self.entries.values().filter(|it| it.present != 0).count()
+    }
+
+    /// BGP wants to forward otherwise.
+    pub fn want(&mut self, changes: impl IntoIterator<Item = ForwardingChange>) {
+        for ForwardingChange { vrf, prefix, gateways } in changes {
+            let place = Place { vrf, prefix };
+            if gateways.is_empty() && !self.entries.contains_key(&place) {
+                continue;
+            }
+            let wanted = if gateways.is_empty() { 0 } else { self.hold(Group { vrf, gateways }) };
+            let entry = self.entries.entry(place).or_default();
+            let before = std::mem::replace(&mut entry.wanted, wanted);
+            // A route that is withdrawn was known, so it is not one that may still come.
+            entry.is_leftover &= wanted == 0 && before == 0;
+            self.release(before);
+            self.due.insert(place);
+        }
+    }
+
+    /// All that is wanted has been said: what an earlier run left beside it goes.
+    pub fn complete(&mut self) {
+        self.is_complete = true;
+        self.sweep = Some(Bound::Unbounded);
+    }
+
+    /// Nothing is wanted any more.
+    pub fn give_up(&mut self) {
+        let numbers: Vec<Number> = self.entries.values_mut().map(Entry::give_up).collect();
+        for number in numbers {
+            self.release(number);
+        }
+        self.complete();
+    }
+
+    /// The machine has changed.
+    pub fn set_surroundings(&mut self, surroundings: Surroundings) {
+        let before = std::mem::replace(&mut self.surroundings, surroundings);
+        for (table, prefix) in self.surroundings.foreign_changes(&before) {
+            let vrf = self.surroundings.vrf_of_table(table).or_else(|| before.vrf_of_table(table));
+            let place = vrf.map(|vrf| Place { vrf, prefix });
+            self.due.extend(place.filter(|it| self.entries.contains_key(it)));
+        }
+        let groups: Vec<(Number, Arc<Group>)> =
+            self.groups.iter().map(|(number, group)| (number, Arc::clone(group))).collect();
+        for (number, group) in groups {
+            let known = self.ways_of.get(&number).copied().unwrap_or(0);
+            let ways = self.ways_to(&group);
+            self.ways_of.insert(number, ways);
+            self.ways.release(known);
+            if ways != known {
+                self.sweep = Some(Bound::Unbounded);
+                if ways == 0 {
+                    self.note_unreachable(&group);
+                }
+            }
+        }
+        self.due.append(&mut self.refused);
+        self.retry_at = None;
+    }
+
+    /// The kernel has these routes of ours: others may have removed or changed some, and an interface that was down for a
+    /// moment takes its routes with it without a word.
+    pub fn audit(&mut self, ours: impl IntoIterator<Item = Route>) {
+        if !self.on_the_way.is_empty() {
+            return;
+        }
+        let mut listed: BTreeMap<Place, (u32, Arc<[NextHop]>)> = BTreeMap::new();
+        for route in ours {
+            let vrf = self.surroundings.vrf_of_table(route.table);
+            let (Some(vrf), Some(prefix)) = (vrf, prefix(route.destination)) else { continue };
+            listed.insert(Place { vrf, prefix }, (route.table, route.next_hops.into()));
+        }
+        for (place, entry) in &mut self.entries {
+            let (table, ways) = listed.remove(place).unwrap_or_default();
+            let known = self.ways.get(entry.present);
+            if known.map_or(&[][..], |it| it) == &*ways {
+                continue;
+            }
+            let before = entry.present;
+            entry.present = if ways.is_empty() { 0 } else { self.ways.hold(ways) };
+            entry.table = table;
+            self.ways.release(before);
+            self.due.insert(*place);
+        }
+        for (place, (table, ways)) in listed {
+            let entry = Entry { present: self.ways.hold(ways), table, ..Entry::default() };
+            self.entries.insert(place, entry);
+            self.due.insert(place);
+        }
+    }
+
+    /// At `now` refused orders may be due again.
+    pub fn tick(&mut self, now: Instant) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            self.due.append(&mut self.refused);
+        }
+    }
+
+    /// When [`Fib::tick`] is due.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
+    /// Whether there may be orders.
+    pub fn has_orders(&self) -> bool {
+        let is_paused = self.may_not_write && self.retry_at.is_some();
+        let has_places = !self.due.is_empty() || self.sweep.is_some();
+        has_places && !is_paused
+    }
+
+    /// The next orders, at most `limit`; none before those on their way are answered.
+    pub fn poll_orders(&mut self, limit: usize) -> Vec<Order> {
+        let mut orders = Vec::new();
+        if !self.on_the_way.is_empty() || !self.has_orders() {
+            return orders;
+        }
+        while orders.len() < limit
+            && let Some(place) = self.next_place()
+        {
+            if let Some((order, ways)) = self.order_for(place) {
+                self.ways.hold_again(ways);
+                self.on_the_way.push((place, ways));
+                orders.push(order);
+            }
+        }
+        orders
+    }
+
+    /// What became of the orders, in their order. Those without an outcome were not carried out.
+    pub fn answered(&mut self, now: Instant, outcomes: impl IntoIterator<Item = Outcome>) {
+        let mut outcomes = outcomes.into_iter();
+        for (place, ways) in std::mem::take(&mut self.on_the_way) {
+            let outcome = outcomes.next().unwrap_or(Err(Refused::Other(0)));
+            let Some(entry) = self.entries.get_mut(&place) else { continue };
+            let is_removed = ways == 0 && outcome == Err(Refused::NotThere);
+            if outcome.is_ok() || is_removed {
+                let before = std::mem::replace(&mut entry.present, ways);
+                entry.is_unknown = false;
+                self.ways.release(before);
+                self.may_not_write &= outcome.is_err();
+                self.due.insert(place);
+                continue;
+            }
+            entry.is_unknown |= outcome == Err(Refused::Exists);
+            self.ways.release(ways);
+            if let Err(refused) = outcome {
+                self.note_refused(place, refused);
+            }
+            self.refused.insert(place);
+            self.retry_at.get_or_insert(now + RETRY_WAIT);
+        }
+    }
+
+    /// The next report.
+    pub fn poll_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
+    }
+
+    fn next_place(&mut self) -> Option<Place> {
+        if let Some(place) = self.due.pop_first() {
+            return Some(place);
+        }
+        let after = self.sweep?;
+        let next = self.entries.range((after, Bound::Unbounded)).next().map(|(place, _)| *place);
+        self.sweep = next.map(Bound::Excluded);
+        next
+    }
+
+    /// What makes the kernel's route at `place` the wanted one, with the number of its ways. Forgets a place where nothing
+    /// is, and nothing is wanted.
+    fn order_for(&mut self, place: Place) -> Option<(Order, Number)> {
+        let entry = *self.entries.get(&place)?;
+        let table = self.surroundings.table(place.vrf);
+        if entry.present != 0 && table != Some(entry.table) {
+            // The VRF is another one now, or gone, and its table went with it.
+            self.ways.release(entry.present);
+            let entry = self.entries.get_mut(&place)?;
+            (entry.present, entry.is_leftover) = (0, false);
+            return self.order_for(place);
+        }
+        if entry.wanted == 0 && entry.present == 0 {
+            self.entries.remove(&place);
+            return None;
+        }
+        let table = table?;
+        if entry.wanted == 0 && entry.is_leftover && !self.is_complete {
+            return None;
+        }
+        let ways = self.ways_for(place, table, entry);
+        if ways == entry.present {
+            return None;
+        }
+        self.entries.get_mut(&place)?.table = table;
+        let order = Order {
+            table,
+            prefix: place.prefix,
+            ways: self.ways.get(ways).cloned(),
+            replaces: entry.present != 0 || entry.is_unknown,
+        };
+        Some((order, ways))
+    }
+
+    /// The ways that the route shall have; 0 for none.
+    fn ways_for(&mut self, place: Place, table: u32, entry: Entry) -> Number {
+        if entry.wanted == 0 {
+            return 0;
+        }
+        let foreign = self.surroundings.foreign(table, place.prefix).cloned();
+        let is_new = foreign.is_some() && !entry.is_hidden;
+        if let Some(entry) = self.entries.get_mut(&place) {
+            entry.is_hidden = foreign.is_some();
+        }
+        match foreign {
+            Some(foreign) => {
+                if is_new {
+                    self.note(Note::Foreign(place, foreign));
+                }
+                0
+            }
+            None => self.ways_of.get(&entry.wanted).copied().unwrap_or(0),
+        }
+    }
+
+    fn ways_to(&mut self, group: &Group) -> Number {
+        let ways = self.surroundings.ways(group.vrf, &group.gateways);
+        if ways.is_empty() { 0 } else { self.ways.hold(ways) }
+    }
+
+    fn note_unreachable(&mut self, group: &Group) {
+        self.note(Note::Unreachable(group.vrf, Arc::clone(&group.gateways)));
+    }
+
+    fn hold(&mut self, group: Group) -> Number {
+        let group = Arc::new(group);
+        let number = self.groups.hold(Arc::clone(&group));
+        if !self.ways_of.contains_key(&number) {
+            let ways = self.ways_to(&group);
+            self.ways_of.insert(number, ways);
+            if ways == 0 {
+                self.note_unreachable(&group);
+            }
+        }
+        number
+    }
+
+    fn release(&mut self, number: Number) {
+        self.groups.release(number);
+        if number != 0
+            && self.groups.get(number).is_none()
+            && let Some(ways) = self.ways_of.remove(&number)
+        {
+            self.ways.release(ways);
+        }
+    }
+
+    fn note_refused(&mut self, place: Place, refused: Refused) {
+        if refused != Refused::NotPermitted {
+            self.note(Note::Refused(place, refused));
+        } else if !std::mem::replace(&mut self.may_not_write, true) {
+            self.note(Note::NotPermitted);
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        if self.notes.len() < NOTES_MAX && !self.notes.contains(&note) {
+            self.notes.push_back(note);
+        }
+    }
+}

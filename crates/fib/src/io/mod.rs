@@ -1,0 +1,303 @@
+//! The thread that carries out the orders of [`Fib`], and follows what it needs of the machine.
+//!
+//! A thread and not a task: the kernel takes a millisecond for a few hundred routes, in which no session may wait.
+
+use std::io;
+use std::time::Duration;
+
+use fairway_ground::Instant;
+use fairway_netlink::{Requests, Route, RouteScope, Scope, Watch, read};
+use fairway_seam::ForwardingChange;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant as Clock, sleep, sleep_until};
+use tracing::{error, info, warn};
+
+use super::fib::{Fib, Note};
+use super::order::{Order, Outcome, Refused};
+use super::surroundings::{MARK, Surroundings};
+
+/// Messages that may wait, of a few thousand routes each.
+const INPUTS_MAX: usize = 16;
+/// Orders of one batch: a millisecond of the kernel's time.
+const ORDERS_MAX: usize = 256;
+/// How often the kernel's routes of ours are read again: as often as BIRD does.
+const AUDIT_INTERVAL: Duration = Duration::from_secs(60);
+/// Until a kernel that could not be read is read again.
+const REOPEN_WAIT: Duration = Duration::from_secs(2);
+/// How long the last orders of a process may take.
+const LEAVE_WAIT: Duration = Duration::from_secs(10);
+
+/// What the thread is told.
+#[derive(Debug)]
+pub enum Input {
+    /// What this machine forwards by has changed.
+    Want(Vec<ForwardingChange>),
+    /// All of it is known.
+    Complete,
+    /// The process ends. With `removes` all routes of ours go first; answered when that is done.
+    Leave {
+        /// Whether they go.
+        removes: bool,
+        /// Answered at the end.
+        done: oneshot::Sender<()>,
+    },
+}
+
+/// The thread. It ends when this is dropped, and leaves the routes where they are.
+#[derive(Debug)]
+pub struct Installer {
+    inputs: mpsc::Sender<Input>,
+}
+
+impl Installer {
+    /// Starts it, in the network namespace of this thread.
+    ///
+    /// # Errors
+    /// There is no thread, or no runtime for it.
+    pub fn start() -> io::Result<Self> {
+        let (inputs, received) = mpsc::channel(INPUTS_MAX);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let work = move || runtime.block_on(run(received));
+        std::thread::Builder::new().name("forwarding".to_owned()).spawn(work)?;
+        Ok(Self { inputs })
+    }
+
+    /// Where it is told something. Messages wait while it is busy.
+    pub fn inputs(&self) -> &mpsc::Sender<Input> {
+        &self.inputs
+    }
+}
+
+/// The kernel's side of it.
+struct Kernel {
+    watch: Watch,
+    requests: Requests,
+}
+
+impl Kernel {
+    fn open() -> io::Result<Self> {
+        let scope = Scope { routes: Some(RouteScope::Unmarked(MARK)), ..Scope::default() };
+        Ok(Self { watch: Watch::open(scope)?, requests: Requests::open()? })
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings::of(self.watch.snapshot())
+    }
+}
+
+/// The routes of ours that the kernel has.
+fn ours() -> io::Result<Vec<Route>> {
+    let scope = Scope { routes: Some(RouteScope::Marked(MARK)), ..Scope::default() };
+    Ok(read(scope)?.routes().cloned().collect())
+}
+
+/// The loop, with a clock that starts with it.
+struct Driver {
+    started: Clock,
+    fib: Fib,
+    kernel: Kernel,
+    audit_at: Clock,
+}
+
+/// Between two messages nothing of ours is in the kernel, and no socket is open.
+async fn run(mut inputs: mpsc::Receiver<Input>) {
+    let mut is_complete = false;
+    while let Some(input) = inputs.recv().await {
+        let is_nothing = matches!(input, Input::Complete) && ours().is_ok_and(|it| it.is_empty());
+        if is_nothing {
+            is_complete = true;
+            continue;
+        }
+        let Some(mut driver) = Driver::open(&mut inputs).await else { return };
+        if is_complete {
+            driver.fib.complete();
+        }
+        if driver.take(input) == Next::End || driver.run(&mut inputs).await == Next::End {
+            return;
+        }
+        is_complete = true;
+    }
+}
+
+/// What follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// More work, or more messages.
+    Continue,
+    /// The thread ends.
+    End,
+}
+
+impl Driver {
+    /// Reads what the kernel has, and tries again as long as that fails: `None` if nobody waits for it any more.
+    async fn open(inputs: &mut mpsc::Receiver<Input>) -> Option<Self> {
+        let mut has_failed = false;
+        loop {
+            match Kernel::open().and_then(|kernel| Ok((kernel, ours()?))) {
+                Ok((kernel, ours)) => {
+                    if !ours.is_empty() {
+                        info!(routes = ours.len(), "found routes of an earlier run in the kernel");
+                    }
+                    let fib = Fib::new(kernel.surroundings(), ours);
+                    let started = Clock::now();
+                    return Some(Self { started, fib, kernel, audit_at: started + AUDIT_INTERVAL });
+                }
+                Err(error) if !has_failed => {
+                    has_failed = true;
+                    warn!(%error, "cannot read the routes of the kernel: none is installed; trying again every two seconds");
+                }
+                Err(_) => {}
+            }
+            if inputs.is_closed() {
+                return None;
+            }
+            sleep(REOPEN_WAIT).await;
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.started.elapsed()
+    }
+
+    fn deadline(&self) -> Clock {
+        let retry = self.fib.next_deadline().map(|at| self.started + at.since(Instant::ZERO));
+        // With nothing of ours in the kernel there is nothing to look at.
+        let audit = (!self.fib.is_empty()).then_some(self.audit_at);
+        let busy = self.fib.has_orders().then(Clock::now);
+        let far = Clock::now() + AUDIT_INTERVAL;
+        [retry, audit, busy].into_iter().flatten().fold(far, Clock::min)
+    }
+
+    /// Until nothing of ours is wanted, or in the kernel.
+    async fn run(&mut self, inputs: &mut mpsc::Receiver<Input>) -> Next {
+        loop {
+            // Between two batches there is time for what came meanwhile.
+            self.write();
+            self.report();
+            if self.fib.is_over() && inputs.is_empty() {
+                return Next::Continue;
+            }
+            let deadline = self.deadline();
+            tokio::select! {
+                input = inputs.recv() => {
+                    let Some(input) = input else { return Next::End };
+                    if self.take(input) == Next::End {
+                        return Next::End;
+                    }
+                }
+                _ = self.kernel.watch.changed() => {
+                    self.fib.set_surroundings(self.kernel.surroundings());
+                }
+                () = sleep_until(deadline) => self.tick(),
+            }
+        }
+    }
+
+    fn take(&mut self, input: Input) -> Next {
+        match input {
+            Input::Want(changes) => self.fib.want(changes),
+            Input::Complete => self.fib.complete(),
+            Input::Leave { removes, done } => {
+                self.leave(removes);
+                // The process does not wait any more if nobody is there.
+                let _ = done.send(());
+                return Next::End;
+            }
+        }
+        Next::Continue
+    }
+
+    fn tick(&mut self) {
+        self.fib.tick(self.now());
+        if self.audit_at > Clock::now() || self.fib.has_orders() {
+            return;
+        }
+        self.audit_at = Clock::now() + AUDIT_INTERVAL;
+        // A list that could not be read says nothing.
+        if let Ok(ours) = ours() {
+            self.fib.audit(ours);
+        }
+    }
+
+    /// Carries out one batch.
+    fn write(&mut self) {
+        let orders = self.fib.poll_orders(ORDERS_MAX);
+        if orders.is_empty() {
+            return;
+        }
+        let outcomes = self.carry_out(&orders);
+        self.fib.answered(self.now(), outcomes);
+    }
+
+    fn carry_out(&mut self, orders: &[Order]) -> Vec<Outcome> {
+        let in_kernel: Vec<_> = orders.iter().map(Order::in_kernel).collect();
+        match self.kernel.requests.change_routes(&in_kernel) {
+            Ok(outcomes) => outcomes.into_iter().map(outcome).collect(),
+            Err(error) => {
+                warn!(%error, "the kernel takes no changes of routes");
+                Vec::new()
+            }
+        }
+    }
+
+    fn leave(&mut self, removes: bool) {
+        if !removes {
+            return;
+        }
+        self.fib.give_up();
+        let end = Clock::now() + LEAVE_WAIT;
+        while self.fib.has_orders() && Clock::now() < end {
+            self.write();
+        }
+        self.report();
+    }
+
+    fn report(&mut self) {
+        while let Some(note) = self.fib.poll_note() {
+            match note {
+                Note::Foreign(place, route) => warn!(
+                    prefix = %place, protocol = route.protocol, metric = route.metric,
+                    "not installed: the kernel has a route of another program to the prefix, which stays"
+                ),
+                Note::Unreachable(vrf, gateways) => {
+                    let gateways: Vec<String> =
+                        gateways.iter().map(|it| it.address.to_string()).collect();
+                    let vrf = vrf.map(|it| it.to_string()).unwrap_or_default();
+                    warn!(
+                        vrf,
+                        next_hops = gateways.join(","),
+                        "not installed: no interface that is up leads to the next hop, or only the default route does"
+                    );
+                }
+                Note::Refused(place, Refused::Other(code)) => {
+                    let error = io::Error::from_raw_os_error(code);
+                    warn!(prefix = %place, %error, "the kernel refuses the route; trying again");
+                }
+                Note::Refused(place, refused) => {
+                    warn!(prefix = %place, ?refused, "the kernel refuses the route; trying again");
+                }
+                Note::NotPermitted => error!(
+                    "no routes are installed: this process may not change the kernel's routes; it needs the \
+                     capability NET_ADMIN"
+                ),
+            }
+        }
+    }
+}
+
+fn outcome(outcome: io::Result<()>) -> Outcome {
+    outcome.map_err(|error| match error.raw_os_error() {
+        Some(EEXIST) => Refused::Exists,
+        // No such route, or no such interface any more.
+        Some(ESRCH | ENODEV) => Refused::NotThere,
+        Some(EPERM | EACCES) => Refused::NotPermitted,
+        code => Refused::Other(code.unwrap_or(0)),
+    })
+}
+
+/// The kernel's numbers.
+const EPERM: i32 = 1;
+const ESRCH: i32 = 3;
+const EACCES: i32 = 13;
+const EEXIST: i32 = 17;
+const ENODEV: i32 = 19;
