@@ -215,7 +215,7 @@ fn faulty_peers_are_told() {
         ("stale path", with("enableGracefulRestart: true\ngracefulRestart: {stalePathTime: 1m}"), 10, "spec.gracefulRestart.stalePathTime", "expected one of restartTime, longLivedStaleTime"),
         ("restart text", with("enableGracefulRestart: true\ngracefulRestart: 120s"), 10, "spec.gracefulRestart", "a mapping"),
         ("strict without BFD", with("bfdStrict: true"), 9, "spec.bfdStrict", "needs BFD; set spec.bfdProfile"),
-        ("later: kernel", with("installRoutes: true"), 9, "spec.installRoutes", "not supported"),
+        ("kernel", with("installRoutes: main"), 9, "spec.installRoutes", "true or false"),
         ("twice", with("peerASN: 64503"), 9, "spec.peerASN", "lines 7 and 9"),
         ("top field", format!("{}sepc: {{}}\n", peer(SOUND_PEER)), 10, "sepc", "spec?"),
     ] {

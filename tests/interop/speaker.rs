@@ -45,6 +45,15 @@ const LACKS: &[Lack] = &[
         &["rules_decide_what_is_received_and_passed_on"],
         "rules are not rendered: the peer is left out",
     ),
+    (
+        &FRR,
+        &[],
+        &[
+            "learned_routes_are_in_the_kernel",
+            "a_killed_fairway_leaves_its_routes_for_the_next_one",
+        ],
+        "installs nothing for fairway: the peer is left out",
+    ),
     (&FRR, &[], &["bfd_in_strict_mode_comes_before_the_session"], "has no strict mode of BFD"),
     (
         &FRR,

@@ -101,6 +101,8 @@ pub struct Peer {
     pub is_client: bool,
     /// `clusterID`.
     pub cluster_id: Option<&'static str>,
+    /// `installRoutes`.
+    pub install_routes: bool,
     /// `allowASIn`.
     pub own_as_max: Option<u8>,
     pub role: Option<Role>,
@@ -152,6 +154,7 @@ impl Peer {
             add_path: router.add_path.then_some((6, true)),
             is_client: false,
             cluster_id: None,
+            install_routes: false,
             own_as_max: None,
             role: None,
             role_strict: false,
@@ -232,6 +235,7 @@ impl Peer {
         }
         for (name, is_set) in [
             ("passive", self.passive),
+            ("installRoutes", self.install_routes),
             ("extendedNexthop", self.extended_next_hop),
             ("roleStrict", self.role_strict),
             ("enableGracefulRestart", self.graceful_restart),

@@ -74,6 +74,12 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
             );
         }
     }
+    if it.install_routes {
+        report.fault(
+            &spec.key("installRoutes"),
+            "is not supported with FRR; remove it, or use --bgp native",
+        );
+    }
     if it.bfd_strict {
         needs((10, 4), version, &spec.key("bfdStrict"), report);
     }

@@ -8,6 +8,7 @@ mod changes;
 mod draining;
 mod failures;
 mod faults;
+mod installing;
 mod neighbours;
 mod passwords;
 mod receiving;
@@ -339,6 +340,8 @@ pub(crate) const CASES: &[Case] = cases![
     SETTING reflection::a_reflected_route_names_its_originator_and_our_cluster,
     SETTING reflection::a_client_of_a_route_server_receives_what_another_announced,
     SETTING ruling::rules_decide_what_is_received_and_passed_on,
+    SETTING installing::learned_routes_are_in_the_kernel,
+    SETTING installing::a_killed_fairway_leaves_its_routes_for_the_next_one,
     CLEAR capabilities::an_enhanced_refresh_keeps_what_is_said_again,
     SETTING capabilities::roles_that_agree_mark_routes_as_for_customers_only,
     SETTING capabilities::a_route_server_and_its_client_agree,

@@ -72,8 +72,8 @@ impl Startup {
 
     /// Whether End-of-RIB to such a neighbour waits for that of others, which have routes to pass on to it.
     ///
-    /// `Ours:` RFC 4724 §4.1 delays route selection, too. Here nothing is forwarded by the selected
-    /// routes, so routes are passed on as they arrive, and only the marker says that they are all.
+    /// `Ours:` RFC 4724 §4.1 delays route selection, too. Here routes are passed on as they arrive, and only the
+    /// marker says that they are all; those of the earlier run stay in the kernel until then.
     pub fn defers_to_neighbours(&self, config: &PeerConfig) -> bool {
         self.own.restarted && config.pass_on != PrefixFilter::Nothing
     }

@@ -39,6 +39,8 @@ pub(super) enum Refusal {
     TcpAo,
     #[error("rules are not supported with FRR")]
     Rules,
+    #[error("installRoutes is not supported with FRR")]
+    InstallRoutes,
     #[error(
         "a BFDProfile with authentication is not supported with FRR, which has no BFD \
              authentication"
@@ -245,6 +247,9 @@ fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
     }
     if !peer.import.rules.is_empty() || !peer.pass_on_rules.is_empty() {
         return Err(Refusal::Rules);
+    }
+    if peer.install_routes {
+        return Err(Refusal::InstallRoutes);
     }
     if let Some(bfd) = &peer.bfd {
         if bfd.settings.authentication.is_some() {

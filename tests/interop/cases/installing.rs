@@ -1,0 +1,160 @@
+//! Which learned routes are in the kernel of the node? `ip route` is the witness. A second router of the same kind, on a
+//! cable of its own. Rows of the matrix.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::scene::{Cell, expect_equal};
+use super::transit::Transit;
+use lab::process::Process;
+use lab::resources::{Allowed, Peer};
+use lab::routers::Origination;
+use lab::wait::PATIENCE;
+use lab::{Family, SECOND};
+
+const SECOND_AS: u32 = 65003;
+const ONE: &str = "10.90.1.0/24";
+const SHARED: &str = "10.90.2.0/24";
+const IPV6: &str = "2001:db8:90::/48";
+const ROUTER: &str = "10.77.0.2";
+
+/// Routes of ours in the kernel of the node: protocol bgp and our metric.
+type Installed = BTreeMap<String, Vec<String>>;
+
+/// A scene with both routers, whose routes are all accepted and installed.
+fn open(cell: &Cell) -> Result<(Transit, Peer, Peer)> {
+    let transit = Transit::open_with(cell, SECOND_AS, |router| {
+        router.families = vec![Family::Ipv4, Family::Ipv6];
+        router.originated = [ONE, SHARED, IPV6].map(Origination::plain).to_vec();
+    })?;
+    let installed = |peer| Peer { to_receive: Some(Allowed::All), install_routes: true, ..peer };
+    let (router, second) = (installed(transit.scene.peer()), installed(transit.second_peer()));
+    Ok((transit, router, second))
+}
+
+fn installed(transit: &Transit) -> Result<Installed> {
+    let mut installed = Installed::new();
+    for family in ["-4", "-6"] {
+        let lines = ["-j", family, "route", "show", "table", "main", "proto", "bgp"];
+        let text = transit.scene.lab.node.ip(&lines)?;
+        let routes: Vec<Value> = match text.trim() {
+            "" => Vec::new(),
+            text => serde_json::from_str(text).with_context(|| format!("ip's routes: {text}"))?,
+        };
+        for route in routes {
+            ensure!(route.get("metric").and_then(Value::as_u64) == Some(1790), "it has {route}");
+            let prefix = route.get("dst").and_then(Value::as_str).context("no destination")?;
+            let several = route.get("nexthops").and_then(Value::as_array);
+            let hops = several.map_or_else(|| vec![&route], |hops| hops.iter().collect());
+            let address = |hop: &&Value| {
+                let text = hop.pointer("/via/host").or(hop.get("gateway"))?.as_str()?;
+                Some(text.to_owned())
+            };
+            let mut hops: Vec<String> = hops.iter().filter_map(address).collect();
+            hops.sort();
+            installed.insert(prefix.to_owned(), hops);
+        }
+    }
+    Ok(installed)
+}
+
+/// What the first router announces, the shared prefix by way of `hops`, and IPv6 by way of `ipv6`. An IPv4-mapped address,
+/// GoBGP's, is no next hop that a kernel has.
+fn routes(hops: &[&str], ipv6: &str) -> Installed {
+    let owned = |hops: &[&str]| hops.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let mut routes =
+        Installed::from([(ONE.to_owned(), owned(&[ROUTER])), (SHARED.to_owned(), owned(hops))]);
+    if !ipv6.starts_with("::ffff:") {
+        routes.insert(IPV6.to_owned(), owned(&[ipv6]));
+    }
+    routes
+}
+
+fn without_one(routes: &Installed) -> Installed {
+    let mut routes = routes.clone();
+    routes.remove(ONE);
+    routes
+}
+
+fn become_these(transit: &mut Transit, what: &str, expected: &Installed) -> Result<()> {
+    transit.wait(&format!("the kernel has the routes {what}"), 2 * PATIENCE, |transit| {
+        expect_equal("routes in the kernel", &installed(transit)?, expected)
+    })
+}
+
+/// What the kernel of the node reports about its routes meanwhile.
+struct Monitor {
+    _process: Process,
+    log: PathBuf,
+}
+
+impl Monitor {
+    fn start(transit: &Transit) -> Result<Self> {
+        let log = PathBuf::from(transit.scene.fairway.directory_of("routes.log"));
+        let words = ["-4", "monitor", "route"].map(str::to_owned);
+        let process = Process::spawn(&transit.scene.lab.node, Path::new("ip"), &words, &log)?;
+        Ok(Self { _process: process, log })
+    }
+
+    fn end(self) -> Result<String> {
+        std::fs::read_to_string(&self.log).context("reading what the kernel reported")
+    }
+}
+
+/// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65003), both families over IPv4; both announce one
+/// prefix, and `installRoutes` is on for both.
+/// Proves: the node has their routes in its kernel, the shared one with both next hops; a static route to one of the prefixes
+/// stays alone, and ours is back when it goes; a next hop that stops goes, and without `installRoutes` all routes do.
+pub(super) fn learned_routes_are_in_the_kernel(cell: &Cell) -> Result<()> {
+    let (mut transit, router, second) = open(cell)?;
+    transit.join(&router, &second, cell.router.patience())?;
+    let ipv6 = cell.router.ipv6_next_hop(&transit.scene.spec);
+    let with_shared = |hops| routes(hops, &ipv6);
+    become_these(&mut transit, "of the first router", &with_shared(&[ROUTER]))?;
+    transit.second.originate(&[Origination::plain(SHARED)])?;
+    let shared = with_shared(&[ROUTER, SECOND[0]]);
+    become_these(&mut transit, "of both routers", &shared)?;
+
+    let node = |transit: &Transit, verb: &str| {
+        let line = ["route", verb, ONE, "via", SECOND[0], "proto", "static"];
+        transit.scene.lab.node.ip(&line).map(drop)
+    };
+    node(&transit, "add")?;
+    become_these(&mut transit, "beside a static one", &without_one(&shared))?;
+    let all = transit.scene.lab.node.ip(&["route", "show", ONE])?;
+    ensure!(all.contains("proto static"), "the static route is gone: {all}");
+    node(&transit, "del")?;
+    become_these(&mut transit, "of both routers again", &shared)?;
+
+    transit.scene.router.stop()?;
+    let of_second = Installed::from([(SHARED.to_owned(), vec![SECOND[0].to_owned()])]);
+    become_these(&mut transit, "of the second router", &of_second)?;
+    let second = Peer { install_routes: false, ..second };
+    transit.scene.fairway.apply("second", &second.yaml())?;
+    become_these(&mut transit, "of nobody", &Installed::new())
+}
+
+/// Topology: as above.
+/// Proves: a fairway that is killed leaves its routes in the kernel; the next one takes over those that are announced still,
+/// without a gap, and removes what was withdrawn meanwhile.
+//= RFC 4724 §4.1 MUST: routes of our own from before a restart are marked as stale and go after the selection.
+pub(super) fn a_killed_fairway_leaves_its_routes_for_the_next_one(cell: &Cell) -> Result<()> {
+    let (mut transit, router, second) = open(cell)?;
+    transit.join(&router, &second, cell.router.patience())?;
+    let ipv6 = cell.router.ipv6_next_hop(&transit.scene.spec);
+    let before = routes(&[ROUTER], &ipv6);
+    become_these(&mut transit, "of the first router", &before)?;
+    transit.scene.fairway.kill()?;
+    transit.scene.router.originate(&[SHARED, IPV6].map(Origination::plain))?;
+    expect_equal("routes of a killed fairway", &installed(&transit)?.len(), &before.len())?;
+    let monitor = Monitor::start(&transit)?;
+    transit.scene.fairway.start(&transit.scene.lab.node)?;
+    become_these(&mut transit, "that are announced still", &without_one(&before))?;
+    let changes = monitor.end()?;
+    let of_others = changes.lines().filter(|line| !line.contains(ONE)).count();
+    ensure!(of_others == 0, "the other routes were touched: {changes}");
+    Ok(())
+}
