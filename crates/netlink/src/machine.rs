@@ -29,7 +29,20 @@ pub struct Machine {
     routes: Arc<BTreeSet<Route>>,
     neighbours: Arc<BTreeMap<(u32, IpAddr), Neighbour>>,
     truncated: Kinds,
+    losses: Losses,
 }
+
+/// How many times an interface stopped being usable: not what the kernel has, and so no difference.
+#[derive(Debug, Clone, Copy, Default)]
+struct Losses(u64);
+
+impl PartialEq for Losses {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Losses {}
 
 impl FromIterator<Fact> for Machine {
     /// The machine after these facts, applied one after the other.
@@ -122,6 +135,16 @@ impl Machine {
             .flat_map(|link| self.addresses_of(link.index))
             .filter_map(Address::network);
         networks.any(|network| network.contains(&remote))
+    }
+
+    /// How many times an interface went away, went down or lost its carrier: routes over it went with it, even if it is back
+    /// in the next snapshot.
+    pub fn link_losses(&self) -> u64 {
+        self.losses.0
+    }
+
+    fn lose_link(&mut self) {
+        self.losses.0 = self.losses.0.wrapping_add(1);
     }
 
     /// All followed routes, by table and destination.

@@ -199,6 +199,11 @@ const LACKS: &[Lack] = &[
     ),
     (
         &[RouterKind::Gobgp],
+        &["a_killed_fairway_leaves_its_routes_for_the_next_one"],
+        "3.10 sends no End-of-RIB without graceful restart",
+    ),
+    (
+        &[RouterKind::Gobgp],
         &["an_enhanced_refresh_keeps_what_is_said_again"],
         "3.10 does not offer enhanced route refresh",
     ),

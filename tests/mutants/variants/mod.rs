@@ -5,6 +5,7 @@
 mod bgp;
 mod catalog;
 mod cluster;
+mod fib;
 mod guards;
 mod layer2;
 mod members;
@@ -17,6 +18,7 @@ use anyhow::{Result, ensure};
 pub(crate) use bgp::BGP;
 use catalog::CATALOG;
 use cluster::{BUDGET, CLUSTER};
+use fib::FIB;
 use guards::GUARDS;
 use layer2::LAYER2;
 use members::MEMBERS;
@@ -40,7 +42,7 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &CATALOG].into_iter().chain(GUARDS)
+    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &CATALOG].into_iter().chain(GUARDS)
 }
 
 /// One mistake.

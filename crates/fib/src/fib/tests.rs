@@ -229,6 +229,55 @@ fn without_the_capability_the_kernel_is_asked_once_in_a_while() {
     assert_eq!(fib.poll_orders(99).len(), 9);
 }
 
+#[test]
+fn a_route_is_in_the_table_of_its_vrf_for_as_long_as_that_exists() {
+    const TABLE: u32 = 100;
+    let link = |index: u32, name: &str, vrf_table: Option<u32>| {
+        Fact::Link(Link {
+            index,
+            name: name.to_owned(),
+            alternative_names: Vec::new(),
+            kind: vrf_table.map(|_| "vrf".to_owned()),
+            is_up: true,
+            has_carrier: true,
+            is_loopback: false,
+            resolves_addresses: true,
+            mtu_bytes: 1500,
+            mac: None,
+            master: None,
+            vrf_table,
+        })
+    };
+    let with_table = |table: u32| -> Surroundings {
+        let way = NextHop { index: Some(1), gateway: None, weight: 1 };
+        let connected = Route { table, ..route(NETWORKS[0].parse().unwrap(), 2, 0, vec![way]) };
+        let facts = [
+            link(1, "e1", None),
+            link(9, "red", Some(table)),
+            Fact::Route { route: connected, replaces: false },
+        ];
+        Surroundings::of(facts.into_iter().collect())
+    };
+    let mut fib = Fib::new(with_table(TABLE), []);
+    let red: InterfaceName = "red".parse().unwrap();
+    let wanted = ForwardingChange { vrf: Some(red), ..change("192.0.2.0/24", &["10.1.0.2"]) };
+    fib.want([wanted, change("192.0.2.0/24", &["10.1.0.2"])]);
+    let written = |fib: &mut Fib| -> Vec<u32> {
+        let orders = fib.poll_orders(9);
+        fib.answered(Instant::ZERO, orders.iter().map(|_| Ok(())));
+        orders.iter().map(|order| order.table).collect()
+    };
+    // In the main table nothing leads to the router.
+    assert_eq!(written(&mut fib), [TABLE]);
+    fib.set_surroundings(with_table(TABLE + 1));
+    assert_eq!(written(&mut fib), [TABLE + 1]);
+    // The VRF is gone, and its table with it.
+    fib.set_surroundings(Surroundings::of([link(1, "e1", None)].into_iter().collect()));
+    assert!(written(&mut fib).is_empty());
+    fib.set_surroundings(with_table(TABLE));
+    assert_eq!(written(&mut fib), [TABLE]);
+}
+
 /// What the routers of a random route are; one of them is nowhere.
 const ROUTERS: [&str; 4] = ["10.1.0.2", "10.1.0.3", "10.2.0.2", "203.0.113.9"];
 

@@ -79,10 +79,6 @@ impl Kernel {
         let scope = Scope { routes: Some(RouteScope::Unmarked(MARK)), ..Scope::default() };
         Ok(Self { watch: Watch::open(scope)?, requests: Requests::open()? })
     }
-
-    fn surroundings(&self) -> Surroundings {
-        Surroundings::of(self.watch.snapshot())
-    }
 }
 
 /// The routes of ours that the kernel has.
@@ -97,6 +93,7 @@ struct Driver {
     fib: Fib,
     kernel: Kernel,
     audit_at: Clock,
+    link_losses: u64,
 }
 
 /// Between two messages nothing of ours is in the kernel, and no socket is open.
@@ -138,9 +135,11 @@ impl Driver {
                     if !ours.is_empty() {
                         info!(routes = ours.len(), "found routes of an earlier run in the kernel");
                     }
-                    let fib = Fib::new(kernel.surroundings(), ours);
-                    let started = Clock::now();
-                    return Some(Self { started, fib, kernel, audit_at: started + AUDIT_INTERVAL });
+                    let machine = kernel.watch.snapshot();
+                    let (started, link_losses) = (Clock::now(), machine.link_losses());
+                    let fib = Fib::new(Surroundings::of(machine), ours);
+                    let audit_at = started + AUDIT_INTERVAL;
+                    return Some(Self { started, fib, kernel, audit_at, link_losses });
                 }
                 Err(error) if !has_failed => {
                     has_failed = true;
@@ -185,12 +184,20 @@ impl Driver {
                         return Next::End;
                     }
                 }
-                _ = self.kernel.watch.changed() => {
-                    self.fib.set_surroundings(self.kernel.surroundings());
-                }
+                _ = self.kernel.watch.changed() => self.look_around(),
                 () = sleep_until(deadline) => self.tick(),
             }
         }
+    }
+
+    fn look_around(&mut self) {
+        let machine = self.kernel.watch.snapshot();
+        if self.link_losses != machine.link_losses() {
+            // The kernel has removed what led over the interface, and does not say what that was.
+            self.link_losses = machine.link_losses();
+            self.audit_at = Clock::now();
+        }
+        self.fib.set_surroundings(Surroundings::of(machine));
     }
 
     fn take(&mut self, input: Input) -> Next {

@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 
 use super::socket::{DATAGRAM_LENGTH_BYTES_MAX, Received, RouteSocket};
 use crate::follower::{Follower, Input, Note};
-use crate::kind::Kinds;
+use crate::kind::{Kind, Kinds};
 use crate::machine::Machine;
 use crate::scope::Scope;
 
@@ -74,7 +74,7 @@ impl Watch {
     }
 
     /// Waits until the snapshot differs from the one that this reader has seen, and returns the tables that
-    /// differ. Cancel-safe: a change that was not returned is returned the next time.
+    /// differ; links, too, if one was lost meanwhile and is back. Cancel-safe: a change that was not returned is returned the next time.
     pub async fn changed(&mut self) -> Kinds {
         loop {
             if self.published.changed().await.is_err() {
@@ -82,7 +82,10 @@ impl Watch {
                 std::future::pending::<()>().await;
             }
             let newest = self.published.borrow_and_update().clone();
-            let differences = newest.differences(&self.seen);
+            let mut differences = newest.differences(&self.seen);
+            if newest.link_losses() != self.seen.link_losses() {
+                differences.add(Kind::Link.into());
+            }
             self.seen = newest;
             if !differences.is_empty() {
                 return differences;

@@ -52,9 +52,13 @@ impl Machine {
                 let (is_known, is_same) = (before.is_some(), before == Some(link));
                 // IPv4 routes of an interface that goes down vanish without a message.
                 let goes_down = before.is_some_and(|it| it.is_up && !link.is_up);
+                let is_lost = before.is_some_and(|it| it.is_usable() && !link.is_usable());
                 let vrf_changes = before.and_then(|it| it.vrf_table) != link.vrf_table;
                 if is_same || self.is_full(Kind::Link, is_known) {
                     return Applied::default();
+                }
+                if is_lost {
+                    self.lose_link();
                 }
                 Arc::make_mut(&mut self.links).insert(link.index, link.clone());
                 Applied::changed(Kind::Link, true)
@@ -124,7 +128,11 @@ impl Machine {
         }
         if differs {
             match kind {
-                Kind::Link => self.links = fresh.links,
+                Kind::Link => {
+                    // What was lost meanwhile is not known.
+                    self.lose_link();
+                    self.links = fresh.links;
+                }
                 Kind::Address => {
                     self.addresses = fresh.addresses;
                     self.address_count = fresh.address_count;
@@ -156,6 +164,7 @@ impl Machine {
             return Applied::default();
         }
         let mut changed: Kinds = Kind::Link.into();
+        self.lose_link();
         Arc::make_mut(&mut self.links).remove(&index);
         if self.addresses.contains_key(&index) {
             let gone = Arc::make_mut(&mut self.addresses).remove(&index).unwrap_or_default();
