@@ -28,19 +28,30 @@ pub(crate) struct Seen {
     pub(crate) bytes: u64,
     /// Of changes one by one, the median and the 99th percentile.
     pub(crate) changes: Option<[Duration; 2]>,
+    /// From the moment at which all left to the last route that was removed from the kernel.
+    pub(crate) removed: Option<Duration>,
 }
+
+/// How often the kernel is asked how many routes it has: it counts them one by one.
+const COUNT_PAUSE: Duration = Duration::from_millis(100);
+/// The routes that it has without any neighbour.
+const ROUTES_MIN: usize = 100;
 
 /// After each change.
 const CHANGE_PAUSE: Duration = Duration::from_millis(1);
 
 /// Connects all, and waits until each has what it must have. The clock starts when they connect if only the speaker has
 /// routes, else when all sessions are up.
-pub(crate) fn run(scenario: &Scenario) -> Result<Seen> {
+///
+/// `installed` is how many routes the speaker's kernel has.
+pub(crate) fn run(scenario: &Scenario, installed: impl Fn() -> Result<usize>) -> Result<Seen> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { timeout(LIMIT, all(*scenario)).await.context("it takes too long")? })
+    runtime.block_on(async {
+        timeout(LIMIT, all(*scenario, installed)).await.context("it takes too long")?
+    })
 }
 
-async fn all(scenario: Scenario) -> Result<Seen> {
+async fn all(scenario: Scenario, installed: impl Fn() -> Result<usize>) -> Result<Seen> {
     let peers = scenario.peers();
     let ready = Arc::new(Barrier::new(peers + 1));
     let mut tasks = JoinSet::new();
@@ -74,6 +85,19 @@ async fn all(scenario: Scenario) -> Result<Seen> {
         connected.push((done.number, done.stream));
     }
     seen.time = last - start;
+    if scenario.installs {
+        let routes = scenario.senders * scenario.routes_each;
+        while installed()? < routes {
+            sleep(COUNT_PAUSE).await;
+        }
+        seen.time = start.elapsed();
+        connected.clear();
+        let leaving = Instant::now();
+        while installed()? > ROUTES_MIN {
+            sleep(COUNT_PAUSE).await;
+        }
+        seen.removed = Some(leaving.elapsed());
+    }
     if scenario.changes > 0 {
         connected.sort_unstable_by_key(|(number, _)| *number);
         let mut streams = connected.iter_mut().map(|(_, stream)| stream);

@@ -55,6 +55,8 @@ struct Row {
     bytes: u64,
     /// Of changes one by one, the median and the 99th percentile, in milliseconds.
     changes: Option<[f64; 2]>,
+    /// From the kernel, after all neighbours have left.
+    removed_seconds: Option<f64>,
 }
 
 fn main() -> Result<()> {
@@ -133,9 +135,9 @@ impl Bench<'_> {
     /// All speakers in turn in each scenario; prints the medians.
     fn compare<'a>(&mut self, scenarios: impl Iterator<Item = &'a Scenario>) -> Result<Vec<Row>> {
         println!(
-            "| scenario | speaker | time, s | CPU, s | peak, MiB | later, MiB | UPDATEs | MB sent | change, p50 and p99, ms |"
+            "| scenario | speaker | time, s | CPU, s | peak, MiB | later, MiB | UPDATEs | MB sent | change, p50 and p99, ms | removed, s |"
         );
-        println!("|---|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|---|");
         let mut rows = Vec::new();
         for scenario in scenarios {
             let scenario = &Scenario { links: self.links, ..*scenario };
@@ -153,7 +155,7 @@ impl Bench<'_> {
             for (kind, outcomes) in kinds.iter().zip(&outcomes) {
                 let Some(row) = Row::median(scenario.name, *kind, outcomes) else {
                     let name = scenario.name;
-                    println!("| {name} | {kind} | it did not pass everything on | | | | | | |");
+                    println!("| {name} | {kind} | it did not pass everything on | | | | | | | |");
                     continue;
                 };
                 row.print();
@@ -201,7 +203,7 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, scenario: &Scenario) ->
     wire(&middle, &around, scenario)?;
     let speaker = Speaker::start(kind, place, &middle, scenario)?;
     let before = speaker.usage()?;
-    let seen = around.enter(|| crowd::run(scenario))?;
+    let seen = around.enter(|| crowd::run(scenario, || installed(&middle)))?;
     let after = speaker.usage()?;
     let processor_time = after.processor_time.saturating_sub(before.processor_time);
     let left_mebibytes = scenario.then_leave.then(|| {
@@ -214,6 +216,13 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, scenario: &Scenario) ->
         peak_mebibytes: after.peak_mebibytes,
         left_mebibytes: left_mebibytes.transpose()?,
     })
+}
+
+/// How many IPv4 routes the kernel of a namespace has.
+fn installed(place: &Namespace) -> Result<usize> {
+    let text = place.run("cat", &["/proc/net/fib_triestat"])?;
+    let count = text.lines().find_map(|line| line.trim().strip_prefix("Prefixes:"));
+    count.and_then(|it| it.trim().parse().ok()).context("no number of prefixes")
 }
 
 fn median(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> f64 {
@@ -269,6 +278,9 @@ impl Row {
                     median(outcomes, |it| milliseconds(it, 1)),
                 ]
             }),
+            removed_seconds: last.removed.map(|_| {
+                median(outcomes, |it| it.seen.removed.map_or(f64::NAN, |it| it.as_secs_f64()))
+            }),
         })
     }
 
@@ -276,7 +288,7 @@ impl Row {
         let megabytes = self.bytes / 100_000;
         let changes = self.changes.map(|[half, most]| format!("{half:.3}, {most:.3}"));
         println!(
-            "| {} | {} | {:.3} | {:.2} | {:.0} | {} | {} | {}.{} | {} |",
+            "| {} | {} | {:.3} | {:.2} | {:.0} | {} | {} | {}.{} | {} | {} |",
             self.scenario,
             self.kind,
             self.seconds,
@@ -286,7 +298,8 @@ impl Row {
             self.updates,
             megabytes / 10,
             megabytes % 10,
-            changes.unwrap_or_default()
+            changes.unwrap_or_default(),
+            self.removed_seconds.map(|it| format!("{it:.1}")).unwrap_or_default()
         );
     }
 
@@ -301,6 +314,7 @@ impl Row {
             "updates": self.updates,
             "bytes": self.bytes,
             "changeMilliseconds": self.changes,
+            "removedSeconds": self.removed_seconds,
         })
     }
 }

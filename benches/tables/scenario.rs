@@ -32,6 +32,8 @@ pub(crate) struct Scenario {
     pub(crate) changes: usize,
     /// All neighbours leave, and what the speaker has in memory ten seconds later counts.
     pub(crate) then_leave: bool,
+    /// What is announced is installed in the kernel, and removed when all neighbours leave: both are waited for.
+    pub(crate) installs: bool,
     /// Each neighbour is on a link of its own, a /31, and not all on one.
     pub(crate) links: bool,
     /// Sessions carry IPv6, too.
@@ -47,6 +49,7 @@ pub(crate) const NONE: Scenario = Scenario {
     receivers: 0,
     changes: 0,
     then_leave: false,
+    installs: false,
     links: false,
     has_ipv6: false,
 };
@@ -81,6 +84,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "10x50k", senders: 10, routes_each: 50_000, ..NONE },
     Scenario { name: "100x1k", senders: 100, routes_each: 1_000, ..NONE },
+    Scenario {
+        name: "install-1M",
+        senders: 1,
+        routes_each: 1_000_000,
+        then_leave: true,
+        installs: true,
+        ..NONE
+    },
     Scenario { name: "10x10k-to-200", senders: 10, routes_each: 10_000, receivers: 200, ..NONE },
 ];
 

@@ -42,9 +42,9 @@ pub(crate) enum SpeakerKind {
 impl SpeakerKind {
     pub(crate) const ALL: [Self; 4] = [Self::Fairway, Self::Bird, Self::Frr, Self::Gobgp];
 
-    /// Whether its configuration has what the scenario needs. GoBGP's has no routes of its own.
+    /// Whether its configuration has what the scenario needs. GoBGP's has no routes of its own, and installs none.
     pub(crate) fn takes_part(self, scenario: &Scenario) -> bool {
-        self != Self::Gobgp || scenario.own == 0 && !scenario.has_ipv6
+        self != Self::Gobgp || scenario.own == 0 && !scenario.has_ipv6 && !scenario.installs
     }
 }
 
@@ -64,6 +64,8 @@ pub(crate) struct Speaker {
     process: u32,
     _fairway: Option<Fairway>,
     _daemon: Option<Process>,
+    /// zebra, where FRR installs routes.
+    installer: Option<Process>,
 }
 
 impl Speaker {
@@ -92,10 +94,18 @@ impl Speaker {
                 output_of(lab::process::bounded("chown").args(["-R", "frr:frr"]).arg(&folder))?;
                 let folder = folder.to_string_lossy().into_owned();
                 let pid = format!("{folder}/bgpd.pid");
-                // Without zebra: nobody's kernel is filled.
-                let words = ["-Z", "-f", &file, "-i", &pid, "--vty_socket", &folder, "-P", "0"];
-                let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
-                daemon(place, middle, "/usr/lib/frr/bgpd", &words)?
+                let words = ["-f", &file, "-i", &pid, "--vty_socket", &folder, "-P", "0"];
+                let mut words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+                let installer = if scenario.installs {
+                    let socket = format!("{folder}/zserv.api");
+                    words.extend(["-z".to_owned(), socket.clone()]);
+                    Some(zebra(place, middle, &folder, &socket)?)
+                } else {
+                    // Nobody's kernel is filled.
+                    words.push("-Z".to_owned());
+                    None
+                };
+                Self { installer, ..daemon(place, middle, "/usr/lib/frr/bgpd", &words)? }
             }
             SpeakerKind::Gobgp => {
                 let file = place.join("gobgpd.toml").to_string_lossy().into_owned();
@@ -110,7 +120,11 @@ impl Speaker {
     }
 
     pub(crate) fn usage(&self) -> Result<Usage> {
-        Usage::of(self.process)
+        let usage = Usage::of(self.process)?;
+        match &self.installer {
+            Some(installer) => Ok(usage.and(Usage::of(installer.id())?)),
+            None => Ok(usage),
+        }
     }
 
     /// It has read its configuration when it used no time for half a second.
@@ -129,7 +143,23 @@ impl Speaker {
 fn daemon(place: &Path, middle: &Namespace, program: &str, words: &[String]) -> Result<Speaker> {
     let log = place.join("speaker.log");
     let daemon = Process::spawn(middle, Path::new(program), words, &log)?;
-    Ok(Speaker { process: daemon.id(), _fairway: None, _daemon: Some(daemon) })
+    let process = daemon.id();
+    Ok(Speaker { process, _fairway: None, _daemon: Some(daemon), installer: None })
+}
+
+fn zebra(place: &Path, middle: &Namespace, folder: &str, socket: &str) -> Result<Process> {
+    let file = format!("{folder}/zebra.conf");
+    fs::write(&file, "").context("zebra's file")?;
+    let pid = format!("{folder}/zebra.pid");
+    let words = ["-f", &file, "-i", &pid, "--vty_socket", folder, "-z", socket, "-P", "0"];
+    let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+    let zebra =
+        Process::spawn(middle, Path::new("/usr/lib/frr/zebra"), &words, &place.join("zebra.log"))?;
+    wait_until("zebra listens", READY_LIMIT, || {
+        ensure!(Path::new(socket).exists(), "it does not");
+        Ok(())
+    })?;
+    Ok(zebra)
 }
 
 fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Speaker> {
@@ -142,10 +172,11 @@ fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Spea
             "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: n{number}}}\n\
              spec:\n  myASN: {ASN}\n  peerASN: {}\n  peerAddress: {}\n  passive: true\n  \
              toReceive: {{allowed: {{mode: all}}}}\n  toAdvertise: {{allowed: {{mode: all}}}}\n  \
-             dualStackAddressFamily: {}\n",
+             dualStackAddressFamily: {}\n  installRoutes: {}\n",
             asn(number),
             scenario.neighbour_address(number),
-            scenario.has_ipv6
+            scenario.has_ipv6,
+            scenario.installs
         );
     }
     fairway.apply("peers", &peers)?;
@@ -162,7 +193,8 @@ fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Spea
         }
     }
     fairway.start(middle)?;
-    Ok(Speaker { process: fairway.process_id()?, _fairway: Some(fairway), _daemon: None })
+    let process = fairway.process_id()?;
+    Ok(Speaker { process, _fairway: Some(fairway), _daemon: None, installer: None })
 }
 
 fn own(number: usize) -> Ipv4Addr {
@@ -171,6 +203,9 @@ fn own(number: usize) -> Ipv4Addr {
 
 fn bird_text(scenario: &Scenario) -> String {
     let mut text = format!("router id {SPEAKER};\nprotocol device {{}}\n");
+    if scenario.installs {
+        text += "protocol kernel { ipv4 { import none; export all; }; }\n";
+    }
     if scenario.own > 0 {
         text += "protocol static { ipv4;\n";
         for number in 0..scenario.own {

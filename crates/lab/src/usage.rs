@@ -49,6 +49,17 @@ impl Usage {
         })
     }
 
+    /// Both processes together.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            at: self.at,
+            resident_mebibytes: self.resident_mebibytes + other.resident_mebibytes,
+            peak_mebibytes: self.peak_mebibytes + other.peak_mebibytes,
+            processor_time: self.processor_time + other.processor_time,
+            descriptors: self.descriptors + other.descriptors,
+        }
+    }
+
     /// The share of one core that it used since `earlier`.
     pub fn cores_since(&self, earlier: &Self) -> f64 {
         let used = self.processor_time.saturating_sub(earlier.processor_time);
