@@ -6,11 +6,11 @@ use std::net::{Ipv4Addr, TcpStream};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::Cell;
-use crate::outsider::{
-    ASN, KEEPALIVE, NOTIFICATION, UPDATE, connected_from, open_session, receive, send,
-};
 use crate::scene::{SERVICES, Scene};
 use lab::frr_speaker::resident_kib;
+use lab::outsider::{
+    ASN, KEEPALIVE, NOTIFICATION, UPDATE, connected_from, open_session, receive, send,
+};
 use lab::wait::PATIENCE;
 use lab::{NODE_INTERFACE, ROUTER_INTERFACE};
 

@@ -6,7 +6,6 @@
 mod attributes;
 mod lease;
 mod lost_volume;
-mod outsider;
 mod page;
 mod pipe;
 mod scene;

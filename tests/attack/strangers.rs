@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Cell;
-use crate::outsider::{KEEPALIVE, connected_from, open_session, send};
 use crate::scene::Scene;
+use lab::outsider::{KEEPALIVE, connected_from, open_session, send};
 use lab::wait::{PATIENCE, now};
 use lab::{NODE_INTERFACE, ROUTER_INTERFACE};
 

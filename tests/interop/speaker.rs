@@ -54,6 +54,12 @@ const LACKS: &[Lack] = &[
         ],
         "installs nothing for fairway: the peer is left out",
     ),
+    (
+        &FRR,
+        &[],
+        &["sixty_decisions_have_the_winner_of_the_router"],
+        "decides itself: the case is about the native selection",
+    ),
     (&FRR, &[], &["bfd_in_strict_mode_comes_before_the_session"], "has no strict mode of BFD"),
     (
         &FRR,

@@ -27,6 +27,7 @@ pub mod frr_speaker;
 pub mod latencies;
 pub mod monitor;
 pub mod namespace;
+pub mod outsider;
 pub mod probe;
 pub mod process;
 pub mod resources;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Trial;
-use crate::outsider::{
+use crate::scene::{SERVICES, Scene, service_text};
+use lab::outsider::{
     ASN, KEEPALIVE, NOTIFICATION, OPEN, UPDATE, connected_from, open_session, receive, send,
 };
-use crate::scene::{SERVICES, Scene, service_text};
 use lab::usage::Usage;
 use lab::wait::{PATIENCE, now};
 use lab::{NODE_INTERFACE, ROUTER_INTERFACE};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::Trial;
-use crate::outsider::{self, NOTIFICATION, connected_from};
 use crate::scene::{QUICK, Scene};
+use lab::outsider::{self, NOTIFICATION, connected_from};
 use lab::resources::BfdProfile;
 use lab::usage::Usage;
 use lab::wait::now;

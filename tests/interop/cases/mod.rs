@@ -5,6 +5,7 @@ mod bfd;
 mod bfd_failures;
 mod capabilities;
 mod changes;
+mod decisions;
 mod draining;
 mod failures;
 mod faults;
@@ -198,6 +199,17 @@ const LACKS: &[Lack] = &[
         "3.10 sends a neighbor no path with the neighbor's AS",
     ),
     (
+        &[RouterKind::Gobgp, RouterKind::Openbgpd],
+        &["sixty_decisions_have_the_winner_of_the_router"],
+        "has no more neighbors in the lab",
+    ),
+    // Of five paths it then shows another one as the best of its AS.
+    (
+        &[RouterKind::Frr(Release::Trixie)],
+        &["sixty_decisions_have_the_winner_of_the_router"],
+        "10.3 with deterministic-med chooses one that has a higher MED than another of its AS, now and then",
+    ),
+    (
         &[RouterKind::Gobgp],
         &["a_killed_fairway_leaves_its_routes_for_the_next_one"],
         "3.10 sends no End-of-RIB without graceful restart",
@@ -345,6 +357,7 @@ pub(crate) const CASES: &[Case] = cases![
     SETTING reflection::a_reflected_route_names_its_originator_and_our_cluster,
     SETTING reflection::a_client_of_a_route_server_receives_what_another_announced,
     SETTING ruling::rules_decide_what_is_received_and_passed_on,
+    SETTING decisions::sixty_decisions_have_the_winner_of_the_router,
     SETTING installing::learned_routes_are_in_the_kernel,
     SETTING installing::a_killed_fairway_leaves_its_routes_for_the_next_one,
     CLEAR capabilities::an_enhanced_refresh_keeps_what_is_said_again,

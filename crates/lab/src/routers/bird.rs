@@ -35,6 +35,9 @@ const FROM_BGP: &str = "where proto ~ \"node*\"";
 /// Protocols of the other neighbours; their routes count like those of the first.
 const TWIN: &str = "node_twin";
 
+/// Protocols of those whose paths are compared.
+const OTHER: &str = "node_other";
+
 const NETWORK_NOT_FOUND: &str = "8001";
 
 pub(super) struct Bird {
@@ -86,6 +89,13 @@ impl Bird {
         text += &self.session_lines("node", spec.peer_address);
         for (number, twin) in spec.twins.iter().enumerate() {
             text += &self.session_lines(&format!("{TWIN}{number}"), *twin);
+        }
+        for (number, (address, asn)) in spec.others.iter().enumerate() {
+            text += &format!(
+                "protocol bgp {OTHER}{number} {{\n  local {} as {};\n  neighbor {address} as {asn};\n  \
+                 passive;\n  deterministic med on;\n  ipv4 {{ import all; export none; }};\n}}\n",
+                spec.local_address, spec.local_as
+            );
         }
         if let Some(feeder) = spec.feeder {
             text += &format!(

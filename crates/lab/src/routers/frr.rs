@@ -93,6 +93,7 @@ impl Frr {
         if let Some(feeder) = spec.feeder {
             text += &format!(" neighbor {feeder} remote-as {FEEDER_AS}\n");
         }
+        text += &self.other_lines();
         if !spec.twins.is_empty() {
             text += " bgp bestpath as-path multipath-relax\n";
         }
@@ -130,6 +131,18 @@ impl Frr {
         }
         if spec.of_route_server {
             text += &format!(" no neighbor {neighbour} enforce-first-as\n");
+        }
+        text
+    }
+
+    fn other_lines(&self) -> String {
+        let mut text = String::new();
+        if !self.spec.others.is_empty() {
+            // As the RFC has it: not by age, and MED in groups.
+            text += " bgp bestpath compare-routerid\n bgp deterministic-med\n";
+        }
+        for (other, asn) in &self.spec.others {
+            text += &format!(" neighbor {other} remote-as {asn}\n neighbor {other} passive\n");
         }
         text
     }
@@ -178,6 +191,12 @@ impl Frr {
             }
             if let Some(feeder) = spec.feeder {
                 text += &format!("  neighbor {feeder} activate\n");
+            }
+            for (other, _) in &spec.others {
+                text += &format!("  neighbor {other} activate\n");
+            }
+            if !spec.others.is_empty() {
+                text += "  maximum-paths 1\n  maximum-paths ibgp 1\n";
             }
             for twin in &spec.twins {
                 text += &format!("  neighbor {twin} activate\n");
@@ -368,7 +387,11 @@ impl Router for Frr {
         let family = Family::of(prefix).word();
         let answer = self.ask(&format!("show bgp {family} unicast {prefix} json"))?;
         let paths = answer.get("paths").and_then(Value::as_array).into_iter().flatten();
-        paths.map(route_of).collect()
+        let mut paths: Vec<&Value> = paths.collect();
+        // The best one first, as BIRD has them.
+        let is_best = |path: &&Value| path.pointer("/bestpath/overall") == Some(&Value::Bool(true));
+        paths.sort_by_key(|path| !is_best(path));
+        paths.into_iter().map(route_of).collect()
     }
 
     fn kept(&self, family: Family) -> Result<BTreeMap<String, bool>> {

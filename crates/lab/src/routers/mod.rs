@@ -76,6 +76,8 @@ pub struct RouterSpec {
     pub max_prefixes: Option<u32>,
     /// A neighbour at this address, in AS [`FEEDER_AS`], that announces other paths to it.
     pub feeder: Option<Ipv4Addr>,
+    /// Neighbours that dial it, each with its AS, whose paths it compares. Only FRR and BIRD have them here.
+    pub others: Vec<(Ipv4Addr, u32)>,
     /// More neighbours in the AS of the first, with which they share traffic: to prefixes that several
     /// announce it uses all ways, if it is FRR. Only FRR and BIRD have them here.
     pub twins: Vec<IpAddr>,
@@ -173,6 +175,7 @@ impl RouterSpec {
             of_route_server: false,
             max_prefixes: None,
             feeder: None,
+            others: Vec::new(),
             twins: Vec::new(),
             graceful_restart: None,
             bfd: None,

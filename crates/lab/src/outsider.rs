@@ -1,5 +1,5 @@
-//! A BGP speaker of the test's own, whose bytes are written by hand: what no router would send. Knows no Fairway. Used by
-//! the stories.
+//! A BGP speaker of the test's own, whose bytes are written by hand: what no router would send, or no router can be
+//! configured to send. Knows no Fairway.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
@@ -12,18 +12,18 @@ use nix::sys::socket::{
 };
 
 /// Its AS.
-pub(crate) const ASN: u16 = 65_010;
+pub const ASN: u16 = 65_010;
 
-pub(crate) const OPEN: u8 = 1;
-pub(crate) const UPDATE: u8 = 2;
-pub(crate) const NOTIFICATION: u8 = 3;
-pub(crate) const KEEPALIVE: u8 = 4;
+pub const OPEN: u8 = 1;
+pub const UPDATE: u8 = 2;
+pub const NOTIFICATION: u8 = 3;
+pub const KEEPALIVE: u8 = 4;
 
 /// Far less than a silent connection lives.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// From this address to the node.
-pub(crate) fn connected_from(address: Ipv4Addr, node: Ipv4Addr) -> Result<TcpStream> {
+pub fn connected_from(address: Ipv4Addr, node: Ipv4Addr) -> Result<TcpStream> {
     let socket = new_socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     let at = |address: Ipv4Addr, port: u16| SockaddrIn::from(SocketAddrV4::new(address, port));
     bind(socket.as_raw_fd(), &at(address, 0)).context("binding the address")?;
@@ -35,10 +35,20 @@ pub(crate) fn connected_from(address: Ipv4Addr, node: Ipv4Addr) -> Result<TcpStr
     Ok(stream)
 }
 
-/// Sends an OPEN, and waits for one and the KEEPALIVE that answers it.
-pub(crate) fn open_session(stream: &mut TcpStream) -> Result<()> {
-    let [high, low] = ASN.to_be_bytes();
-    send(stream, OPEN, &[4, high, low, 0, 90, 10, 78, 0, 100, 0])?;
+/// Opens a session of [`ASN`].
+pub fn open_session(stream: &mut TcpStream) -> Result<()> {
+    open_session_as(stream, ASN, Ipv4Addr::new(10, 78, 0, 100))
+}
+
+/// Sends an OPEN, and waits for one and the KEEPALIVE that answers it. No capability is offered.
+pub fn open_session_as(stream: &mut TcpStream, asn: u16, router_id: Ipv4Addr) -> Result<()> {
+    let hold_time = 90_u16;
+    let mut body = vec![4];
+    body.extend(asn.to_be_bytes());
+    body.extend(hold_time.to_be_bytes());
+    body.extend(router_id.octets());
+    body.push(0);
+    send(stream, OPEN, &body)?;
     for expected in [OPEN, KEEPALIVE] {
         let (kind, _) = receive(stream)?;
         ensure!(kind == expected, "expected a message of type {expected}, it is {kind}");
@@ -47,14 +57,14 @@ pub(crate) fn open_session(stream: &mut TcpStream) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn send(stream: &mut TcpStream, kind: u8, body: &[u8]) -> Result<()> {
+pub fn send(stream: &mut TcpStream, kind: u8, body: &[u8]) -> Result<()> {
     let length = u16::try_from(19 + body.len()).context("a short message")?;
     let header = [&[0xFF; 16][..], &length.to_be_bytes(), &[kind]].concat();
     stream.write_all(&[&header, body].concat()).context("sending")
 }
 
 /// The next message: its type and its body.
-pub(crate) fn receive(stream: &mut TcpStream) -> Result<(u8, Vec<u8>)> {
+pub fn receive(stream: &mut TcpStream) -> Result<(u8, Vec<u8>)> {
     let mut header = [0; 19];
     stream.read_exact(&mut header).context("receiving")?;
     let [.., high, low, kind] = header;
