@@ -19,6 +19,7 @@ mod interface;
 mod mac;
 mod next_hop;
 mod nlri;
+mod origin_validation;
 mod parse_error;
 mod password;
 mod peer;
@@ -49,6 +50,7 @@ pub use interface::InterfaceName;
 pub use mac::MacAddress;
 pub use next_hop::{ChosenNextHops, LocalNextHops, NextHop};
 pub use nlri::{Nlri, PathId};
+pub use origin_validation::OriginValidation;
 pub use parse_error::ParseError;
 pub use password::{Password, PasswordError};
 pub use peer::{

@@ -1,0 +1,435 @@
+//! One cache: when it is asked, what for, and how long its data lasts (RFC 8210 §8).
+//!
+//! The payloads of an answer take effect together when it is complete: nothing is invalid for a moment because an answer is
+//! read in parts. A cache that is away keeps its data for its expire time.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use fairway_ground::Instant;
+
+use crate::payloads::{Payload, PayloadChange};
+use crate::pdu::{self, Malformed, Pdu, Query, Timing, Version, code};
+
+/// Defaults of RFC 8210 §6, of version 0 as well.
+const TIMING_DEFAULT: Timing =
+    Timing { refresh_seconds: 3600, retry_seconds: 600, expire_seconds: 7200 };
+/// A connection that sends nothing of an answer for so long is given up.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+/// The shortest time between two questions: a cache that notifies all the time is asked this often.
+const QUERY_GAP: Duration = Duration::from_secs(1);
+/// The most payloads of one cache: six times what the Internet has.
+const PAYLOADS_MAX: usize = 4_000_000;
+
+/// What happens to a cache.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The connection is there.
+    Connected,
+    /// Bytes were received.
+    Received(&'a [u8]),
+    /// The connection has ended, or did not come about.
+    Closed,
+    /// A deadline has passed.
+    Tick,
+}
+
+/// What the edge does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Connect to the cache; [`Event::Connected`] or [`Event::Closed`] follows.
+    Connect,
+    /// Send these bytes.
+    Send(Vec<u8>),
+    /// End the connection; no event follows.
+    Close,
+    /// What the cache says has changed.
+    Changed(Vec<PayloadChange>),
+    /// Something for the log.
+    Report(Report),
+}
+
+/// What an operator wants to read in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// All that the cache says is known: so many payloads.
+    Synchronized(usize),
+    /// It is not reached, or its answers are of no use: its data is used for as long as it lasts.
+    Failed(String),
+    /// Its data is too old.
+    Expired,
+}
+
+/// A cache as an operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheView {
+    /// Whether there is a connection.
+    pub is_connected: bool,
+    /// The version in use.
+    pub version: Version,
+    /// How many payloads it says.
+    pub payloads: usize,
+    /// The number of its data.
+    pub serial: Option<u32>,
+    /// When its data was last complete.
+    pub synchronized_at: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connection {
+    /// None; the next attempt is due then.
+    Down(Instant),
+    /// On its way.
+    Dialling,
+    /// There, with nothing asked.
+    Idle,
+    /// A question was asked, and its answer has not begun. Whether all was asked for.
+    Asked { all: bool },
+    /// An answer is read.
+    Answering { all: bool },
+}
+
+/// Data that is complete.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    session: u16,
+    serial: u32,
+    at: Instant,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Cache {
+    connection: Connection,
+    version: Version,
+    /// Nothing was received on this connection yet, so that the version is not settled.
+    is_fresh: bool,
+    buffer: Vec<u8>,
+    known: Option<Known>,
+    payloads: BTreeSet<Payload>,
+    /// Of an answer that is read: all payloads, or the changes in their order.
+    pending: Vec<PayloadChange>,
+    timing: Timing,
+    /// When the cache is asked again.
+    refresh_at: Instant,
+    /// When an answer is overdue.
+    answer_until: Instant,
+    /// When it was last asked.
+    asked_at: Option<Instant>,
+    has_failed: bool,
+    actions: VecDeque<Action>,
+}
+
+impl Cache {
+    /// A cache that was never asked.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            connection: Connection::Down(now),
+            version: Version::One,
+            is_fresh: true,
+            buffer: Vec::new(),
+            known: None,
+            payloads: BTreeSet::new(),
+            pending: Vec::new(),
+            timing: TIMING_DEFAULT,
+            refresh_at: now,
+            answer_until: now,
+            asked_at: None,
+            has_failed: false,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Processes an event.
+    pub fn handle(&mut self, now: Instant, event: Event<'_>) {
+        match event {
+            Event::Connected => {
+                self.is_fresh = true;
+                self.buffer.clear();
+                self.ask(now);
+            }
+            Event::Received(bytes) => self.receive(now, bytes),
+            Event::Closed => self.lost(now, "the connection ended"),
+            Event::Tick => {}
+        }
+        self.expire(now);
+        match self.connection {
+            Connection::Down(at) if at <= now => {
+                self.connection = Connection::Dialling;
+                self.actions.push_back(Action::Connect);
+            }
+            Connection::Idle if self.refresh_at <= now => self.ask(now),
+            Connection::Asked { .. } | Connection::Answering { .. } if self.answer_until <= now => {
+                self.give_up(now, "it does not answer");
+            }
+            _ => {}
+        }
+    }
+
+    /// The next action.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Event::Tick`] is due.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let next = match self.connection {
+            Connection::Down(at) => Some(at),
+            Connection::Dialling => None,
+            Connection::Idle => Some(self.refresh_at),
+            Connection::Asked { .. } | Connection::Answering { .. } => Some(self.answer_until),
+        };
+        next.into_iter().chain(self.expires_at()).min()
+    }
+
+    /// The cache is not used any more: what it said is taken back.
+    pub fn forget(&mut self) {
+        self.replace(BTreeSet::new());
+        self.known = None;
+    }
+
+    /// For an operator.
+    pub fn view(&self) -> CacheView {
+        CacheView {
+            is_connected: !matches!(self.connection, Connection::Down(_) | Connection::Dialling),
+            version: self.version,
+            payloads: self.payloads.len(),
+            serial: self.known.map(|known| known.serial),
+            synchronized_at: self.known.map(|known| known.at),
+        }
+    }
+
+    fn expires_at(&self) -> Option<Instant> {
+        self.known.map(|known| known.at + seconds(self.timing.expire_seconds))
+    }
+
+    fn expire(&mut self, now: Instant) {
+        if self.expires_at().is_some_and(|at| at <= now) {
+            self.forget();
+            self.actions.push_back(Action::Report(Report::Expired));
+        }
+    }
+
+    fn ask(&mut self, now: Instant) {
+        let query = match self.known {
+            Some(Known { session, serial, .. }) => Query::Serial { session, serial },
+            None => Query::Reset,
+        };
+        self.ask_for(now, query);
+    }
+
+    fn ask_for(&mut self, now: Instant, query: Query) {
+        self.connection = Connection::Asked { all: query == Query::Reset };
+        self.answer_until = now + ANSWER_WAIT;
+        self.asked_at = Some(now);
+        self.actions.push_back(Action::Send(query.encode(self.version)));
+    }
+
+    fn receive(&mut self, now: Instant, bytes: &[u8]) {
+        if matches!(self.connection, Connection::Down(_) | Connection::Dialling) {
+            return; // What was on its way when it was closed.
+        }
+        self.buffer.extend_from_slice(bytes);
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut rest = buffer.as_slice();
+        loop {
+            match pdu::decode(rest) {
+                Ok(Some((version, pdu, length))) => {
+                    let message = rest.get(..length).unwrap_or_default();
+                    rest = rest.get(length..).unwrap_or_default();
+                    self.message(now, version, pdu, message);
+                    if matches!(self.connection, Connection::Down(_)) {
+                        return;
+                    }
+                }
+                Ok(None) => break,
+                Err(malformed) => return self.malformed(now, malformed, rest),
+            }
+        }
+        self.buffer = rest.to_vec();
+    }
+
+    fn malformed(&mut self, now: Instant, malformed: Malformed, cause: &[u8]) {
+        self.refuse(now, malformed.code(), cause, &malformed.to_string());
+    }
+
+    /// Reports an error to the cache, and ends the connection.
+    fn refuse(&mut self, now: Instant, code: u16, cause: &[u8], why: &str) {
+        let report = pdu::encode_error(self.version, code, cause, why);
+        self.actions.push_back(Action::Send(report));
+        self.give_up(now, why);
+    }
+
+    fn message(&mut self, now: Instant, version: Version, pdu: Pdu, message: &[u8]) {
+        if let Pdu::Error { code, text } = pdu {
+            return self.error(now, version, code, &text);
+        }
+        if version != self.version {
+            // A cache that knows version 0 only answers in it (RFC 8210 §7).
+            if !self.is_fresh || version > self.version {
+                let why = "it has changed the version of the protocol";
+                return self.refuse(now, code::UNEXPECTED_VERSION, message, why);
+            }
+            self.version = version;
+        }
+        let is_notify = matches!(pdu, Pdu::SerialNotify { .. });
+        self.is_fresh &= is_notify;
+        self.answer_until = now + ANSWER_WAIT;
+        match (self.connection, pdu) {
+            (Connection::Idle, Pdu::SerialNotify { session, serial }) => {
+                self.notified(now, session, serial);
+            }
+            // It comes at any time; the answer that is read has it, or the next one.
+            (_, Pdu::SerialNotify { .. } | Pdu::RouterKey) => {}
+            (Connection::Asked { all }, Pdu::CacheResponse { session }) => {
+                self.respond(now, all, session);
+            }
+            (Connection::Asked { .. }, Pdu::CacheReset) => self.ask_for(now, Query::Reset),
+            (Connection::Answering { .. }, Pdu::Payload { is_announced, payload }) => {
+                if self.pending.len() >= PAYLOADS_MAX {
+                    return self.give_up(now, "it says more than 4000000 payloads");
+                }
+                self.pending.push(match is_announced {
+                    true => PayloadChange::Announced(payload),
+                    false => PayloadChange::Withdrawn(payload),
+                });
+            }
+            (Connection::Answering { all }, Pdu::EndOfData { session, serial, timing }) => {
+                self.complete(now, all, Known { session, serial, at: now }, timing, message);
+            }
+            (_, _) => {
+                self.refuse(now, code::CORRUPT_DATA, message, "a message that nothing asked for");
+            }
+        }
+    }
+
+    fn notified(&mut self, now: Instant, session: u16, serial: u32) {
+        let is_new = self.known.is_none_or(|it| (it.session, it.serial) != (session, serial));
+        if is_new {
+            let earliest = self.asked_at.map_or(now, |at| at + QUERY_GAP);
+            self.refresh_at = self.refresh_at.min(earliest);
+        }
+    }
+
+    fn respond(&mut self, now: Instant, all: bool, session: u16) {
+        // Another session means that the cache has started again: its numbers mean something else.
+        if !all && self.known.is_some_and(|known| known.session != session) {
+            self.known = self.known.map(|known| Known { session, ..known });
+            return self.ask_for(now, Query::Reset);
+        }
+        self.pending.clear();
+        self.connection = Connection::Answering { all };
+    }
+
+    fn complete(
+        &mut self,
+        now: Instant,
+        all: bool,
+        known: Known,
+        timing: Option<Timing>,
+        message: &[u8],
+    ) {
+        let pending = std::mem::take(&mut self.pending);
+        let mut payloads = if all { BTreeSet::new() } else { self.payloads.clone() };
+        for change in pending {
+            let (is_fine, code) = match change {
+                PayloadChange::Announced(payload) => (payloads.insert(payload), code::DUPLICATE),
+                PayloadChange::Withdrawn(payload) => {
+                    (payloads.remove(&payload), code::UNKNOWN_WITHDRAWAL)
+                }
+            };
+            if !is_fine {
+                // What is known may be wrong: all of it is asked for over the next connection.
+                self.known = None;
+                let why = match change {
+                    PayloadChange::Announced(_) => "it says a payload twice",
+                    PayloadChange::Withdrawn(_) => "it takes back a payload that it did not say",
+                };
+                return self.refuse(now, code, message, why);
+            }
+        }
+        self.replace(payloads);
+        self.timing = bounded(timing.unwrap_or(TIMING_DEFAULT));
+        self.refresh_at = now + seconds(self.timing.refresh_seconds);
+        self.connection = Connection::Idle;
+        if self.known.is_none() || self.has_failed {
+            self.actions.push_back(Action::Report(Report::Synchronized(self.payloads.len())));
+        }
+        self.has_failed = false;
+        self.known = Some(known);
+    }
+
+    /// Only what differs is a change.
+    fn replace(&mut self, payloads: BTreeSet<Payload>) {
+        let gone = self.payloads.difference(&payloads).map(|it| PayloadChange::Withdrawn(*it));
+        let new = payloads.difference(&self.payloads).map(|it| PayloadChange::Announced(*it));
+        let changes: Vec<PayloadChange> = gone.chain(new).collect();
+        self.payloads = payloads;
+        if !changes.is_empty() {
+            self.actions.push_back(Action::Changed(changes));
+        }
+    }
+
+    fn error(&mut self, now: Instant, version: Version, code: u16, text: &str) {
+        match code {
+            code::NO_DATA_AVAILABLE => {
+                // The connection stays; it is asked again later.
+                self.connection = Connection::Idle;
+                self.refresh_at = now + seconds(self.timing.retry_seconds);
+            }
+            code::UNSUPPORTED_VERSION if self.version > Version::Zero => {
+                self.version = version.min(Version::Zero);
+                self.end(now, Duration::ZERO);
+            }
+            code => self.give_up(now, &format!("it reports error {code}: {text}")),
+        }
+    }
+
+    /// Ends the connection, which is tried again later.
+    fn give_up(&mut self, now: Instant, why: &str) {
+        self.fail(why);
+        self.end(now, seconds(self.timing.retry_seconds));
+    }
+
+    fn end(&mut self, now: Instant, wait: Duration) {
+        self.actions.push_back(Action::Close);
+        self.down(now, wait);
+    }
+
+    fn lost(&mut self, now: Instant, why: &str) {
+        if matches!(self.connection, Connection::Down(_)) {
+            return;
+        }
+        self.fail(why);
+        self.down(now, seconds(self.timing.retry_seconds));
+    }
+
+    fn down(&mut self, now: Instant, wait: Duration) {
+        self.connection = Connection::Down(now + wait);
+        self.buffer.clear();
+        self.pending = Vec::new();
+    }
+
+    /// Once, until it works again.
+    fn fail(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            self.actions.push_back(Action::Report(Report::Failed(why.to_owned())));
+        }
+    }
+}
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
+}
+
+/// Within the bounds of RFC 8210 §6; what is outside counts as the nearest one inside.
+fn bounded(timing: Timing) -> Timing {
+    Timing {
+        refresh_seconds: timing.refresh_seconds.clamp(1, 86_400),
+        retry_seconds: timing.retry_seconds.clamp(1, 7_200),
+        expire_seconds: timing.expire_seconds.clamp(600, 172_800),
+    }
+}
