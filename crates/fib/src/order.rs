@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fairway_ground::Prefix;
 use fairway_netlink::{NextHop, Route, RouteKind, RouteOrder};
 
-use super::surroundings::{MARK, net};
+use super::surroundings::MARK;
 
 /// A change of a route of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Order {
     pub fn in_kernel(&self) -> RouteOrder {
         let route = Route {
             table: self.table,
-            destination: net(self.prefix),
+            destination: self.prefix.into(),
             metric: MARK.metric,
             type_of_service: 0,
             kind: RouteKind::Unicast,

@@ -55,7 +55,7 @@ impl Surroundings {
 
     /// A route of somebody else to the same destination.
     pub fn foreign(&self, table: u32, prefix: Prefix) -> Option<&Route> {
-        self.routes.get(&(table, net(prefix)))
+        self.routes.get(&(table, prefix.into()))
     }
 
     /// The destinations whose foreign routes differ from those of `other`.
@@ -122,13 +122,6 @@ impl Surroundings {
         });
         matches.next().filter(|route| route.kind == RouteKind::Unicast)
     }
-}
-
-/// As the kernel's side writes it.
-pub(crate) fn net(prefix: Prefix) -> IpNet {
-    let length = prefix.length();
-    // The length of a prefix fits its address.
-    IpNet::new(prefix.address(), length).unwrap_or_else(|_| prefix.address().into())
 }
 
 /// As BGP writes it.

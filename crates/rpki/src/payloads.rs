@@ -166,9 +166,6 @@ mod tests {
         table
     }
 
-    //= RFC 6811 §2 MUST: a route is valid if a payload that covers it has its origin and allows its length.
-    //= RFC 6811 §2 MUST: a route is invalid if payloads cover it, and none of them matches.
-    //= RFC 6811 §2 MUST: a route that no payload covers is not found.
     #[test]
     fn a_route_has_one_of_three_states() {
         let table = of(&[

@@ -218,7 +218,11 @@ fn policies() -> Vec<Trial> {
         field("spec.toReceive.maxPrefixes.attributeBytes", json!(65_536), json!(131_072))
             .with("peer", receive, all)
             .with("peer", limit, json!(10)),
-        field("spec.toReceive.keepFiltered", Value::Null, json!(true)),
+        field("spec.toReceive.keepFiltered", Value::Null, json!(true)).with(
+            "peer",
+            "spec.toReceive.allowed.mode",
+            json!("all"),
+        ),
         field("spec.toAdvertise.allowed.mode", Value::Null, json!("all")),
         advertised(
             "spec.toAdvertise.allowed.prefixes[].prefix",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::surroundings::{MARK, net};
+use crate::surroundings::MARK;
 use fairway_ground::{Prefix, Rng};
 use fairway_netlink::{Fact, Link, Machine, RouteKind, RouteOrder};
 
@@ -57,7 +57,7 @@ impl Kernel {
     fn listed(&self) -> Vec<Route> {
         let listed = self.ours.iter();
         listed
-            .map(|(prefix, ways)| route(net(*prefix), MARK.protocol, MARK.metric, ways.clone()))
+            .map(|(prefix, ways)| route((*prefix).into(), MARK.protocol, MARK.metric, ways.clone()))
             .collect()
     }
 
@@ -318,7 +318,7 @@ impl History {
                 let prefix = self.prefix();
                 let way = NextHop { index: Some(0), gateway: "10.1.0.9".parse().ok(), weight: 1 };
                 let metric = u32::try_from(self.below(3)).unwrap() * 1000;
-                let theirs = route(net(prefix), 3, metric, vec![way]);
+                let theirs = route(prefix.into(), 3, metric, vec![way]);
                 if self.kernel.foreign.remove(&prefix).is_none() {
                     self.kernel.foreign.insert(prefix, theirs);
                 }

@@ -217,7 +217,6 @@ fn a_cache_that_starts_again_with_the_same_data_changes_nothing() {
     assert_eq!(lab.changes, before);
 }
 
-//= RFC 8210 §8.4 MUST: data of a cache that does not answer is used until its expire time is over, and no longer.
 #[test]
 fn a_cache_that_is_away_keeps_its_data_for_its_expire_time() {
     let mut lab = Lab::new(1);

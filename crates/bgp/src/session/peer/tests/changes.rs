@@ -66,6 +66,7 @@ fn changed(field: &str, mut config: PeerConfig) -> PeerConfig {
             })
         }
         "pass_on" => config.pass_on = PrefixFilter::Everything,
+        "install_routes" => config.install_routes = !config.install_routes,
         "pass_on_rules" => {
             let settings = RouteSettings { med: Some(7), ..RouteSettings::default() };
             config.pass_on_rules = [RouteRule { settings, ..RouteRule::default() }].into();
