@@ -5,7 +5,7 @@
 use std::io;
 use std::time::Duration;
 
-use fairway_ground::Instant;
+use fairway_ground::{Allowance, Allowances, Bound, Instant, nonzero};
 use fairway_netlink::{Requests, Route, RouteScope, Scope, Watch, read};
 use fairway_seam::ForwardingChange;
 use tokio::sync::{mpsc, oneshot};
@@ -94,6 +94,7 @@ struct Driver {
     kernel: Kernel,
     audit_at: Clock,
     link_losses: u64,
+    lines: Allowances<Line>,
 }
 
 /// Between two messages nothing of ours is in the kernel, and no socket is open.
@@ -139,7 +140,8 @@ impl Driver {
                     let (started, link_losses) = (Clock::now(), machine.link_losses());
                     let fib = Fib::new(Surroundings::of(machine), ours);
                     let audit_at = started + AUDIT_INTERVAL;
-                    return Some(Self { started, fib, kernel, audit_at, link_losses });
+                    let lines = Allowances::new(Line::ALLOWANCE, Bound::LogLine);
+                    return Some(Self { started, fib, kernel, audit_at, link_losses, lines });
                 }
                 Err(error) if !has_failed => {
                     has_failed = true;
@@ -256,39 +258,71 @@ impl Driver {
         while self.fib.has_orders() && Clock::now() < end {
             self.write();
         }
+        if self.fib.has_orders() {
+            let routes = self.fib.installed();
+            warn!(routes, "routes stay in the kernel: there was no time to remove all of them");
+        }
         self.report();
     }
 
     fn report(&mut self) {
         while let Some(note) = self.fib.poll_note() {
-            match note {
-                Note::Foreign(place, route) => warn!(
-                    prefix = %place, protocol = route.protocol, metric = route.metric,
-                    "not installed: the kernel has a route of another program to the prefix, which stays"
-                ),
-                Note::Unreachable(vrf, gateways) => {
-                    let gateways: Vec<String> =
-                        gateways.iter().map(|it| it.address.to_string()).collect();
-                    let vrf = vrf.map(|it| it.to_string()).unwrap_or_default();
-                    warn!(
-                        vrf,
-                        next_hops = gateways.join(","),
-                        "not installed: no interface that is up leads to the next hop, or only the default route does"
-                    );
-                }
-                Note::Refused(place, Refused::Other(code)) => {
-                    let error = io::Error::from_raw_os_error(code);
-                    warn!(prefix = %place, %error, "the kernel refuses the route; trying again");
-                }
-                Note::Refused(place, refused) => {
-                    warn!(prefix = %place, ?refused, "the kernel refuses the route; trying again");
-                }
-                Note::NotPermitted => error!(
-                    "no routes are installed: this process may not change the kernel's routes; it needs the \
-                     capability NET_ADMIN"
-                ),
+            // Neighbours decide how many next hops there are that lead nowhere.
+            if let Some(left_out) = self.lines.take(self.now(), Line::of(&note)) {
+                log(&note, nonzero(left_out));
             }
         }
+    }
+}
+
+/// The kinds of lines, each with an allowance of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Line {
+    Foreign,
+    Unreachable,
+    Refused,
+    NotPermitted,
+}
+
+impl Line {
+    /// Some about each kind, and then one a minute.
+    const ALLOWANCE: Allowance = Allowance { burst: 10, interval: Duration::from_secs(60) };
+
+    fn of(note: &Note) -> Self {
+        match note {
+            Note::Foreign(..) => Self::Foreign,
+            Note::Unreachable(..) => Self::Unreachable,
+            Note::Refused(..) => Self::Refused,
+            Note::NotPermitted => Self::NotPermitted,
+        }
+    }
+}
+
+/// `left_out` is how many lines of its kind were not written before it.
+fn log(note: &Note, left_out: Option<u64>) {
+    match note {
+        Note::Foreign(place, route) => warn!(
+            prefix = %place, protocol = route.protocol, metric = route.metric, left_out,
+            "not installed: the kernel has a route of another program to the prefix, which stays"
+        ),
+        Note::Unreachable(vrf, gateways) => {
+            let gateways: Vec<String> = gateways.iter().map(|it| it.address.to_string()).collect();
+            let vrf = vrf.map(|it| it.to_string());
+            warn!(
+                vrf,
+                next_hops = gateways.join(","),
+                left_out,
+                "not installed: no interface that is up leads to the next hop, or only the default route does"
+            );
+        }
+        Note::Refused(place, refused) => {
+            let error = refused.to_string();
+            warn!(prefix = %place, error, left_out, "the kernel refuses the route; trying again");
+        }
+        Note::NotPermitted => error!(
+            "no routes are installed: this process may not change the kernel's routes; it needs the \
+             capability NET_ADMIN"
+        ),
     }
 }
 
