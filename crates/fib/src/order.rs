@@ -2,7 +2,6 @@
 //!
 //! Knows no reason. Made by [`super::Fib`], carried out by the edge.
 
-use std::fmt;
 use std::sync::Arc;
 
 use fairway_ground::Prefix;
@@ -34,18 +33,6 @@ pub enum Refused {
     NotPermitted,
     /// Another error of this number.
     Other(i32),
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exists => f.write_str("there is another route with its destination and metric"),
-            Self::NotThere => f.write_str("its interface is gone"),
-            Self::NotPermitted => f.write_str("this process may not change routes"),
-            Self::Other(0) => f.write_str("it was not answered"),
-            Self::Other(code) => std::io::Error::from_raw_os_error(*code).fmt(f),
-        }
-    }
 }
 
 /// What became of an order.

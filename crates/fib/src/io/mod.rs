@@ -316,13 +316,23 @@ fn log(note: &Note, left_out: Option<u64>) {
             );
         }
         Note::Refused(place, refused) => {
-            let error = refused.to_string();
+            let error = words(*refused);
             warn!(prefix = %place, error, left_out, "the kernel refuses the route; trying again");
         }
         Note::NotPermitted => error!(
             "no routes are installed: this process may not change the kernel's routes; it needs the \
              capability NET_ADMIN"
         ),
+    }
+}
+
+fn words(refused: Refused) -> String {
+    match refused {
+        Refused::Exists => "there is another route with its destination and metric".to_owned(),
+        Refused::NotThere => "its interface is gone".to_owned(),
+        Refused::NotPermitted => "this process may not change routes".to_owned(),
+        Refused::Other(0) => "it was not answered".to_owned(),
+        Refused::Other(code) => io::Error::from_raw_os_error(code).to_string(),
     }
 }
 
