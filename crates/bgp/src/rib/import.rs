@@ -540,4 +540,14 @@ mod tests {
             assert_eq!(ruled, wanted, "{prefix}");
         }
     }
+
+    #[test]
+    fn other_rules_are_a_reason_to_ask_for_all_routes_again() {
+        let config = PeerConfig::example(1);
+        let mut importer = importer(&config);
+        let import = ImportPolicy { rules: [RouteRule::default()].into(), ..config.import.clone() };
+        let ruled = PeerConfig { import, ..config.clone() };
+        assert!(importer.set_policy(&ruled) && !importer.set_policy(&ruled));
+        assert!(importer.set_policy(&config));
+    }
 }

@@ -18,7 +18,7 @@ const CHANGES_MAX: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct Forwarding {
     installer: Option<Installer>,
-    /// The thread could not be started, which was logged.
+    /// The thread could not be started, or has ended, which was logged.
     has_failed: bool,
     waiting: BTreeMap<(Option<InterfaceName>, Prefix), Arc<[Gateway]>>,
     /// Said after all that waits.
@@ -54,6 +54,9 @@ impl Forwarding {
 
     /// Passes on what there is room for.
     pub(super) fn pass_on(&mut self) {
+        if self.installer.as_ref().is_some_and(|it| it.inputs().is_closed()) {
+            return self.fail();
+        }
         let Some(installer) = Self::started(&mut self.installer, &mut self.has_failed) else {
             (self.waiting, self.completes) = (BTreeMap::new(), false);
             return;
@@ -73,6 +76,15 @@ impl Forwarding {
             }
             room.send(Input::Want(changes));
         }
+    }
+
+    /// The thread has ended: it has no room any more, and nothing waits for some.
+    fn fail(&mut self) {
+        error!(
+            "internal error: the thread that installs routes ended; the kernel keeps those that it has, and gets \
+             no others until a restart; please report it"
+        );
+        *self = Self { has_failed: true, ..Self::default() };
     }
 
     /// The process ends: routes stay for the next one, or are removed.
