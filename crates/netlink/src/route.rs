@@ -57,6 +57,14 @@ pub enum RouteOrder {
     Remove(Route),
 }
 
+impl RouteOrder {
+    /// The route that it is about.
+    pub fn route(&self) -> &Route {
+        let (Self::Add(route) | Self::Replace(route) | Self::Remove(route)) = self;
+        route
+    }
+}
+
 /// One way of a route.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NextHop {

@@ -576,6 +576,22 @@ fn routes_of_both_families_are_written_as_they_are_listed() {
 }
 
 #[test]
+fn many_routes_with_many_ways_are_written_in_one_call() {
+    in_namespace(|| async {
+        pair();
+        ip("address add 10.0.0.1/16 dev e0");
+        let e0 = index(&read(Scope::default()).unwrap(), "e0");
+        let gateways: Vec<String> = (2..66).map(|it| format!("10.0.0.{it}")).collect();
+        let gateways: Vec<&str> = gateways.iter().map(String::as_str).collect();
+        let route = |it: u32| marked(&format!("172.{}.{}.0/24", it / 250, it % 250), e0, &gateways);
+        let orders: Vec<RouteOrder> = (0..600).map(|it| RouteOrder::Add(route(it))).collect();
+        let outcomes = Requests::open().unwrap().change_routes(&orders).unwrap();
+        assert_eq!(outcomes.iter().filter(|it| it.is_ok()).count(), 600);
+        assert!(marked_routes().iter().all(|it| it.next_hops.len() == 64));
+    });
+}
+
+#[test]
 fn a_reader_that_leaves_routes_out_is_not_woken_by_them() {
     in_namespace(|| async {
         pair();

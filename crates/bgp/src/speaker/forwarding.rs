@@ -38,11 +38,6 @@ impl Forwarding {
             self.vrfs.insert(config.key.vrf);
         }
     }
-
-    /// When the wait for neighbours ends.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        (!self.is_complete && !self.vrfs.is_empty()).then_some(self.until)
-    }
 }
 
 impl<G: Guard> Speaker<G> {
@@ -80,6 +75,13 @@ impl<G: Guard> Speaker<G> {
         self.forward(ids.into_iter());
     }
 
+    /// When the wait for neighbours ends. Sources that are not ready are waited for without a bound, and say so themselves.
+    pub(super) fn forwarding_deadline(&self) -> Option<Instant> {
+        let Forwarding { until, is_complete, vrfs } = &self.forwarding;
+        let waits = !is_complete && !vrfs.is_empty() && !self.startup.awaits_sources();
+        waits.then_some(*until)
+    }
+
     /// Notices when all neighbours whose routes are installed have sent theirs, or had the time.
     pub(super) fn complete_forwarding(&mut self, now: Instant) {
         if self.forwarding.is_complete || self.startup.awaits_sources() {
@@ -94,5 +96,48 @@ impl<G: Guard> Speaker<G> {
         }
         self.forwarding.is_complete = true;
         self.outbox.push(Action::ForwardingComplete);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example as _;
+    use crate::speaker::Event;
+    use fairway_seam::Desired;
+
+    /// Whether routes of an earlier run are given up by then.
+    fn is_complete(speaker: &mut Speaker, now: Instant) -> bool {
+        speaker.handle(now, Event::Tick);
+        let actions: Vec<Action> = std::iter::from_fn(|| speaker.poll_action()).collect();
+        actions.iter().any(|it| matches!(it, Action::ForwardingComplete))
+    }
+
+    #[test]
+    fn routes_of_an_earlier_run_wait_for_sources_without_a_busy_loop() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let config = PeerConfig { install_routes: true, passive: true, ..PeerConfig::example(1) };
+        let desired = |awaits_sources| {
+            let peers = vec![config.clone()];
+            Event::Desired(Arc::new(Desired { peers, awaits_sources, ..Desired::default() }), None)
+        };
+        let mut speaker = Speaker::new(Instant::ZERO, 1, None);
+        speaker.handle(Instant::ZERO, desired(true));
+        assert!(!is_complete(&mut speaker, at(400)));
+        assert!(speaker.forwarding_deadline().is_none(), "nothing is due before the sources are");
+        speaker.handle(at(400), desired(false));
+        assert!(is_complete(&mut speaker, at(400)), "its neighbour had the time");
+        assert!(speaker.forwarding_deadline().is_none());
+    }
+
+    #[test]
+    fn a_neighbour_that_is_away_is_waited_for_a_while() {
+        let config = PeerConfig { install_routes: true, passive: true, ..PeerConfig::example(1) };
+        let mut speaker = Speaker::new(Instant::ZERO, 1, None);
+        let desired = Desired { peers: vec![config], ..Desired::default() };
+        speaker.handle(Instant::ZERO, Event::Desired(Arc::new(desired), None));
+        assert!(!is_complete(&mut speaker, Instant::ZERO));
+        let deadline = speaker.forwarding_deadline().unwrap();
+        assert!(is_complete(&mut speaker, deadline));
     }
 }

@@ -208,7 +208,7 @@ impl<G: Guard> Speaker<G> {
     /// When [`Event::Tick`] is due; at once, where something happened since the last one.
     pub fn next_deadline(&self) -> Option<Instant> {
         let earlier = self.startup.deadline(&self.desired);
-        let waits = [self.agenda.next_deadline(), earlier, self.forwarding.deadline()];
+        let waits = [self.agenda.next_deadline(), earlier, self.forwarding_deadline()];
         waits.into_iter().flatten().min()
     }
 

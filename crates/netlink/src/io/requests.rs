@@ -12,8 +12,10 @@ use crate::request::{self, Presence};
 use crate::route::RouteOrder;
 use crate::scope::Scope;
 
-/// Routes of one call: some 30 KiB, and as many refusals fit into the socket.
+/// Routes of one call: as many refusals fit into the socket.
 const ROUTES_MAX: usize = 256;
+/// And ways of all of them, of up to 36 octets each: the kernel takes no more than some 200 KiB at once.
+const WAYS_MAX: usize = 1024;
 
 const UNANSWERED: &str = "the kernel did not answer a request";
 
@@ -67,8 +69,17 @@ impl Requests {
     /// The kernel takes no requests.
     pub fn change_routes(&mut self, orders: &[RouteOrder]) -> io::Result<Vec<io::Result<()>>> {
         let mut outcomes = Vec::with_capacity(orders.len());
-        for part in orders.chunks(ROUTES_MAX) {
+        let mut rest = orders;
+        while !rest.is_empty() {
+            // A route with many ways has some kilobytes.
+            let mut ways = 0_usize;
+            let fits = rest.iter().take(ROUTES_MAX).take_while(|order| {
+                ways = ways.saturating_add(order.route().next_hops.len());
+                ways <= WAYS_MAX
+            });
+            let (part, others) = rest.split_at_checked(fits.count().max(1)).unwrap_or((rest, &[]));
             outcomes.extend(self.change_part(part)?);
+            rest = others;
         }
         Ok(outcomes)
     }
