@@ -110,7 +110,8 @@ pub fn change_route(order: &RouteOrder, acknowledges: bool, sequence: u32) -> Ve
     encode(message, flags | acknowledges, sequence)
 }
 
-fn of_route(route: &Route) -> RouteMessage {
+/// A route as the kernel has it in messages.
+pub(crate) fn of_route(route: &Route) -> RouteMessage {
     let mut message = RouteMessage::default();
     let destination = route.destination;
     message.header.address_family = match destination.addr() {
@@ -158,10 +159,9 @@ fn next_hop(way: &NextHop, destination: IpNet) -> RouteNextHop {
 /// The router of a way, which has another attribute where it is of the other family (RFC 8950).
 fn gateway(way: &NextHop, destination: IpNet) -> Option<RouteAttribute> {
     let gateway = way.gateway?;
-    let is_ipv4 = destination.addr().is_ipv4();
-    Some(match gateway {
-        IpAddr::V6(address) if is_ipv4 => RouteAttribute::Via(RouteVia::Inet6(address)),
-        _ => RouteAttribute::Gateway(gateway.into()),
+    Some(match gateway.is_ipv4() == destination.addr().is_ipv4() {
+        true => RouteAttribute::Gateway(gateway.into()),
+        false => RouteAttribute::Via(RouteVia::from(gateway)),
     })
 }
 

@@ -425,11 +425,14 @@ fn seconds(seconds: u32) -> Duration {
     Duration::from_secs(seconds.into())
 }
 
-/// Within the bounds of RFC 8210 §6; what is outside counts as the nearest one inside.
+/// Within the bounds of RFC 8210 §6; what is outside counts as the nearest one inside. Data is asked for again, and again after
+/// a failure, while it lasts.
 fn bounded(timing: Timing) -> Timing {
+    let expire_seconds = timing.expire_seconds.clamp(600, 172_800);
+    let half = expire_seconds / 2;
     Timing {
-        refresh_seconds: timing.refresh_seconds.clamp(1, 86_400),
-        retry_seconds: timing.retry_seconds.clamp(1, 7_200),
-        expire_seconds: timing.expire_seconds.clamp(600, 172_800),
+        refresh_seconds: timing.refresh_seconds.clamp(1, 86_400).min(half),
+        retry_seconds: timing.retry_seconds.clamp(1, 7_200).min(half),
+        expire_seconds,
     }
 }

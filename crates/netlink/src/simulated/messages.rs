@@ -12,14 +12,13 @@ use netlink_packet_route::link::{
 use netlink_packet_route::neighbour::{
     NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState as KernelState,
 };
-use netlink_packet_route::route::{
-    RouteAttribute, RouteMessage, RouteNextHop, RouteType, RouteVia,
-};
+use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::address::Address;
 use crate::link::Link;
 use crate::neighbour::{Neighbour, NeighbourState};
+use crate::request::of_route;
 use crate::route::{NextHop, Route, RouteKind};
 
 pub(crate) fn family(address: IpAddr) -> AddressFamily {
@@ -95,50 +94,11 @@ pub(crate) fn address_message(address: &Address) -> AddressMessage {
 }
 
 pub(crate) fn route_message(route: &Route) -> RouteMessage {
-    let destination = route.destination.addr();
-    let mut message = RouteMessage::default();
-    message.header.address_family = family(destination);
-    message.header.destination_prefix_length = route.destination.prefix_len();
-    message.header.tos = route.type_of_service;
+    let mut message = of_route(route);
     // A table that does not fit has its number in an attribute.
     message.header.table = u8::try_from(route.table).unwrap_or(252);
-    message.header.protocol = route.protocol.into();
-    message.header.kind = match route.kind {
-        RouteKind::Unicast => RouteType::Unicast,
-        RouteKind::Blackhole => RouteType::BlackHole,
-        RouteKind::Unreachable => RouteType::Unreachable,
-        RouteKind::Prohibit => RouteType::Prohibit,
-        RouteKind::Throw => RouteType::Throw,
-    };
-    let gateway = |it: &NextHop| {
-        it.gateway.map(|gateway| match family(gateway) == family(destination) {
-            true => RouteAttribute::Gateway(gateway.into()),
-            false => RouteAttribute::Via(RouteVia::from(gateway)),
-        })
-    };
-    let attributes = &mut message.attributes;
-    attributes.push(RouteAttribute::Table(route.table));
-    if route.destination.prefix_len() > 0 {
-        attributes.push(RouteAttribute::Destination(destination.into()));
-    }
-    attributes.push(RouteAttribute::Priority(route.metric));
-    attributes.extend(route.source.map(|source| RouteAttribute::PrefSource(source.into())));
-    match route.next_hops.as_slice() {
-        [] => {}
-        [single] => {
-            attributes.extend(single.index.map(RouteAttribute::Oif));
-            attributes.extend(gateway(single));
-        }
-        several => {
-            let ways = several.iter().map(|it| {
-                let mut way = RouteNextHop::default();
-                way.interface_index = it.index.unwrap_or_default();
-                way.hops = u8::try_from(it.weight - 1).unwrap();
-                way.attributes = gateway(it).into_iter().collect();
-                way
-            });
-            attributes.push(RouteAttribute::MultiPath(ways.collect()));
-        }
+    if route.destination.prefix_len() == 0 {
+        message.attributes.retain(|it| !matches!(it, RouteAttribute::Destination(_)));
     }
     message
 }

@@ -261,6 +261,14 @@ fn what_cannot_be_read_is_reported_and_ends_the_connection() {
     }
 }
 
+#[test]
+fn data_is_asked_for_again_while_it_lasts_whatever_the_cache_says() {
+    let day = 86_400;
+    let timing = Timing { refresh_seconds: day, retry_seconds: day, expire_seconds: 0 };
+    let Timing { refresh_seconds, retry_seconds, expire_seconds } = bounded(timing);
+    assert_eq!((refresh_seconds, retry_seconds, expire_seconds), (300, 300, 600));
+}
+
 /// `FAIRWAY_SEED` replays one history, `FAIRWAY_SEEDS` says how many there are.
 #[test]
 fn after_any_history_the_router_knows_what_the_cache_says() {
