@@ -51,7 +51,7 @@ impl RouteMark {
 pub enum RouteOrder {
     /// Adds it. Refused where there is one of its table, destination and metric.
     Add(Route),
-    /// Puts it in the place of one of its table, destination and metric, whose ever that is.
+    /// Takes the place of the one with its table, destination and metric, which may be another program's.
     Replace(Route),
     /// Removes the one of its table, destination, metric and protocol.
     Remove(Route),

@@ -148,7 +148,7 @@ fn announce(hears: Hearer, from: &Namespace, to: Ipv4Addr, asn: u32) -> Result<V
             send(stream, UPDATE, &body)?;
         }
     }
-    // The marker of the end, in the same packet as what is before it or after that.
+    // The hold time begins again after the UPDATEs.
     streams.iter_mut().try_for_each(|stream| send(stream, KEEPALIVE, &[]))?;
     Ok(streams)
 }

@@ -217,7 +217,7 @@ impl Inbound {
         *self.refusals.entry(refusal).or_default() += 1;
     }
 
-    /// The counts of rules that are none any more: rules may change as often as an operator likes.
+    /// Drops the counts of rules that do not exist any more: rules may change as often as an operator likes.
     fn forget_old_rules(&mut self) {
         let rules = &self.importer.policy().rules;
         self.refusals.retain(|refusal, _| match refusal {
