@@ -53,6 +53,7 @@ pub(crate) fn all() -> Vec<Case> {
         .chain(of("BGPAdvertisement", advertisements()))
         .chain(of("L2Advertisement", layer2()))
         .chain(of("Community", communities()))
+        .chain(of("BGPConfiguration", configurations()))
         .collect()
 }
 
@@ -117,6 +118,7 @@ fn rules(range: &Value) -> Value {
         "name": "customers",
         "match": {
             "prefixes": [range], "asPath": "_65010$", "communities": ["rt:65001:1"], "nextHops": ["192.0.2.0/24"],
+            "originValidation": "invalid",
         },
         "set": {
             "localPref": 0, "med": 4_294_967_295_u32, "asPathPrepend": 16,
@@ -306,6 +308,22 @@ fn layer2() -> Vec<(Value, Verdict)> {
             json!({ "preferredNodeSelectors": [{ "weight": 5 }] }),
             Refused("spec.preferredNodeSelectors[0].preference: Required"),
         ),
+    ]
+}
+
+fn configurations() -> Vec<(Value, Verdict)> {
+    let servers = |servers: Value| json!({ "rpki": { "servers": servers } });
+    let selector = json!({ "matchLabels": { "rack": "a" } });
+    vec![
+        (json!({}), Taken),
+        (json!({ "nodeSelectors": [selector], "rpki": {} }), Taken),
+        (servers(json!([{ "address": "192.0.2.1" }])), Taken),
+        (servers(json!([{ "address": "rpki.example", "port": 3323 }])), Taken),
+        (servers(json!([{ "address": "192.0.2.999" }])), TakenButFaulty),
+        (servers(json!([{ "port": 3323 }])), Refused("spec.rpki.servers[0].address: Required")),
+        (servers(json!([{ "address": "192.0.2.1", "port": 0 }])), Refused("port")),
+        (servers(json!([{ "address": "192.0.2.1", "port": 65_536 }])), Refused("port")),
+        (servers(json!(["192.0.2.1"])), Refused("spec.rpki.servers[0]")),
     ]
 }
 

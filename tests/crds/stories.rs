@@ -70,6 +70,7 @@ fn defaults(cluster: &Cluster) -> Result<()> {
         ),
         ("L2Advertisement", json!({}), json!({})),
         ("Community", json!({}), json!({})),
+        ("BGPConfiguration", json!({}), json!({})),
     ] {
         let made = taken(cluster, &object(kind, "defaults", &given))?;
         ensure!(made["spec"] == expected, "{kind}: {} is not {expected}", made["spec"]);

@@ -228,6 +228,7 @@ pub(crate) fn file_of(kind: Kind) -> &'static str {
         Kind::BgpAdvertisement => "advertisement",
         Kind::Layer2Advertisement => "layer2",
         Kind::Community => "community",
+        Kind::BgpConfiguration => "bgp-configuration",
         Kind::Service => "service",
         Kind::EndpointSlice => "slice",
         Kind::Node => "node",

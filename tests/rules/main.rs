@@ -51,6 +51,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>)> {
         ("BGPAdvertisement, more than one object", advertisements::together()),
         ("L2Advertisement", objects::layer2_advertisements()),
         ("Community", objects::communities()),
+        ("BGPConfiguration", objects::configurations()),
         ("Service", objects::services()),
         ("Secret", objects::secrets()),
         ("ConfigMap", objects::config_maps()),

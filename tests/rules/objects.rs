@@ -102,6 +102,23 @@ pub(crate) fn communities() -> Vec<Row> {
 }
 
 #[rustfmt::skip] // One line for each rule.
+pub(crate) fn configurations() -> Vec<Row> {
+    let servers = |servers: &str| {
+        manifest("fairway.dev/v1beta1", "BGPConfiguration", "new", &format!("spec: {{rpki: {{servers: [{servers}]}}}}"))
+    };
+    let many: Vec<String> = (1..=17).map(|number| format!("{{address: 192.0.2.{number}}}")).collect();
+    vec![
+        row("configuration-server", OURS, "A server of RPKI is an address or a DNS name", servers("{address: 192.0.2.999}")).refused("an IP address or a DNS name"),
+        row("configuration-server-address", OURS, "A server of RPKI has an address", servers("{port: 323}")).refused("is missing"),
+        row("configuration-server-port", OURS, "The port of a server is 1 to 65535", servers("{address: '2001:db8::1', port: 65536}")).refused("from 1 to 65535"),
+        row("configuration-server-twice", OURS, "A server is given once", servers("{address: rpki.example}, {address: rpki.example, port: 323}")).refused("given twice"),
+        row("configuration-servers", OURS, "There are 16 servers at most", servers(&many.join(", "))).refused("at most 16"),
+        row("configuration-group", OURS, "BGPConfiguration is of the group fairway.dev", servers("").replace("fairway.dev", "metallb.io")).refused("use fairway.dev/v1beta1"),
+        row("configuration-kind", OURS, "A kind of the group fairway.dev exists", servers("").replace("BGPConfiguration", "BGPConfig")).refused("did you mean BGPConfiguration?"),
+    ]
+}
+
+#[rustfmt::skip] // One line for each rule.
 pub(crate) fn services() -> Vec<Row> {
     let annotated = |annotation: &str, fields: &str| {
         let annotations = format!("name: web, annotations: {{{annotation}}}");

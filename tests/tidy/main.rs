@@ -88,10 +88,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("layer2", &["ground", "netlink", "seam"]),
     ("fib", &["ground", "netlink", "seam"]),
     ("members", &["ground"]),
-    ("rpki", &["ground"]),
     ("bfd", &["ground", "seam"]),
-    ("bgp", &["ground", "seam"]),
-    ("sessions", &["bfd", "bgp", "fib", "ground", "netlink", "seam"]),
+    ("rpki", &["ground"]),
+    ("bgp", &["ground", "rpki", "seam"]),
+    ("sessions", &["bfd", "bgp", "fib", "ground", "netlink", "rpki", "seam"]),
     ("frr", &["ground", "seam"]),
     (
         "daemon",

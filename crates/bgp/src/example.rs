@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_ground::{
-    Asn, Communities, Community, FamilySet, HoldTime, ImportPolicy, PeerKey, PrefixFilter,
-    PrefixRange, RemoteAs, RouteMatch, RouteRule, RouteSettings, RouterId, RuleAction,
+    Asn, Communities, Community, FamilySet, HoldTime, ImportPolicy, OriginValidation, PeerKey,
+    PrefixFilter, PrefixRange, RemoteAs, RouteMatch, RouteRule, RouteSettings, RouterId,
+    RuleAction,
 };
 use fairway_seam::PeerConfig;
 
@@ -42,7 +43,14 @@ pub(crate) fn rules(seed: u64) -> Arc<[RouteRule]> {
     let with_one = Communities { standard: vec![Community::NO_EXPORT], ..Communities::default() };
     let of_one = RouteMatch { communities: with_one, ..RouteMatch::default() };
     let preferred = RouteSettings { local_pref: Some(50), ..RouteSettings::default() };
+    let of_origin = |state| RouteMatch { origin_validation: state, ..RouteMatch::default() };
+    let [valid, invalid, _] = OriginValidation::ALL.map(|it| Some(it).filter(|_| seed & 2 == 0));
+    let bad = if invalid.is_some() { RuleAction::Reject } else { RuleAction::Continue };
+    let good = Communities { standard: vec![Community(10)], ..Communities::default() };
+    let marked = RouteSettings { added: good, ..RouteSettings::default() };
     [
+        with(of_origin(invalid), RouteSettings::default(), bad),
+        with(of_origin(valid), marked, RuleAction::Continue),
         with(of_half, settings, RuleAction::Continue),
         with(of_one, RouteSettings::default(), action),
         with(RouteMatch::default(), preferred, RuleAction::Accept),

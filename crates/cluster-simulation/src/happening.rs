@@ -226,7 +226,7 @@ impl World {
         {
             let peers = self.truth.plans.get(node).map(|it| it.peers.clone()).unwrap_or_default();
             let routes = Vec::new().into();
-            let announced = Announcements { peers, routes, extras: None, awaits_sources: false };
+            let announced = Announcements { peers, routes, ..Announcements::default() };
             self.announce(who, announced);
         }
         self.drive(who);

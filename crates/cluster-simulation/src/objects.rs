@@ -41,6 +41,7 @@ pub(crate) fn resource(kind: Kind) -> Resource {
         Kind::BgpAdvertisement => Resource::new("metallb.io", "v1beta1", "bgpadvertisements"),
         Kind::Layer2Advertisement => Resource::new("metallb.io", "v1beta1", "l2advertisements"),
         Kind::Community => Resource::new("metallb.io", "v1beta1", "communities"),
+        Kind::BgpConfiguration => Resource::new("fairway.dev", "v1beta1", "bgpconfigurations"),
         Kind::EndpointSlice => Resource::new("discovery.k8s.io", "v1", "endpointslices"),
         Kind::Service => Resource::core("services"),
         Kind::Node => Resource::core("nodes"),

@@ -58,7 +58,10 @@ impl Belief {
     /// jitter of pauses. Objects of a kind that the API server lacks all at once stay for `hold`.
     pub fn new(kinds: &[Kind], backend: BackendKind, hold: Duration, seed: u64) -> Self {
         let mut random = Rng::seeded(seed);
-        let reflector = |kind: &Kind| (*kind, Reflector::new(random.next_u64(), hold));
+        let reflector = |kind: &Kind| {
+            let reflector = Reflector::new(random.next_u64(), hold);
+            (*kind, if kind.is_optional() { reflector.of_optional_kind() } else { reflector })
+        };
         Self {
             reflectors: kinds.iter().map(reflector).collect(),
             secrets: Secrets::new(seed),

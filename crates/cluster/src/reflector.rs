@@ -112,6 +112,8 @@ pub struct Reflector {
     /// Objects of an earlier run, which the owner has; known ones until the first list is accepted.
     earlier: BTreeSet<ObjectName>,
     random: Rng,
+    /// The server need not have the kind.
+    is_optional: bool,
 }
 
 impl Reflector {
@@ -132,7 +134,13 @@ impl Reflector {
             hold: None,
             earlier: BTreeSet::new(),
             random: Rng::seeded(seed),
+            is_optional: false,
         }
+    }
+
+    /// The same, of a kind that the server need not have: without a definition there is no object.
+    pub fn of_optional_kind(self) -> Self {
+        Self { is_optional: true, ..self }
     }
 
     /// Whether it has accepted a list since the start, or since [`Self::relist`].
@@ -316,7 +324,7 @@ impl Reflector {
         }
         let is_over = !self.holds(now);
         // Of a kind that was seen once, no more can be known now.
-        if !self.version.is_empty() || self.hold.is_some() {
+        if self.is_optional || !self.version.is_empty() || self.hold.is_some() {
             self.is_synced = true;
             self.listed_at = now;
         }

@@ -28,13 +28,14 @@ use super::secrets::SecretReply;
 
 /// The kinds that a speaker decides by, without Secrets, which it reads one by one, and without the kind that
 /// only FRR needs.
-pub const SPEAKER_KINDS: [Kind; 10] = [
+pub const SPEAKER_KINDS: [Kind; 11] = [
     Kind::BgpPeer,
     Kind::BfdProfile,
     Kind::IpAddressPool,
     Kind::BgpAdvertisement,
     Kind::Layer2Advertisement,
     Kind::Community,
+    Kind::BgpConfiguration,
     Kind::Service,
     Kind::EndpointSlice,
     Kind::Node,
@@ -288,11 +289,12 @@ impl SpeakerCore {
     }
 
     fn announced(&self) -> Announcements {
-        let (peers, routes, extras) = match self.plan() {
-            Some(plan) => (plan.peers.clone(), Arc::clone(&plan.routes), plan.extras.clone()),
-            None => Default::default(), // A deleted Node is to get no traffic.
-        };
-        Announcements { peers, routes, extras, awaits_sources: !self.belief.is_synced() }
+        let awaits_sources = !self.belief.is_synced();
+        match self.plan() {
+            Some(plan) => plan.announcements(awaits_sources),
+            // A deleted Node is to get no traffic.
+            None => Announcements { awaits_sources, ..Announcements::default() },
+        }
     }
 
     fn follow(&mut self) {

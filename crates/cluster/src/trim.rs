@@ -45,7 +45,8 @@ pub fn trimmed(kind: Kind, mut object: Value) -> Value {
         | Kind::IpAddressPool
         | Kind::BgpAdvertisement
         | Kind::Layer2Advertisement
-        | Kind::Community => {}
+        | Kind::Community
+        | Kind::BgpConfiguration => {}
     }
     object
 }

@@ -27,8 +27,10 @@ mod peer_key;
 mod prefix;
 mod printable;
 mod rng;
+mod roa_payload;
 mod role;
 mod route_rule;
+mod rpki_server;
 mod shutdown;
 mod tcp_ao;
 mod time;
@@ -60,10 +62,12 @@ pub use peer_key::{PeerKey, Remote};
 pub use prefix::{Prefix, PrefixError};
 pub use printable::{printable, printable_json, printable_lines};
 pub use rng::Rng;
+pub use roa_payload::RoaPayload;
 pub use role::Role;
 pub use route_rule::{
     Communities, ROUTE_RULES_MAX, RouteMatch, RouteRule, RouteSettings, RuleAction,
 };
+pub use rpki_server::RpkiServer;
 pub use shutdown::{ShutdownMessage, ShutdownMessageError};
 pub use tcp_ao::{AoAlgorithm, AoKey, AoKeyError, AoKeys};
 pub use time::Instant;

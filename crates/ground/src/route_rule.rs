@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    AsPathPattern, ChosenNextHops, Community, ExtendedCommunity, LargeCommunity, NextHop, Prefix,
-    PrefixRange,
+    AsPathPattern, ChosenNextHops, Community, ExtendedCommunity, LargeCommunity, NextHop,
+    OriginValidation, Prefix, PrefixRange,
 };
 
 /// The most rules of one direction of a peer: each has a bit in a number of 64.
@@ -50,12 +50,19 @@ pub struct RouteMatch {
     pub communities: Communities,
     /// The next hop is in one of these networks.
     pub next_hops: Vec<Prefix>,
+    /// The origin has this state (RFC 6811).
+    pub origin_validation: Option<OriginValidation>,
 }
 
 impl RouteMatch {
     /// Whether the condition about prefixes holds.
     pub fn has_prefix(&self, prefix: Prefix) -> bool {
         self.prefixes.is_empty() || self.prefixes.iter().any(|range| range.contains(prefix))
+    }
+
+    /// Whether the condition about the origin holds for a route in this state; `None` is one whose state nobody knows.
+    pub fn has_origin_validation(&self, state: Option<OriginValidation>) -> bool {
+        self.origin_validation.is_none() || self.origin_validation == state
     }
 
     /// Whether the condition about next hops holds.

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{
-    BfdProfile, BgpAdvertisement, Changes, CommunityAliases, EndpointSlice, FrrExtras, Kind,
-    Labels, Layer2Advertisement, Namespace, Node, ObjectKey, ObjectName, Peer, Pool, Secret,
-    Service,
+    BfdProfile, BgpAdvertisement, BgpConfiguration, Changes, CommunityAliases, EndpointSlice,
+    FrrExtras, Kind, Labels, Layer2Advertisement, Namespace, Node, ObjectKey, ObjectName, Peer,
+    Pool, Secret, Service,
 };
 
 /// A valid object of any kind.
@@ -29,6 +29,8 @@ pub enum Object {
     Layer2Advertisement(Layer2Advertisement),
     /// Community.
     Community(CommunityAliases),
+    /// BGPConfiguration.
+    BgpConfiguration(BgpConfiguration),
     /// Service of type LoadBalancer.
     Service(Service),
     /// EndpointSlice.
@@ -53,6 +55,7 @@ impl Object {
             Self::BgpAdvertisement(it) => (Kind::BgpAdvertisement, it.name.clone()),
             Self::Layer2Advertisement(it) => (Kind::Layer2Advertisement, it.name.clone()),
             Self::Community(it) => (Kind::Community, it.name.clone()),
+            Self::BgpConfiguration(it) => (Kind::BgpConfiguration, it.name.clone()),
             Self::Service(it) => (Kind::Service, it.name.clone()),
             Self::EndpointSlice(it) => (Kind::EndpointSlice, it.name.clone()),
             Self::Node(it) => (Kind::Node, ObjectName::new("", &it.name)),
@@ -82,6 +85,8 @@ pub struct ClusterIndex {
     pub layer2_advertisements: BTreeMap<ObjectName, Layer2Advertisement>,
     /// Communities.
     pub communities: BTreeMap<ObjectName, CommunityAliases>,
+    /// BGPConfigurations.
+    pub bgp_configurations: BTreeMap<ObjectName, BgpConfiguration>,
     /// Services of type LoadBalancer.
     pub services: BTreeMap<ObjectName, Service>,
     /// EndpointSlices.
@@ -137,6 +142,7 @@ impl ClusterIndex {
                 put(&mut self.layer2_advertisements, it.name.clone(), it)
             }
             Object::Community(it) => put(&mut self.communities, it.name.clone(), it),
+            Object::BgpConfiguration(it) => put(&mut self.bgp_configurations, it.name.clone(), it),
             Object::Service(it) => put(&mut self.services, it.name.clone(), it),
             Object::EndpointSlice(it) => return self.apply_slice(it),
             Object::Node(it) => put(&mut self.nodes, it.name.clone(), it),
@@ -181,6 +187,7 @@ impl ClusterIndex {
             Kind::BgpAdvertisement => self.bgp_advertisements.remove(name).is_some(),
             Kind::Layer2Advertisement => self.layer2_advertisements.remove(name).is_some(),
             Kind::Community => self.communities.remove(name).is_some(),
+            Kind::BgpConfiguration => self.bgp_configurations.remove(name).is_some(),
             Kind::Service => self.services.remove(name).is_some(),
             Kind::EndpointSlice => return self.delete_slice(name),
             Kind::Node => self.nodes.remove(&name.name).is_some(),
@@ -243,6 +250,7 @@ impl ClusterIndex {
             .chain(of(Kind::BgpAdvertisement, &self.bgp_advertisements))
             .chain(of(Kind::Layer2Advertisement, &self.layer2_advertisements))
             .chain(of(Kind::Community, &self.communities))
+            .chain(of(Kind::BgpConfiguration, &self.bgp_configurations))
             .chain(of(Kind::Service, &self.services))
             .chain(of(Kind::EndpointSlice, &self.endpoint_slices))
             .chain(cluster_wide(Kind::Node, &self.nodes))

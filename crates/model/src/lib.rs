@@ -5,6 +5,7 @@
 //! and `plan` read them.
 
 mod bfd_profile;
+mod bgp_configuration;
 mod changes;
 mod endpoints;
 mod extras;
@@ -22,6 +23,7 @@ mod selector;
 mod service;
 
 pub use bfd_profile::{BfdKeyReference, BfdProfile};
+pub use bgp_configuration::BgpConfiguration;
 pub use changes::Changes;
 pub use endpoints::{Endpoint, EndpointSlice};
 pub use extras::FrrExtras;

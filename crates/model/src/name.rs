@@ -19,6 +19,8 @@ pub enum Kind {
     #[serde(rename = "L2Advertisement")]
     Layer2Advertisement,
     Community,
+    #[serde(rename = "BGPConfiguration")]
+    BgpConfiguration,
     Service,
     EndpointSlice,
     Node,
@@ -29,13 +31,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which findings and `show config` list them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::BgpPeer,
         Self::BfdProfile,
         Self::IpAddressPool,
         Self::BgpAdvertisement,
         Self::Layer2Advertisement,
         Self::Community,
+        Self::BgpConfiguration,
         Self::Service,
         Self::EndpointSlice,
         Self::Node,
@@ -44,7 +47,13 @@ impl Kind {
         Self::ConfigMap,
     ];
 
-    /// Whether it is a kind of MetalLB's group; the others are Kubernetes' own.
+    /// Whether a cluster may be without it: its definition is newer than those of earlier releases, as is the permission
+    /// to read it.
+    pub fn is_optional(self) -> bool {
+        self == Self::BgpConfiguration
+    }
+
+    /// Whether it is a kind that configures Fairway, of MetalLB's group or of ours; the others are Kubernetes' own.
     pub fn is_ours(self) -> bool {
         match self {
             Self::BgpPeer
@@ -52,7 +61,8 @@ impl Kind {
             | Self::IpAddressPool
             | Self::BgpAdvertisement
             | Self::Layer2Advertisement
-            | Self::Community => true,
+            | Self::Community
+            | Self::BgpConfiguration => true,
             Self::Service
             | Self::EndpointSlice
             | Self::Node
@@ -72,6 +82,7 @@ impl fmt::Display for Kind {
             Self::BgpAdvertisement => "BGPAdvertisement",
             Self::Layer2Advertisement => "L2Advertisement",
             Self::Community => "Community",
+            Self::BgpConfiguration => "BGPConfiguration",
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
             Self::Node => "Node",

@@ -56,6 +56,7 @@ fn touches_all(kind: Kind) -> bool {
         | Kind::BgpAdvertisement
         | Kind::Layer2Advertisement
         | Kind::Community
+        | Kind::BgpConfiguration
         | Kind::ConfigMap
         // Every node may be the one that answers on layer 2.
         | Kind::Node => true,
@@ -79,6 +80,8 @@ pub struct PlanUpdate {
     pub layer2: bool,
     /// The operator's lines for FRR changed.
     pub extras: bool,
+    /// The RPKI caches changed.
+    pub rpki_servers: bool,
     /// Objects that are left out now and were not before.
     pub faults: Vec<Fault>,
 }
@@ -86,6 +89,6 @@ pub struct PlanUpdate {
 impl PlanUpdate {
     /// Whether routers or FRR must be updated.
     pub fn is_for_routers(&self) -> bool {
-        !self.sessions.is_empty() || !self.routes.is_empty() || self.extras
+        !self.sessions.is_empty() || !self.routes.is_empty() || self.extras || self.rpki_servers
     }
 }

@@ -34,9 +34,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_allocator::Outcomes;
-use fairway_ground::{PeerKey, Prefix};
+use fairway_ground::{PeerKey, Prefix, RpkiServer};
 use fairway_model::{ClusterIndex, Node, NodeName, ObjectName};
-use fairway_seam::{DesiredRoute, Extras, PeerConfig};
+use fairway_seam::{Announcements, DesiredRoute, Extras, PeerConfig};
 
 pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement};
 pub use changes::{PlanChanges, PlanUpdate};
@@ -62,11 +62,24 @@ pub struct NodePlan {
     pub services: BTreeMap<ObjectName, Arc<Announcement>>,
     /// The operator's lines for FRR.
     pub extras: Option<Arc<Extras>>,
+    /// The RPKI caches that are asked.
+    pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
     /// Objects that had to be left out, and why.
     pub faults: Vec<Fault>,
 }
 
 impl NodePlan {
+    /// What is desired of the backend.
+    pub fn announcements(&self, awaits_sources: bool) -> Announcements {
+        Announcements {
+            peers: self.peers.clone(),
+            routes: Arc::clone(&self.routes),
+            extras: self.extras.clone(),
+            rpki_servers: Arc::clone(&self.rpki_servers),
+            awaits_sources,
+        }
+    }
+
     /// For each prefix and each peer that receives it, the Services it is announced for.
     /// Prefixes that an advertisement originates itself need no Service and are not included then.
     pub fn services_by_route(&self) -> BTreeMap<(Prefix, PeerKey), BTreeSet<&ObjectName>> {

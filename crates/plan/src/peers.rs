@@ -2,11 +2,13 @@
 //!
 //! Knows no Service and no route. Called by the planner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_ground::{AoKey, AoKeys, FamilySet, ListenRange, Password, PeerKey, Remote, RouterId};
+use fairway_ground::{
+    AoKey, AoKeys, FamilySet, ListenRange, Password, PeerKey, Remote, RouterId, RpkiServer,
+};
 use fairway_model::{
     AoKeyReference, ClusterIndex, Node, ObjectName, Peer, PeerPassword, Secret, any_matches,
 };
@@ -41,6 +43,14 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
         }
     }
     (configs.into_values().collect(), faults)
+}
+
+/// The RPKI caches that `node` asks: the first ones by name, up to their maximum.
+pub(super) fn rpki_servers(index: &ClusterIndex, node: &Node) -> BTreeSet<RpkiServer> {
+    let configurations = index.bgp_configurations.values();
+    let selected = configurations.filter(|it| any_matches(&it.node_selectors, &node.labels));
+    let servers = selected.flat_map(|it| &it.rpki_servers).cloned();
+    servers.take(RpkiServer::COUNT_MAX).collect()
 }
 
 /// A Secret that lacks a required key.

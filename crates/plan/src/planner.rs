@@ -17,6 +17,7 @@ use super::basis::Basis;
 use super::decision::{Decision, Facts};
 use super::layer2::{Member, Own};
 use super::local::Obstacles;
+use super::peers::rpki_servers;
 use super::routes::{RouteTable, Settled};
 use super::{
     Announcement, Fault, Layer2Announcement, Local, NodePlan, PlanChanges, PlanDiff, PlanOptions,
@@ -158,6 +159,7 @@ impl NodePlanner {
             sessions,
             layer2: before.layer2 != self.plan.layer2,
             extras: before.extras != self.plan.extras,
+            rpki_servers: before.rpki_servers != self.plan.rpki_servers,
             faults: self.plan.faults.iter().filter(is_new).cloned().collect(),
         }
     }
@@ -178,6 +180,7 @@ impl NodePlanner {
         self.plan.routes = routes.into_values().flatten().collect();
         self.plan.layer2 = layer2.into_values().flatten().collect();
         self.plan.extras = index.frr_extras.values().next().map(extras);
+        self.plan.rpki_servers = Arc::new(rpki_servers(index, &self.node));
     }
 
     /// Decides about Services as if none conflicted with another, and notes what that affects.

@@ -41,6 +41,12 @@ impl BackendKind {
             ),
             (Self::Frr { version }, Object::Peer(it)) => frr_peer(it, version, report),
             (Self::Frr { .. }, Object::BfdProfile(it)) => frr_profile(it, report),
+            (Self::Frr { .. }, Object::BgpConfiguration(it)) if !it.rpki_servers.is_empty() => {
+                report.fault(
+                    &FieldPath::of("spec.rpki"),
+                    "is not supported with FRR; remove it, or use --bgp native",
+                )
+            }
             (Self::Frr { version }, Object::BgpAdvertisement(it)) => {
                 frr_advertisement(it, version, report);
             }

@@ -218,8 +218,8 @@ bounded_number!(
     PeerPort(u16), 1, 16_384, "a port", Some(0)
 );
 bounded_number!(
-    /// A port of a Service.
-    ServicePortNumber(u16), 1, 65_535, "a port"
+    /// A TCP or UDP port.
+    PortNumber(u16), 1, 65_535, "a port"
 );
 bounded_number!(
     /// An AS number.

@@ -13,6 +13,7 @@
 mod backend;
 mod bfd_profile;
 mod bgp_advertisement;
+mod bgp_configuration;
 mod bgp_peer;
 mod catalog;
 pub mod change;

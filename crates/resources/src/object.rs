@@ -18,20 +18,23 @@ use super::yaml::node::{Entry, Node, Value};
 use super::yaml::scalar::ScalarKind;
 use super::yaml::{Document, YamlFault};
 use super::{
-    bfd_profile, bgp_advertisement, bgp_peer, community, config_map, endpoint_slice,
-    ip_address_pool, l2_advertisement, namespace, node, secret, service, suggest,
+    bfd_profile, bgp_advertisement, bgp_configuration, bgp_peer, community, config_map,
+    endpoint_slice, ip_address_pool, l2_advertisement, namespace, node, secret, service, suggest,
 };
 
-const GROUP: &str = "metallb.io";
+/// The groups whose kinds configure Fairway.
+const GROUPS: [&str; 2] = [METALLB, "fairway.dev"];
+const METALLB: &str = "metallb.io";
 
 /// The supported kinds and their `apiVersion`s, the preferred one first.
-const KINDS: [(&str, Kind, &[&str]); 12] = [
+const KINDS: [(&str, Kind, &[&str]); 13] = [
     ("BGPPeer", Kind::BgpPeer, &["metallb.io/v1beta2", bgp_peer::VERSION_OLD]),
     ("BFDProfile", Kind::BfdProfile, &["metallb.io/v1beta1"]),
     ("IPAddressPool", Kind::IpAddressPool, &["metallb.io/v1beta1"]),
     ("BGPAdvertisement", Kind::BgpAdvertisement, &["metallb.io/v1beta1"]),
     ("L2Advertisement", Kind::Layer2Advertisement, &["metallb.io/v1beta1"]),
     ("Community", Kind::Community, &["metallb.io/v1beta1"]),
+    ("BGPConfiguration", Kind::BgpConfiguration, &[bgp_configuration::VERSION]),
     ("Service", Kind::Service, &["v1"]),
     ("EndpointSlice", Kind::EndpointSlice, &["discovery.k8s.io/v1"]),
     ("Node", Kind::Node, &["v1"]),
@@ -321,6 +324,7 @@ pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
         Kind::BgpAdvertisement => bgp_advertisement::parse(metadata, report),
         Kind::Layer2Advertisement => l2_advertisement::parse(metadata, report),
         Kind::Community => community::parse(metadata, report),
+        Kind::BgpConfiguration => bgp_configuration::parse(metadata, report),
         Kind::Service => service::parse(metadata, report),
         Kind::EndpointSlice => endpoint_slice::parse(metadata, report),
         Kind::Node => node::parse(metadata, report),
@@ -396,8 +400,10 @@ fn class(root: &Node) -> Result<Class, ClassProblem> {
                 format!("{version} is not supported for {name}; use {}", best(versions)),
                 Some(*kind),
             ),
-            _ if group(version) != GROUP || STATUS_KINDS.contains(&kind) => Ok(Class::Other),
-            _ => problem("kind", unknown_kind(kind), None),
+            _ if !GROUPS.contains(&group(version)) || STATUS_KINDS.contains(&kind) => {
+                Ok(Class::Other)
+            }
+            _ => problem("kind", unknown_kind(kind, group(version)), None),
         },
     }
 }
@@ -409,17 +415,18 @@ fn is_meant(kind: Kind, best: &str, version: &str) -> bool {
     let is_near = || {
         group_given.is_empty()
             || group_given.contains("metallb")
-            || suggest::nearest(group_given, [GROUP]).is_some()
+            || suggest::nearest(group_given, GROUPS).is_some()
     };
     group(best) == group_given || (kind.is_ours() && is_near())
 }
 
-fn unknown_kind(kind: &str) -> String {
-    let known = KINDS.iter().filter(|(_, kind, _)| kind.is_ours());
-    let names: Vec<_> = known.map(|(name, _, _)| *name).chain(STATUS_KINDS).collect();
+fn unknown_kind(kind: &str, of_group: &str) -> String {
+    let known = KINDS.iter().filter(|(_, _, versions)| group(best(versions)) == of_group);
+    let status_kinds = STATUS_KINDS.into_iter().filter(|_| of_group == METALLB);
+    let names: Vec<_> = known.map(|(name, _, _)| *name).chain(status_kinds).collect();
     match suggest::nearest(kind, names.iter().copied()) {
-        Some(meant) => format!("{kind} is not a kind of {GROUP}; did you mean {meant}?"),
-        None => format!("{kind} is not a kind of {GROUP}; expected one of {}", names.join(", ")),
+        Some(meant) => format!("{kind} is not a kind of {of_group}; did you mean {meant}?"),
+        None => format!("{kind} is not a kind of {of_group}; expected one of {}", names.join(", ")),
     }
 }
 

@@ -135,6 +135,14 @@ pub(super) fn to_advertise(
     });
     let allowed = filter(raw.allowed, &path, report);
     let rules = rules(raw.rules, &allowed, &path, report);
+    for (position, rule) in rules.iter().enumerate() {
+        if rule.matches.origin_validation.is_some() {
+            report.fault(
+                &path.key("rules").index(position).key("match").key("originValidation"),
+                "is for toReceive; give the routes a community there, and match that here",
+            );
+        }
+    }
     (allowed, rules, next_hops.unwrap_or_default())
 }
 

@@ -5,8 +5,8 @@
 use std::str::FromStr;
 
 use fairway_ground::{
-    AsPathPattern, Communities, ExtendedCommunity, Prefix, ROUTE_RULES_MAX, RouteMatch, RouteRule,
-    RouteSettings, RuleAction,
+    AsPathPattern, Communities, ExtendedCommunity, OriginValidation, Prefix, ROUTE_RULES_MAX,
+    RouteMatch, RouteRule, RouteSettings, RuleAction,
 };
 use fairway_model::CommunityValue;
 use schemars::JsonSchema;
@@ -45,6 +45,9 @@ struct RawMatch {
     communities: Option<List<Text<AnyCommunity>>>,
     /// Networks, one of which contains the next hop.
     next_hops: Option<List<Text<Prefix>>>,
+    /// What RPKI says about the origin: valid, invalid or notFound. In toReceive only.
+    #[schemars(extend("enum" = ["valid", "invalid", "notFound"]))]
+    origin_validation: Option<Text<OriginValidation>>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -190,6 +193,7 @@ fn matches(raw: RawMatch, path: &FieldPath, report: &mut Report<'_>) -> RouteMat
         as_path: raw.as_path.map(|Text(Pattern(pattern))| pattern),
         communities: communities(raw.communities),
         next_hops: elements(raw.next_hops).map(|(_, Text(network))| network).collect(),
+        origin_validation: raw.origin_validation.map(|Text(state)| state),
     }
 }
 

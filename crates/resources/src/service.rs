@@ -14,7 +14,7 @@ use fairway_model::{FamilyPolicy, HealthCheck, Object, Service, ServicePort, Tra
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::{HostAddress, ServicePortNumber, Text};
+use super::fields::{HostAddress, PortNumber, Text};
 use super::health_check::{self, HEALTH_CHECK};
 use super::metadata::Metadata;
 use super::report::{List, Report, elements};
@@ -51,7 +51,7 @@ struct RawSpec {
 
 #[derive(Deserialize)]
 struct RawPort {
-    port: Option<ServicePortNumber>,
+    port: Option<PortNumber>,
     protocol: Option<Text<Protocol>>,
 }
 

@@ -9,9 +9,9 @@ mod tests;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use fairway_ground::Instant;
+use fairway_ground::{Instant, RoaPayload};
 
-use crate::payloads::{Payload, PayloadChange};
+use crate::payloads::PayloadChange;
 use crate::pdu::{self, Malformed, Pdu, Query, Timing, Version, code};
 
 /// Defaults of RFC 8210 §6, of version 0 as well.
@@ -21,6 +21,10 @@ const TIMING_DEFAULT: Timing =
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// The shortest time between two questions: a cache that notifies all the time is asked this often.
 const QUERY_GAP: Duration = Duration::from_secs(1);
+/// The first wait after a connection that was lost or did not come about; doubles up to the retry interval.
+///
+/// `Ours:` the retry interval of RFC 8210 §6 is for questions that failed. A cache that restarts is back in seconds.
+const RECONNECT_WAIT_MIN: Duration = Duration::from_secs(5);
 /// The most payloads of one cache: six times what the Internet has.
 const PAYLOADS_MAX: usize = 4_000_000;
 
@@ -31,8 +35,8 @@ pub enum Event<'a> {
     Connected,
     /// Bytes were received.
     Received(&'a [u8]),
-    /// The connection has ended, or did not come about.
-    Closed,
+    /// The connection has ended, or did not come about, for this reason.
+    Closed(&'a str),
     /// A deadline has passed.
     Tick,
 }
@@ -76,6 +80,10 @@ pub struct CacheView {
     pub serial: Option<u32>,
     /// When its data was last complete.
     pub synchronized_at: Option<Instant>,
+    /// When its data is too old.
+    pub expires_at: Option<Instant>,
+    /// Why it has not worked since.
+    pub failure: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +117,7 @@ pub struct Cache {
     is_fresh: bool,
     buffer: Vec<u8>,
     known: Option<Known>,
-    payloads: BTreeSet<Payload>,
+    payloads: BTreeSet<RoaPayload>,
     /// Of an answer that is read: all payloads, or the changes in their order.
     pending: Vec<PayloadChange>,
     timing: Timing,
@@ -119,7 +127,10 @@ pub struct Cache {
     answer_until: Instant,
     /// When it was last asked.
     asked_at: Option<Instant>,
-    has_failed: bool,
+    /// How many connections were lost since its data was complete.
+    losses: u32,
+    /// Why it does not work; `None` if it does.
+    failure: Option<String>,
     actions: VecDeque<Action>,
 }
 
@@ -138,7 +149,8 @@ impl Cache {
             refresh_at: now,
             answer_until: now,
             asked_at: None,
-            has_failed: false,
+            losses: 0,
+            failure: None,
             actions: VecDeque::new(),
         }
     }
@@ -152,7 +164,7 @@ impl Cache {
                 self.ask(now);
             }
             Event::Received(bytes) => self.receive(now, bytes),
-            Event::Closed => self.lost(now, "the connection ended"),
+            Event::Closed(why) => self.lost(now, why),
             Event::Tick => {}
         }
         self.expire(now);
@@ -199,6 +211,8 @@ impl Cache {
             payloads: self.payloads.len(),
             serial: self.known.map(|known| known.serial),
             synchronized_at: self.known.map(|known| known.at),
+            expires_at: self.expires_at(),
+            failure: self.failure.clone(),
         }
     }
 
@@ -355,15 +369,15 @@ impl Cache {
         self.timing = bounded(timing.unwrap_or(TIMING_DEFAULT));
         self.refresh_at = now + seconds(self.timing.refresh_seconds);
         self.connection = Connection::Idle;
-        if self.known.is_none() || self.has_failed {
+        if self.known.is_none() || self.failure.take().is_some() {
             self.actions.push_back(Action::Report(Report::Synchronized(self.payloads.len())));
         }
-        self.has_failed = false;
         self.known = Some(known);
+        self.losses = 0;
     }
 
     /// Only what differs is a change.
-    fn replace(&mut self, payloads: BTreeSet<Payload>) {
+    fn replace(&mut self, payloads: BTreeSet<RoaPayload>) {
         let gone = self.payloads.difference(&payloads).map(|it| PayloadChange::Withdrawn(*it));
         let new = payloads.difference(&self.payloads).map(|it| PayloadChange::Announced(*it));
         let changes: Vec<PayloadChange> = gone.chain(new).collect();
@@ -404,7 +418,9 @@ impl Cache {
             return;
         }
         self.fail(why);
-        self.down(now, seconds(self.timing.retry_seconds));
+        let doubled = RECONNECT_WAIT_MIN.saturating_mul(1 << self.losses.min(16));
+        self.losses = self.losses.saturating_add(1);
+        self.down(now, doubled.min(seconds(self.timing.retry_seconds)));
     }
 
     fn down(&mut self, now: Instant, wait: Duration) {
@@ -415,7 +431,7 @@ impl Cache {
 
     /// Once, until it works again.
     fn fail(&mut self, why: &str) {
-        if !std::mem::replace(&mut self.has_failed, true) {
+        if self.failure.replace(why.to_owned()).is_none() {
             self.actions.push_back(Action::Report(Report::Failed(why.to_owned())));
         }
     }

@@ -4,9 +4,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use fairway_ground::Prefix;
-
-use crate::payloads::Payload;
+use fairway_ground::{Prefix, RoaPayload};
 
 /// The longest message that is read: only error reports are longer than some hundred bytes, and ours are short.
 pub const LENGTH_BYTES_MAX: usize = 64 << 10;
@@ -22,11 +20,11 @@ pub enum Version {
     One,
 }
 
-impl Version {
-    fn octet(self) -> u8 {
-        match self {
-            Self::Zero => 0,
-            Self::One => 1,
+impl From<Version> for u8 {
+    fn from(version: Version) -> Self {
+        match version {
+            Version::Zero => 0,
+            Version::One => 1,
         }
     }
 }
@@ -62,7 +60,7 @@ pub enum Pdu {
         /// Whether it is said, or taken back.
         is_announced: bool,
         /// What it is.
-        payload: Payload,
+        payload: RoaPayload,
     },
     /// The key of a router, which is of no use without BGPsec.
     RouterKey,
@@ -176,7 +174,7 @@ pub fn encode_error(version: Version, code: u16, cause: &[u8], text: &str) -> Ve
 }
 
 fn header(version: Version, kind: u8, session: u16, length: u32) -> Vec<u8> {
-    let mut bytes = vec![version.octet(), kind];
+    let mut bytes = vec![version.into(), kind];
     bytes.extend(session.to_be_bytes());
     bytes.extend(length.to_be_bytes());
     bytes
@@ -256,7 +254,7 @@ fn payload(
     }
     let prefix = Prefix::new(address, length).map_err(|_| error)?;
     let asn: [u8; 4] = asn.try_into().map_err(|_| error)?;
-    let payload = Payload { prefix, length_max, asn: u32::from_be_bytes(asn) };
+    let payload = RoaPayload { prefix, length_max, asn: u32::from_be_bytes(asn) };
     Ok(Pdu::Payload { is_announced: flags & 1 == 1, payload })
 }
 

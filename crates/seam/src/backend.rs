@@ -65,6 +65,8 @@ pub struct ViewScope {
     pub received: bool,
     /// [`PeerView::refused`].
     pub refused: bool,
+    /// [`BgpView::roa_payloads`].
+    pub payloads: bool,
     /// [`BgpView::rejected_segments`] and [`PeerView::stall`], which are read from the kernel.
     pub kernel: bool,
 }
@@ -77,6 +79,7 @@ impl ViewScope {
         advertised: false,
         received: false,
         refused: false,
+        payloads: false,
         kernel: false,
     };
     /// All routes.
@@ -86,6 +89,7 @@ impl ViewScope {
         advertised: true,
         received: true,
         refused: true,
+        payloads: true,
         kernel: true,
     };
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_ground::{Community, LargeCommunity, LinkBandwidth, PeerKey, Prefix};
+use fairway_ground::{Community, LargeCommunity, LinkBandwidth, PeerKey, Prefix, RpkiServer};
 
 use crate::PeerConfig;
 
@@ -27,10 +27,12 @@ pub struct Desired {
     pub change_age: Option<Duration>,
     /// The operator's own FRR configuration, if there is any. Only the FRR backend uses it.
     pub extras: Option<Arc<Extras>>,
+    /// The RPKI caches that are asked. Only the native backend uses them.
+    pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
 }
 
 /// What one plan announces: the part of [`Desired`] that does not depend on the state of the daemon.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Announcements {
     /// The sessions.
     pub peers: Vec<PeerConfig>,
@@ -38,6 +40,8 @@ pub struct Announcements {
     pub routes: Arc<[DesiredRoute]>,
     /// The operator's own FRR configuration.
     pub extras: Option<Arc<Extras>>,
+    /// The RPKI caches that are asked.
+    pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
     /// There may be more objects than are known ([`Desired::awaits_sources`]).
     pub awaits_sources: bool,
 }

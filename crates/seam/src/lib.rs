@@ -22,6 +22,7 @@ mod path;
 mod peer_change;
 mod peer_config;
 mod refusal;
+mod rpki;
 mod view;
 
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
@@ -41,6 +42,7 @@ pub use path::{DecisionStep, Path, PathSource, RouteChange};
 pub use peer_change::{ChangeEffect, PeerSetting};
 pub use peer_config::{PeerBfd, PeerConfig};
 pub use refusal::Refusal;
+pub use rpki::RpkiServerView;
 pub use view::{
     BgpView, LastReset, LearnedRoute, ListenRangeView, PeerRoute, PeerView, RefusedRoute,
     RefusedRoutes, RejectedSegments, ResetCause, SessionState, SessionView, StalePhase, StaleView,

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_ground::{Asn, BfdPath, FamilySet, PathId, PerFamily, Prefix, RouterId};
+use fairway_ground::{
+    Asn, BfdPath, FamilySet, OriginValidation, PathId, PerFamily, Prefix, RoaPayload, RouterId,
+};
 
 use crate::bfd::BfdView;
 use crate::capability::Capability;
 use crate::{
     DecisionStep, DesiredRoute, DrainState, LastMalformed, Latencies, Liveness, MalformedCounters,
-    MessageCounters, Path, PathAttributes, PeerConfig, Refusal,
+    MessageCounters, Path, PathAttributes, PeerConfig, Refusal, RpkiServerView,
 };
 
 /// A snapshot of the state of a backend, for `show`.
@@ -35,6 +37,10 @@ pub struct BgpView {
     pub changes_told: Latencies,
     /// The state of BFD; `None` if no neighbour uses it yet.
     pub bfd: Option<BfdView>,
+    /// The RPKI caches, in their order.
+    pub rpki_servers: Vec<RpkiServerView>,
+    /// What they say, each once, in order.
+    pub roa_payloads: Vec<RoaPayload>,
     /// Parts of the desired state that are not in force, each with its cause. Empty if all of it is.
     pub faults: Vec<String>,
     /// What was found to look like ours, is somebody else's, and is left as it is.
@@ -107,6 +113,8 @@ pub struct LearnedRoute {
     pub lost_at: Option<DecisionStep>,
     /// Its neighbour restarts and has not announced it again.
     pub stale: bool,
+    /// What RPKI says about its origin; `None` without any data.
+    pub origin_validation: Option<OriginValidation>,
 }
 
 /// One neighbour's part of a [`BgpView`].

@@ -33,6 +33,7 @@ use super::memory::{Memory, Verdict, resident_bytes};
 use super::neighbour::{Line, Neighbour, Surroundings};
 use super::news::NetworkEvent;
 use super::rejected_segments::Baseline;
+use super::rpki::Caches;
 pub(super) use handover::Handed;
 
 use fairway_bgp::speaker::{Action, Event, Guard, PeerAction, Speaker};
@@ -80,6 +81,7 @@ pub(super) struct CoreTask {
     bfd: Coupling,
     memory: Memory,
     forwarding: Forwarding,
+    rpki: Caches,
     rejected_before: Baseline,
     addresses: AddressWatch,
     addresses_due: Instant,
@@ -115,6 +117,7 @@ impl CoreTask {
             bfd: Coupling::new(bfd, seed),
             memory: Memory::new(None),
             forwarding: Forwarding::default(),
+            rpki: Caches::new(clock),
             rejected_before: Baseline::now(),
             addresses: AddressWatch::default(),
             addresses_due: Instant::ZERO,
@@ -192,6 +195,9 @@ impl CoreTask {
                 }
                 () = self.forwarding.has_room(), if self.forwarding.waits() => {
                     self.forwarding.pass_on();
+                }
+                (origins, concerned) = self.rpki.verdicts() => {
+                    self.handle(clock.now(), Event::Origins(origins, concerned));
                 }
                 () = wake => {}
             }
@@ -352,6 +358,7 @@ impl CoreTask {
         let now = self.clock.now();
         self.listeners.admit(desired.peers.iter());
         self.bfd.look_again();
+        self.rpki.want(&desired.rpki_servers);
         let changed_at = changed_at.map(|at| handover::instant(now, at));
         self.handle(now, Event::Desired(desired, changed_at));
     }

@@ -107,6 +107,15 @@ pub enum ShowCommand {
     Version,
     /// `show running-config`.
     RunningConfig,
+    /// `show rpki`.
+    RpkiServers,
+    /// `show rpki cache-connection`.
+    RpkiConnections,
+    /// `show rpki prefix-table`, and `show rpki prefix PREFIX`.
+    RpkiPayloads {
+        /// Only those that cover this prefix.
+        covers: Option<String>,
+    },
     /// `show services`.
     Services,
     /// `explain service|peer|address|prefix|pool|node NAME`.
@@ -207,10 +216,13 @@ impl ShowCommand {
             | Self::KernelRoutes { .. }
             | Self::Version
             | Self::RunningConfig
+            | Self::RpkiServers
+            | Self::RpkiConnections
             | Self::Pools
             | Self::Layer2
             | Self::Members
             | Self::Config => sessions,
+            Self::RpkiPayloads { .. } => ViewScope { payloads: true, ..sessions },
             Self::BgpPeerRoutes { routes, .. } => match routes {
                 PeerRoutes::Advertised => ViewScope { advertised: true, ..sessions },
                 PeerRoutes::Received => ViewScope { received: true, refused: true, ..sessions },

@@ -21,7 +21,7 @@ use super::route::{
     Entry, EntryPath, communities, entries, extended_communities, joined, large_communities,
     unspecified,
 };
-use super::{ShowError, Snapshot};
+use super::{ShowError, Snapshot, rpki};
 
 /// The entry for `text`: the prefix itself, or the longest one that covers an address.
 fn find<'a>(
@@ -159,6 +159,9 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
             let lost_at = learned.lost_at.map(|step| step.to_string()).unwrap_or_default();
             let _ = write!(text, ", not best ({lost_at})");
         }
+    }
+    if let Some(state) = path.origin_validation() {
+        let _ = write!(text, ", rpki validation-state: {}", rpki::words(state));
     }
     text.push('\n');
     if !path.communities().is_empty() {
@@ -314,6 +317,7 @@ fn learned(
         .optional("locPrf", path.local_pref())
         .field("valid", true)
         .field("version", instance.table_version)
+        .optional("rpkiValidationState", path.origin_validation().map(rpki::words))
         .flag("atomicAggregate", attributes.atomic_aggregate)
         .optional("aggregatorAs", aggregator.map(|it| it.asn))
         .optional("otc", attributes.only_to_customer)

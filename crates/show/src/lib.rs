@@ -45,6 +45,7 @@ mod query;
 mod reset;
 mod route;
 mod router;
+mod rpki;
 mod services;
 pub mod side_by_side;
 mod statistics;
@@ -282,6 +283,9 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::KernelRoutes { is_summary, .. } => Ok(kernel_routes::text(*is_summary)),
         ShowCommand::Version => Ok(version::text(snapshot)),
         ShowCommand::RunningConfig => Ok(version::running_config(snapshot)),
+        ShowCommand::RpkiServers => Ok(rpki::text(snapshot)),
+        ShowCommand::RpkiConnections => Ok(rpki::connections_text(snapshot)),
+        ShowCommand::RpkiPayloads { covers } => rpki::payloads_text(snapshot, covers.as_deref()),
         ShowCommand::Services => Ok(services::text(snapshot)),
         ShowCommand::Layer2 => Ok(layer2::text(snapshot)),
         ShowCommand::Members => Ok(members::text(snapshot)),
@@ -330,6 +334,9 @@ pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::RunningConfig => {
             object::Object::new().field("hostname", snapshot.node.name.as_str())
         }
+        ShowCommand::RpkiServers => rpki::json(snapshot),
+        ShowCommand::RpkiConnections => rpki::connections_json(snapshot),
+        ShowCommand::RpkiPayloads { covers } => rpki::payloads_json(snapshot, covers.as_deref())?,
         ShowCommand::Services => services::json(snapshot),
         ShowCommand::Layer2 => layer2::json(snapshot),
         ShowCommand::Members => members::json(snapshot),

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fairway_ground::{
-    AddressFamily, Community, ExtendedCommunity, LargeCommunity, PeerKind, Prefix,
+    AddressFamily, Community, ExtendedCommunity, LargeCommunity, OriginValidation, PeerKind, Prefix,
 };
 use fairway_seam::{DesiredRoute, LearnedRoute, Origin};
 use serde_json::Value;
@@ -55,6 +55,14 @@ impl EntryPath<'_> {
     /// It is of a client of this route reflector.
     pub(super) fn is_from_client(self) -> bool {
         matches!(self, Self::Learned(it) if it.path.source.is_client)
+    }
+
+    /// What RPKI says about its origin.
+    pub(super) fn origin_validation(self) -> Option<OriginValidation> {
+        match self {
+            Self::Originated(_) => None,
+            Self::Learned(learned) => learned.origin_validation,
+        }
     }
 
     /// Its neighbour is restarting and has not sent it again.

@@ -2,7 +2,9 @@
 //!
 //! `version` of a path is that of the table: the time of the last change of an entry is not kept.
 
-use fairway_ground::{AddressFamily, AsPathPattern, Community, LargeCommunity, PeerKey, Prefix};
+use fairway_ground::{
+    AddressFamily, AsPathPattern, Community, LargeCommunity, OriginValidation, PeerKey, Prefix,
+};
 use ipnet::IpNet;
 use serde_json::Value;
 
@@ -133,7 +135,15 @@ fn status(path: EntryPath<'_>, position: usize) -> String {
         (_, false, false) => "",
         (_, false, true) => " i",
     };
-    format!("{}{rank}", if path.is_stale() { 'S' } else { '*' })
+    // Nothing where no cache is asked, as in FRR without its module.
+    let origin = match path.origin_validation() {
+        None => "",
+        Some(OriginValidation::Valid) => "V",
+        Some(OriginValidation::Invalid) => "I",
+        Some(OriginValidation::NotFound) => "N",
+    };
+    let status = format!("{}{rank}", if path.is_stale() { 'S' } else { '*' });
+    format!("{origin}{status:3}")
 }
 
 /// The head, and the paths by prefix. `totalRoutes` and `totalPaths` are FRR 10's.

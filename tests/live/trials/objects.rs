@@ -68,6 +68,7 @@ fn breaks(kind: Kind) -> Trial {
         Kind::BgpAdvertisement => ("spec.med", json!(-1)),
         Kind::Layer2Advertisement => ("spec.interfaces", json!(5)),
         Kind::Community => ("spec.communities", json!([{"name": "green", "value": "many"}])),
+        Kind::BgpConfiguration => ("spec.rpki.servers", json!([{"address": "192.0.2.999"}])),
         Kind::Service => ("spec.ipFamilies", json!(["IPv5"])),
         Kind::EndpointSlice => ("endpoints", json!(5)),
         Kind::Node => ("status.addresses", json!([{"type": "InternalIP", "address": "here"}])),

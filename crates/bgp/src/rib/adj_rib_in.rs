@@ -2,7 +2,8 @@
 //!
 //! Routes that the import policy rejects are counted and not kept, so a neighbour that announces unwanted
 //! routes costs no memory. A wider policy therefore requires the neighbour to announce everything again, by
-//! ROUTE-REFRESH.
+//! ROUTE-REFRESH. Other data of RPKI does not (RFC 9324): a policy that depends on it keeps the originals of routes that it
+//! has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use super::prefix_table::PrefixTable;
 use super::shared::Shared;
 use super::unordered::Unordered;
-use fairway_ground::{AddressFamily, Community, Nlri, PathId, PerFamily};
+use fairway_ground::{AddressFamily, Community, Nlri, PathId, PerFamily, Prefix};
 use fairway_seam::{PathAttributes, RouteChange};
 
 /// Maximum number of paths to one prefix from a peer; further ones are rejected.
@@ -26,6 +27,8 @@ pub struct AdjRibIn {
     routes: PrefixTable<Paths>,
     counts: PerFamily<u32>,
     attributes: AttributeMemory,
+    /// What the neighbour announced in place of the attributes that the policy has made of it.
+    originals: BTreeMap<Nlri, Arc<PathAttributes>>,
     /// For a family that is being refreshed (RFC 7313), the routes announced since the refresh started. The
     /// others are stale; another start makes all of them stale again, at almost no cost.
     said_again: PerFamily<Option<BTreeSet<Nlri>>>,
@@ -119,6 +122,40 @@ impl AdjRibIn {
         }
     }
 
+    /// The peer announced the route `nlri` with these attributes, and the policy has changed them; with `None`, it has not.
+    pub fn set_original(&mut self, nlri: Nlri, announced: Option<&Arc<PathAttributes>>) {
+        let known = self.originals.get(&nlri);
+        if known == announced {
+            return; // The value that is shared with other routes stays.
+        }
+        if let Some(announced) = announced {
+            self.attributes.take(announced);
+        }
+        let before = match announced {
+            Some(announced) => self.originals.insert(nlri, Arc::clone(announced)),
+            None => self.originals.remove(&nlri),
+        };
+        if let Some(before) = before {
+            self.attributes.release(&before);
+        }
+    }
+
+    /// The policy does not depend on what changes any more.
+    pub fn forget_originals(&mut self) {
+        for (_, attributes) in std::mem::take(&mut self.originals) {
+            self.attributes.release(&attributes);
+        }
+    }
+
+    /// All routes that `concerns` names, as the peer announced them.
+    pub fn announced(
+        &self,
+        concerns: impl Fn(Prefix) -> bool,
+    ) -> impl Iterator<Item = (Nlri, &Arc<PathAttributes>)> {
+        let routes = self.routes().filter(move |(nlri, _)| concerns(nlri.prefix));
+        routes.map(|(nlri, attributes)| (nlri, self.originals.get(&nlri).unwrap_or(attributes)))
+    }
+
     /// The peer withdrew `nlri`. Returns whether it was announced.
     pub fn withdraw(&mut self, nlri: Nlri) -> bool {
         let Nlri { prefix, path_id } = nlri;
@@ -129,6 +166,7 @@ impl AdjRibIn {
             self.routes.remove(id);
         }
         self.attributes.release(&attributes);
+        self.set_original(nlri, None);
         if let Some(said_again) = self.said_again.of_mut(prefix.family()) {
             said_again.remove(&nlri);
         }
@@ -163,6 +201,12 @@ impl AdjRibIn {
     pub fn was_said_again(&self, nlri: Nlri) -> bool {
         let said_again = self.said_again.of(nlri.prefix.family()).as_ref();
         said_again.is_some_and(|it| it.contains(&nlri))
+    }
+
+    /// Whether `nlri` is expected again in a refresh that has started.
+    pub fn is_awaited(&self, nlri: Nlri) -> bool {
+        let said_again = self.said_again.of(nlri.prefix.family()).as_ref();
+        said_again.is_some_and(|it| !it.contains(&nlri))
     }
 
     /// How many routes of `family` were announced since then; `None` without a refresh.
@@ -407,6 +451,32 @@ mod tests {
         table.clear(AddressFamily::Ipv4Unicast);
         assert_eq!(table.attribute_bytes(), 0);
         assert_eq!(table.attributes.routes.len(), 0);
+    }
+
+    #[test]
+    fn an_original_stays_for_as_long_as_its_route() {
+        let nlri = "10.0.0.0/8".parse().unwrap();
+        let (original, ruled) = (attributes(1), attributes(2));
+        let (of_original, of_ruled) = (original.size_bytes(), ruled.size_bytes());
+        let mut table = AdjRibIn::default();
+        table.announce(nlri, &ruled);
+        table.set_original(nlri, Some(&original));
+        table.set_original(nlri, Some(&Arc::new((*original).clone())));
+        let announced = |table: &AdjRibIn| -> Vec<Arc<PathAttributes>> {
+            table.announced(|_| true).map(|(_, it)| Arc::clone(it)).collect()
+        };
+        assert!(Arc::ptr_eq(&announced(&table)[0], &original));
+        assert_eq!(table.attribute_bytes(), of_original + of_ruled);
+        table.set_original(nlri, None);
+        assert!(Arc::ptr_eq(&announced(&table)[0], &ruled));
+        table.set_original(nlri, Some(&original));
+        table.withdraw(nlri);
+        assert_eq!((table.attribute_bytes(), table.originals.len()), (0, 0));
+        table.announce(nlri, &ruled);
+        assert!(Arc::ptr_eq(&announced(&table)[0], &ruled), "not that of the route before");
+        table.set_original(nlri, Some(&original));
+        table.forget_originals();
+        assert_eq!((table.attribute_bytes(), announced(&table)), (of_ruled, vec![ruled]));
     }
 
     fn path(number: u32) -> Nlri {

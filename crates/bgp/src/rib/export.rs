@@ -241,7 +241,7 @@ impl Exporter {
             return Ok(None);
         }
         let family = prefix.family();
-        let (manner, reach) = (policy.manner(path), rules_in_reach(&policy.rules, prefix));
+        let (manner, reach) = (policy.manner(path), rules_in_reach(&policy.rules, prefix, None));
         let make = || policy.pass_on(family, &path.attributes, manner, reach);
         let made = match (manner, reach) {
             (Manner::Usual, 0) => &mut self.passed_on,

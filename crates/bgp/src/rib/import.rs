@@ -11,6 +11,7 @@ use fairway_ground::{
     AddressFamily, Asn, ClusterId, Community, ImportPolicy, NextHop, PeerKind, Prefix,
     PrefixFilter, Role, RouterId,
 };
+use fairway_rpki::{OriginTable, origin};
 use fairway_seam::{PathAttributes, PeerConfig, Refusal};
 
 /// What rules make of routes with the same attributes that the same rules are about.
@@ -24,6 +25,8 @@ pub struct Ruling {
 #[derive(Debug)]
 pub struct Importer {
     policy: ImportPolicy,
+    /// Whether a rule is about the state of origins.
+    validates_origins: bool,
     kind: PeerKind,
     /// Our ASes: for this neighbour, and otherwise.
     own_asns: [u32; 2],
@@ -52,6 +55,7 @@ impl Importer {
     ) -> Self {
         Self {
             policy: config.import.clone(),
+            validates_origins: validates_origins(&config.import),
             kind: config.kind(),
             own_asns: [config.local_asn.get(), config.router_asn.get()],
             role: config.external_role(),
@@ -89,6 +93,7 @@ impl Importer {
             || self.policy.rules != policy.rules
             || (policy.keeps_filtered && !self.policy.keeps_filtered)
             || self.cluster_id != cluster_id;
+        self.validates_origins = validates_origins(&policy);
         (self.policy, self.cluster_id) = (policy, cluster_id);
         accepts_others
     }
@@ -172,19 +177,27 @@ impl Importer {
         if self.policy.allowed.allows(prefix) { Ok(()) } else { Err(Refusal::Policy) }
     }
 
+    /// Whether routes are refused or changed by the state of their origin, so that another state is another result.
+    pub fn validates_origins(&self) -> bool {
+        self.validates_origins
+    }
+
     /// What the operator's rules make of a route that is allowed. `last` is the result for another prefix with the same
     /// attributes.
     pub fn ruled(
         &self,
         prefix: Prefix,
         attributes: &Arc<PathAttributes>,
+        origins: &OriginTable,
         last: &mut Option<Ruling>,
     ) -> Result<Arc<PathAttributes>, Refusal> {
         let rules = &self.policy.rules;
         if rules.is_empty() {
             return Ok(Arc::clone(attributes));
         }
-        let reach = rules_in_reach(rules, prefix);
+        let [own_asn, _] = self.own_asns;
+        let state = || origins.state(prefix, origin(&attributes.as_path, own_asn));
+        let reach = rules_in_reach(rules, prefix, self.validates_origins.then(state));
         let asn = attributes.as_path.first();
         let apply = || {
             let ruled = apply_rules(rules, reach, prefix.family(), asn, attributes);
@@ -215,6 +228,10 @@ impl Importer {
         let mut networks = self.networks.iter().filter(|it| it.family() == family).peekable();
         networks.peek().is_none() || networks.any(|network| network.contains(address))
     }
+}
+
+fn validates_origins(policy: &ImportPolicy) -> bool {
+    policy.rules.iter().any(|rule| rule.matches.origin_validation.is_some())
 }
 
 /// The `networks` that determine which neighbours are directly connected. A host prefix means that the
@@ -536,7 +553,12 @@ mod tests {
             ("10.2.0.0/16", rejected),
             ("11.1.0.0/16", Ok(Arc::clone(&attributes))),
         ] {
-            let ruled = importer.ruled(prefix.parse().unwrap(), &attributes, &mut last);
+            let ruled = importer.ruled(
+                prefix.parse().unwrap(),
+                &attributes,
+                &OriginTable::default(),
+                &mut last,
+            );
             assert_eq!(ruled, wanted, "{prefix}");
         }
     }

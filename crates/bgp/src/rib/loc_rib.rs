@@ -286,6 +286,7 @@ impl LocRib {
                 path: path.clone(),
                 lost_at,
                 stale: false,
+                origin_validation: None,
             })
         })
     }

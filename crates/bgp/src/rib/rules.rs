@@ -1,14 +1,15 @@
 //! What do an operator's rules make of a route? Applies [`RouteRule`]s to attributes; knows no session.
 //!
-//! A route depends on its prefix only through the rules whose prefixes contain it: thousands of routes with the same
-//! attributes have the same result for each such set. [`rules_in_reach`] is the set, one bit for each rule.
+//! A route depends on its prefix only through the rules whose prefixes contain it, and that are about the state of its
+//! origin: thousands of routes with the same attributes have the same result for each such set. [`rules_in_reach`] is the
+//! set, one bit for each rule.
 
 use std::sync::Arc;
 
 use crate::wire::attribute::code;
 use fairway_ground::{
-    AddressFamily, AsPath, Communities, NextHop, Prefix, RouteMatch, RouteRule, RouteSettings,
-    RuleAction,
+    AddressFamily, AsPath, Communities, NextHop, OriginValidation, Prefix, RouteMatch, RouteRule,
+    RouteSettings, RuleAction,
 };
 use fairway_seam::PathAttributes;
 
@@ -26,11 +27,15 @@ pub struct Ruled {
     pub next_hop: Option<NextHop>,
 }
 
-/// The rules whose prefixes contain `prefix`.
-pub fn rules_in_reach(rules: &[RouteRule], prefix: Prefix) -> u64 {
-    rules.iter().zip(0_u32..u64::BITS).fold(0, |reach, (rule, place)| {
-        let is_in = u64::from(rule.matches.has_prefix(prefix));
-        reach | is_in.wrapping_shl(place)
+/// The rules that a route to `prefix` with an origin in this state is in reach of.
+pub fn rules_in_reach(
+    rules: &[RouteRule],
+    prefix: Prefix,
+    origin: Option<OriginValidation>,
+) -> u64 {
+    rules.iter().zip(0_u32..u64::BITS).fold(0, |reach, (RouteRule { matches, .. }, place)| {
+        let is_in = matches.has_prefix(prefix) && matches.has_origin_validation(origin);
+        reach | u64::from(is_in).wrapping_shl(place)
     })
 }
 
@@ -64,7 +69,7 @@ pub fn apply_rules(
     Ok(Ruled { attributes: route, med, next_hop })
 }
 
-/// Whether the conditions hold that are not about the prefix.
+/// Whether the conditions hold that are about neither the prefix nor its origin.
 fn matches(wanted: &RouteMatch, route: &PathAttributes) -> bool {
     wanted.has_next_hop(route.next_hop)
         && has_one(&wanted.communities, route)
@@ -175,6 +180,10 @@ mod tests {
             }
         }
 
+        fn origin_validation(&mut self) -> OriginValidation {
+            OriginValidation::ALL[usize::from(self.octet(3))]
+        }
+
         fn rule(&mut self) -> RouteRule {
             let texts = ["^7_", "_77_", "_65010$", "^$", "7"];
             let range = |dice: &mut Self| {
@@ -193,6 +202,7 @@ mod tests {
                     Communities::default()
                 },
                 next_hops: if self.one_in(3) { self.some(Self::prefix) } else { Vec::new() },
+                origin_validation: self.one_in(3).then(|| self.origin_validation()),
             };
             let settings = RouteSettings {
                 local_pref: self.one_in(3).then(|| self.number(9)),
@@ -227,6 +237,7 @@ mod tests {
     fn plain(
         rules: &[RouteRule],
         prefix: Prefix,
+        origin: OriginValidation,
         mut route: PathAttributes,
     ) -> Option<PathAttributes> {
         fn meets<T: Ord + Copy>(one: &[T], other: &[T]) -> bool {
@@ -246,6 +257,7 @@ mod tests {
             let wanted = &matches.communities;
             let is_wanted = (matches.prefixes.is_empty()
                 || matches.prefixes.iter().any(|it| it.contains(prefix)))
+                && matches.origin_validation.is_none_or(|it| it == origin)
                 && (matches.next_hops.is_empty()
                     || matches.next_hops.iter().any(|it| it.contains(route.next_hop.address())))
                 && (wanted.is_empty()
@@ -298,10 +310,11 @@ mod tests {
             let rules: Vec<RouteRule> = (0..dice.below(6)).map(|_| dice.rule()).collect();
             for _ in 0..10 {
                 let (prefix, route) = (dice.prefix(), Arc::new(dice.route()));
-                let reach = rules_in_reach(&rules, prefix);
+                let origin = dice.origin_validation();
+                let reach = rules_in_reach(&rules, prefix, Some(origin));
                 let made = apply_rules(&rules, reach, FAMILY, Some(OWN_ASN), &route);
                 let made = made.map(|it| it.attributes);
-                let wanted = plain(&rules, prefix, (*route).clone());
+                let wanted = plain(&rules, prefix, origin, (*route).clone());
                 rejected += u32::from(made.is_err());
                 changed += u32::from(made.as_ref().is_ok_and(|it| *it != route));
                 assert_eq!(

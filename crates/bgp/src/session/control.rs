@@ -2,6 +2,8 @@
 //!
 //! Another part of [`Peer`]. Called by the speaker.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::backoff::Backoff;
@@ -34,6 +36,7 @@ impl Peer {
     pub fn after_panic(&self, now: Instant, at: Instant, seed: u64, incarnation: u64) -> Self {
         let mut peer = Self::new(now, self.config.clone(), seed, incarnation);
         peer.comeback = self.comeback;
+        peer.origins = Arc::clone(&self.origins);
         peer.messages = self.messages;
         peer.malformed = self.malformed;
         peer.last_malformed.clone_from(&self.last_malformed);

@@ -27,6 +27,7 @@ mod stale;
 mod startup;
 mod transmit;
 mod untold;
+mod validation;
 mod view;
 mod withdrawals;
 

@@ -21,6 +21,7 @@ use crate::wire::{
     RawMessage, WireError,
 };
 use fairway_ground::{AddressFamily, FamilySet, Instant, LocalNextHops, Prefix, Rng};
+use fairway_rpki::OriginTable;
 use fairway_seam::{
     DrainState, Liveness, MalformedCounters, MessageCounters, PathSource, PeerConfig, RouteChange,
     SessionState,
@@ -90,6 +91,8 @@ pub struct Peer {
     pub(super) established: Option<Established>,
     /// What the last session left behind, while the neighbour may restart.
     pub(super) retained: Option<Inbound>,
+    /// What RPKI caches say. Shared with all peers.
+    pub(super) origins: Arc<OriginTable>,
     /// The end of a wait: for the next dial, or, where none is made, until Idle is over.
     pub(super) dial_at: Option<Instant>,
     /// It waits because a session ended, not because TCP failed.
@@ -151,6 +154,7 @@ impl Peer {
             incoming: None,
             established: None,
             retained: None,
+            origins: Arc::default(),
             dial_at: None,
             idle_hold: false,
             messages: MessageCounters::default(),

@@ -11,14 +11,15 @@ use std::time::Duration;
 use super::connection::{Connection, ConnectionId};
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
-use super::refused::Refused;
+use super::refused::{Kept, Refused};
 use super::stale::Stale;
 use crate::rib::{AdjRibIn, Importer};
 use crate::wire::attribute::{AttributeFault, Disposition};
 use crate::wire::notification::cease;
 use crate::wire::{Notification, RawMessage, Update, WireError};
 use fairway_ground::{AddressFamily, ClientKind, Instant, Nlri, PerFamily, Prefix, PrefixFilter};
-use fairway_seam::{PathSource, PeerConfig, Refusal, RouteChange};
+use fairway_rpki::OriginTable;
+use fairway_seam::{PathAttributes, PathSource, PeerConfig, Refusal, RouteChange};
 
 /// How long a neighbour that exceeded its maximum of prefixes is not dialled and not accepted.
 ///
@@ -107,6 +108,8 @@ impl Inbound {
         let remote = connection.remote?.ip();
         let own_addresses = connection.own_addresses();
         let networks = &connection.networks;
+        let importer =
+            Importer::new(config, negotiated.remote_asn, remote, own_addresses, networks);
         Some(Self {
             adj_rib_in: AdjRibIn::default(),
             source: Arc::new(PathSource {
@@ -119,9 +122,9 @@ impl Inbound {
             }),
             prefixes_refused: PerFamily::default(),
             end_of_rib_received: PerFamily::default(),
-            importer: Importer::new(config, negotiated.remote_asn, remote, own_addresses, networks),
             refusals: BTreeMap::new(),
-            refused: Refused::new(config.import.keeps_filtered),
+            refused: Refused::new(Kept::by(&importer)),
+            importer,
             refresh_deadline: PerFamily::default(),
             stale: PerFamily::default(),
             is_overdue: PerFamily::default(),
@@ -143,7 +146,11 @@ impl Inbound {
 
     /// Adds the routes of an UPDATE, and returns the changes. Stops at the first prefix above the
     /// maximum, and returns its family.
-    fn take(&mut self, update: Update) -> (Vec<RouteChange>, Option<AddressFamily>) {
+    fn take(
+        &mut self,
+        update: Update,
+        origins: &OriginTable,
+    ) -> (Vec<RouteChange>, Option<AddressFamily>) {
         // Counted first: a list that grows by doubling takes twice the memory of a flood.
         let announced = update.announced.iter().map(|group| group.prefixes.len());
         let count = announced.fold(update.withdrawn.len(), usize::saturating_add);
@@ -157,45 +164,62 @@ impl Inbound {
             let heard = self.importer.marked(group.attributes);
             let mut last = None;
             for nlri in group.prefixes {
-                let family = nlri.prefix.family();
                 let allowed = judged.clone().and_then(|()| self.allows(nlri));
-                let ruled =
-                    allowed.and_then(|()| self.importer.ruled(nlri.prefix, &heard, &mut last));
-                let attributes = match ruled {
-                    Ok(attributes) => attributes,
-                    Err(refusal) => {
-                        self.refuse(family, refusal.clone());
-                        self.refused.insert(nlri, refusal, &heard);
-                        // Its earlier announcement does not count any more.
-                        self.withdraw(nlri, &mut changes);
-                        continue;
-                    }
-                };
-                self.refused.remove(nlri);
-                let gone = self.adj_rib_in.make_room(nlri);
-                changes.extend(gone.map(|nlri| RouteChange { nlri, attributes: None }));
-                if self.adj_rib_in.announce(nlri, &attributes) {
-                    changes.push(RouteChange { nlri, attributes: Some(attributes) });
-                    if self.is_over_maximum(family) {
-                        // `Ours:` routes from before its restart are removed before the session is.
-                        changes.extend(self.give_up_stale(family));
-                    }
-                    if self.is_over_maximum(family) {
-                        // Bytes are those of both families.
-                        for family in AddressFamily::ALL {
-                            changes.extend(self.give_up_stale(family));
-                        }
-                    }
-                    if self.is_over_maximum(family) {
-                        return (changes, Some(family));
-                    }
+                let ruled = allowed
+                    .and_then(|()| self.importer.ruled(nlri.prefix, &heard, origins, &mut last));
+                if self.place(nlri, &heard, ruled, &mut changes) {
+                    return (changes, Some(nlri.prefix.family()));
                 }
             }
         }
         (changes, None)
     }
 
-    fn allows(&self, nlri: Nlri) -> Result<(), Refusal> {
+    /// Keeps a route that was announced as `heard`, with the attributes that the policy has made of it, or refuses it.
+    /// Returns whether that is more than the maximum.
+    pub(super) fn place(
+        &mut self,
+        nlri: Nlri,
+        heard: &Arc<PathAttributes>,
+        ruled: Result<Arc<PathAttributes>, Refusal>,
+        changes: &mut Vec<RouteChange>,
+    ) -> bool {
+        let family = nlri.prefix.family();
+        let attributes = match ruled {
+            Ok(attributes) => attributes,
+            Err(refusal) => {
+                self.refuse(family, refusal.clone());
+                self.refused.insert(nlri, refusal, heard);
+                // Its earlier announcement does not count any more.
+                self.withdraw(nlri, changes);
+                return false;
+            }
+        };
+        self.refused.remove(nlri);
+        let gone = self.adj_rib_in.make_room(nlri);
+        changes.extend(gone.map(|nlri| RouteChange { nlri, attributes: None }));
+        let has_changed = self.adj_rib_in.announce(nlri, &attributes);
+        let is_changed_by_rules = !Arc::ptr_eq(&attributes, heard);
+        let original = is_changed_by_rules && self.importer.validates_origins();
+        self.adj_rib_in.set_original(nlri, original.then_some(heard));
+        if !has_changed {
+            return false;
+        }
+        changes.push(RouteChange { nlri, attributes: Some(attributes) });
+        if self.is_over_maximum(family) {
+            // `Ours:` routes from before its restart are removed before the session is.
+            changes.extend(self.give_up_stale(family));
+        }
+        if self.is_over_maximum(family) {
+            // Bytes are those of both families.
+            for family in AddressFamily::ALL {
+                changes.extend(self.give_up_stale(family));
+            }
+        }
+        self.is_over_maximum(family)
+    }
+
+    pub(super) fn allows(&self, nlri: Nlri) -> Result<(), Refusal> {
         self.importer.allows(nlri.prefix)?;
         if self.adj_rib_in.is_crowded(nlri) { Err(Refusal::TooManyPaths) } else { Ok(()) }
     }
@@ -285,7 +309,7 @@ impl Peer {
         }
         let Some(up) = &mut self.established else { return };
         let end_of_rib = update.end_of_rib;
-        let (mut changes, over) = up.inbound.take(update);
+        let (mut changes, over) = up.inbound.take(update, &self.origins);
         if let Some(family) = end_of_rib {
             *up.inbound.end_of_rib_received.of_mut(family) = true;
             *up.inbound.is_overdue.of_mut(family) = false;
@@ -410,7 +434,10 @@ impl Peer {
         let Some(up) = &mut self.established else { return self.review_stale(now) };
         let wants_others = up.inbound.importer.set_policy(&self.config);
         up.inbound.forget_old_rules();
-        up.inbound.refused.set_keeps_all(self.config.import.keeps_filtered);
+        up.inbound.refused.set_kept(Kept::by(&up.inbound.importer));
+        if !up.inbound.importer.validates_origins() {
+            up.inbound.adj_rib_in.forget_originals();
+        }
         let mut changes = up.inbound.reconsider();
         for family in up.families.iter() {
             if up.inbound.is_over_maximum(family) {

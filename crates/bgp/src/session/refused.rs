@@ -1,12 +1,14 @@
 //! Which routes of a neighbour were refused, and by which rule? For operators: decides nothing, and is not complete.
 //!
-//! Keeps the first ones up to a bound, or all where the operator asks for that: they count as memory of the peer. A route leaves when the neighbour withdraws it or its next announcement is
-//! accepted, with the session, and when the neighbour begins to send all its routes again.
+//! Keeps the first ones up to a bound; all where the operator asks for that; all that a rule refused where another rule may
+//! decide without another announcement. They count as memory of the peer. A route leaves when the neighbour withdraws it or
+//! it is accepted, with the session, and when the neighbour begins to send all its routes again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairway_ground::{AddressFamily, Nlri};
+use crate::rib::Importer;
+use fairway_ground::{AddressFamily, Nlri, Prefix};
 use fairway_seam::{PathAttributes, PeerRoute, Refusal, RefusedRoute, RefusedRoutes};
 
 /// The most routes that are kept of one neighbour: more than anybody reads, and nothing beside a table.
@@ -22,23 +24,70 @@ pub(super) struct Refused {
     attribute_bytes: u64,
     /// There was no room for others.
     has_more: bool,
-    keeps_all: bool,
+    kept: Kept,
+}
+
+/// Which routes are kept, whatever they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Kept {
+    /// None.
+    #[default]
+    None,
+    /// Those that a rule refused: what it depends on may change (RFC 9324).
+    Ruled,
+    /// All.
+    All,
+}
+
+impl Kept {
+    /// What this import policy asks for.
+    pub(super) fn by(importer: &Importer) -> Self {
+        match (importer.policy().keeps_filtered, importer.validates_origins()) {
+            (true, _) => Self::All,
+            (false, true) => Self::Ruled,
+            (false, false) => Self::None,
+        }
+    }
+
+    fn has(self, refusal: &Refusal) -> bool {
+        match self {
+            Self::None => false,
+            Self::Ruled => matches!(refusal, Refusal::Rule { .. }),
+            Self::All => true,
+        }
+    }
 }
 
 impl Refused {
     /// None yet.
-    pub(super) fn new(keeps_all: bool) -> Self {
-        Self { keeps_all, ..Self::default() }
+    pub(super) fn new(kept: Kept) -> Self {
+        Self { kept, ..Self::default() }
     }
 
-    /// Whether all are kept from now on; those above the bounds leave if not.
-    pub(super) fn set_keeps_all(&mut self, keeps_all: bool) {
-        self.keeps_all = keeps_all;
-        while !keeps_all && self.is_above_bounds() {
-            let Some(last) = self.routes.keys().next_back().copied() else { break };
-            self.remove(last);
+    /// Which are kept from now on; of the others, those above the bounds leave.
+    pub(super) fn set_kept(&mut self, kept: Kept) {
+        self.kept = kept;
+        let others = self.routes.iter().rev().filter(|(_, (refusal, _))| !kept.has(refusal));
+        for nlri in others.map(|(nlri, _)| *nlri).collect::<Vec<_>>() {
+            if !self.is_above_bounds() {
+                break;
+            }
+            self.remove(nlri);
             self.has_more = true;
         }
+    }
+
+    /// Those that a rule refused and `concerns` names, as the neighbour announced them.
+    pub(super) fn ruled(
+        &self,
+        concerns: impl Fn(Prefix) -> bool,
+    ) -> impl Iterator<Item = (Nlri, &Arc<PathAttributes>)> {
+        self.routes
+            .iter()
+            .filter(move |(nlri, (refusal, _))| {
+                matches!(refusal, Refusal::Rule { .. }) && concerns(nlri.prefix)
+            })
+            .map(|(nlri, (_, attributes))| (*nlri, attributes))
     }
 
     fn is_above_bounds(&self) -> bool {
@@ -55,7 +104,7 @@ impl Refused {
         self.remove(nlri);
         let bytes = self.attribute_bytes.saturating_add(attributes.size_bytes());
         let is_full = self.routes.len() >= ROUTES_MAX || bytes > ATTRIBUTE_BYTES_MAX;
-        if is_full && !self.keeps_all {
+        if is_full && !self.kept.has(&refusal) {
             self.has_more = true;
             return;
         }
@@ -151,16 +200,32 @@ mod tests {
 
     #[test]
     fn all_are_kept_for_as_long_as_the_operator_wants_that() {
-        let mut refused = Refused::new(true);
+        let mut refused = Refused::new(Kept::All);
         for number in 0..2 * ROUTES_MAX {
             refused.insert(nlri(number), Refusal::Policy, &attributes(1));
         }
         let view = refused.view();
         assert_eq!((view.routes.len(), view.has_more), (2 * ROUTES_MAX, false));
-        refused.set_keeps_all(false);
+        refused.set_kept(Kept::None);
         let view = refused.view();
         assert_eq!((view.routes.len(), view.has_more), (ROUTES_MAX, true));
         assert!(refused.attribute_bytes <= ATTRIBUTE_BYTES_MAX);
+    }
+
+    #[test]
+    fn what_a_rule_refused_is_kept_where_the_rule_may_decide_otherwise() {
+        let by_rule = || Refusal::Rule { place: 0, name: None };
+        let mut refused = Refused::new(Kept::Ruled);
+        for number in 0..2 * ROUTES_MAX {
+            refused.insert(nlri(number), by_rule(), &attributes(1));
+        }
+        refused.insert(nlri(2 * ROUTES_MAX), Refusal::AsLoop, &attributes(1));
+        let count = |refused: &Refused| refused.ruled(|_| true).count();
+        assert_eq!((count(&refused), refused.view().has_more), (2 * ROUTES_MAX, true));
+        let one = nlri(7);
+        assert_eq!(refused.ruled(|prefix| prefix == one.prefix).count(), 1);
+        refused.set_kept(Kept::None);
+        assert_eq!(count(&refused), ROUTES_MAX);
     }
 
     #[test]

@@ -369,7 +369,7 @@ impl Peer {
         self.established.as_ref().map(|up| &up.inbound).or(self.retained.as_ref())
     }
 
-    fn stale_changed(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) {
+    pub(super) fn stale_changed(&mut self, source: &Arc<PathSource>, changes: Vec<RouteChange>) {
         if !changes.is_empty() {
             self.actions.push_back(Action::Routes(Arc::clone(source), changes));
         }

@@ -97,6 +97,7 @@ impl<G: Guard> Speaker<G> {
         let mut peer = Peer::new(now, config, self.seed, self.incarnations);
         peer.restarted(self.startup.own_restart(now, peer.config()), hold_until);
         peer.set_drain(&self.rib, self.desired.drain);
+        peer.set_origins(Arc::clone(&self.origins));
         self.neighbours.insert(key, Box::new(Neighbour::new(peer)));
         self.outbox.push_for(key, configured);
         self.agenda.touch(key);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::session::{self, ConnectionId};
 use fairway_ground::{Instant, PeerKey};
+use fairway_rpki::{Concerned, OriginTable};
 use fairway_seam::{Desired, Leave};
 
 /// An event. What returns an answer is a method of [`super::Speaker`]: a connection that is accepted, a
@@ -20,6 +21,8 @@ pub enum Event<'a> {
     LinkLost(PeerKey, String),
     /// The address of this peer may have changed: a dial that waits is due at once.
     DialSoon(PeerKey),
+    /// RPKI caches say something else, about the origins of routes that the second field names.
+    Origins(Arc<OriginTable>, Concerned),
     /// The process ends, and all sessions with it.
     Leave(Leave),
     /// All events so far are to be acted on, and a deadline may have passed.

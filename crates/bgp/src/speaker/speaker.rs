@@ -18,6 +18,7 @@ use super::ranges::Ranges;
 use crate::rib::{ExportGroups, LocRib};
 use crate::session::{self, Connected, ConnectionId, Peer, Startup};
 use fairway_ground::{Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
+use fairway_rpki::{Concerned, OriginTable};
 use fairway_seam::{Clear, ClearError, Desired, EarlierRun, Latencies};
 
 /// Some 16 KiB of UPDATEs.
@@ -36,6 +37,8 @@ pub struct Speaker<G: Guard = Unguarded> {
     pub(super) ranges: Ranges,
     pub(super) startup: Startup,
     pub(super) forwarding: Forwarding,
+    /// What RPKI caches say.
+    pub(super) origins: Arc<OriginTable>,
     /// What is in force.
     pub(super) desired: Arc<Desired>,
     /// Some neighbour may wait for its End-of-RIB.
@@ -74,6 +77,7 @@ impl<G: Guard> Speaker<G> {
             ranges: Ranges::default(),
             startup: Startup::new(now, earlier),
             forwarding: Forwarding::new(now),
+            origins: Arc::default(),
             desired: Arc::default(),
             holds_end_of_rib: false,
             withdrawn_up_to: 0,
@@ -119,6 +123,7 @@ impl<G: Guard> Speaker<G> {
             Event::DialSoon(key) => {
                 self.with_neighbour(now, key, |neighbour, _, _| neighbour.peer.dial_soon(now));
             }
+            Event::Origins(origins, concerned) => self.validate_again(now, origins, &concerned),
             Event::Leave(how) => {
                 for key in self.keys() {
                     self.with_neighbour(now, key, |it, _, _| it.peer.leave(now, how));
@@ -126,6 +131,21 @@ impl<G: Guard> Speaker<G> {
             }
             Event::Tick => self.tick(now),
         }
+    }
+
+    fn validate_again(&mut self, now: Instant, origins: Arc<OriginTable>, concerned: &Concerned) {
+        self.origins = origins;
+        for key in self.keys() {
+            let origins = Arc::clone(&self.origins);
+            self.with_neighbour(now, key, |it, _, _| {
+                it.peer.validate_again(now, origins, concerned);
+            });
+        }
+    }
+
+    /// What RPKI caches say.
+    pub fn origins(&self) -> &OriginTable {
+        &self.origins
     }
 
     /// A peer dialled us. `None` where there is no such peer; an action that follows may refuse the

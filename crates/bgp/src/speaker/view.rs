@@ -5,14 +5,19 @@
 use super::guard::Guard;
 use super::speaker::Speaker;
 use fairway_ground::{Instant, Nlri, PeerKey};
+use fairway_rpki::origin;
 use fairway_seam::{BgpView, LearnedRoute, ViewScope};
 
 impl<G: Guard> Speaker<G> {
-    /// The peer that announced it knows whether it is stale.
-    fn marked_stale(&self, route: LearnedRoute) -> LearnedRoute {
+    /// The peer that announced it knows whether it is stale; what RPKI says is known here.
+    fn marked(&self, route: LearnedRoute) -> LearnedRoute {
         let nlri = Nlri { prefix: route.prefix, path_id: route.path.path_id };
-        let neighbour = self.neighbours.get(&route.path.source.key);
-        LearnedRoute { stale: neighbour.is_some_and(|it| it.peer.is_stale(nlri)), ..route }
+        let Some(peer) = self.peer(route.path.source.key) else { return route };
+        let origin_validation = (!self.origins.is_empty()).then(|| {
+            let own_asn = peer.config().local_asn.get();
+            self.origins.state(route.prefix, origin(&route.path.attributes.as_path, own_asn))
+        });
+        LearnedRoute { stale: peer.is_stale(nlri), origin_validation, ..route }
     }
 
     /// The view for `scope`, without what only the edge knows: connections that are not accepted, and BFD.
@@ -39,9 +44,10 @@ impl<G: Guard> Speaker<G> {
         let rib = &self.rib;
         let originated = scope.originated.then(|| rib.originated().cloned().collect());
         let learned = scope.learned.then(|| {
-            let mark = |route| self.marked_stale(route);
+            let mark = |route| self.marked(route);
             rib.learned().map(mark).collect()
         });
+        let payloads = scope.payloads.then(|| self.origins.iter().collect());
         let view = BgpView {
             generation: self.desired.generation,
             drain: self.desired.drain,
@@ -52,6 +58,8 @@ impl<G: Guard> Speaker<G> {
             prefixes: rib.counts(),
             changes_told: self.changes_told.clone(),
             bfd: None,
+            rpki_servers: Vec::new(),
+            roa_payloads: payloads.unwrap_or_default(),
             rejected_segments: Default::default(),
             left_alone: Vec::new(),
             faults: Vec::new(),

@@ -363,6 +363,14 @@ fn a_kind_without_a_definition_is_known_to_those_that_have_seen_it() {
     assert!(is_list(first.next_request(now)));
     first.handle(now, Reply::Undefined);
     assert!(!first.is_synced(), "the definitions may come");
+    let mut optional = Reflector::new(1, HOLD).of_optional_kind();
+    assert!(is_list(optional.next_request(now)));
+    optional.handle(now, Reply::Failed);
+    assert!(!optional.is_synced(), "a server that fails has said nothing");
+    now = optional.next_deadline();
+    assert!(is_list(optional.next_request(now)));
+    optional.handle(now, Reply::Undefined);
+    assert!(optional.is_synced(), "there is none, which nobody waits for");
 }
 
 #[test]

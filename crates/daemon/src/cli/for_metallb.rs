@@ -91,6 +91,11 @@ impl Report<'_> {
     fn settings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         for key in self.catalog.keys() {
+            if key.kind == Kind::BgpConfiguration {
+                let message = "MetalLB has no such kind: it has no effect".to_owned();
+                let finding = self.finding(Severity::Warning, key.kind, &key.name, None, message);
+                findings.push(finding);
+            }
             for field in own_fields(key.kind) {
                 if self.catalog.is_written(key, field) {
                     let message = "MetalLB has no such field: its definition drops it when the object \

@@ -245,10 +245,13 @@ impl Question {
         Ok(Reply::Closed)
     }
 
-    /// 410 is an answer, and 404 of a kind without a definition; every other failure is a problem.
+    /// 410 is an answer, and so are 404 of a kind without a definition, and 403 of one that a cluster may be without; every
+    /// other failure is a problem.
     async fn failure(&self, problem: Problem) -> (Reply, Option<Problem>) {
         match problem.code {
             Some(410) => (Reply::Gone, None),
+            // An earlier release's definitions and permissions are in force.
+            Some(403 | 404) if self.kind.is_optional() => (Reply::Undefined, Some(problem)),
             Some(404) if self.is_being_removed().await => (Reply::Undefined, Some(problem)),
             _ => (Reply::Failed, Some(problem)),
         }

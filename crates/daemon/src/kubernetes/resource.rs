@@ -70,6 +70,9 @@ impl Resource {
             Kind::BgpAdvertisement => ours(METALLB, "BGPAdvertisement", "bgpadvertisements"),
             Kind::Layer2Advertisement => ours(METALLB, "L2Advertisement", "l2advertisements"),
             Kind::Community => ours(METALLB, "Community", "communities"),
+            Kind::BgpConfiguration => {
+                ours("fairway.dev/v1beta1", "BGPConfiguration", "bgpconfigurations")
+            }
             Kind::Service => everywhere("v1", "Service", "services"),
             Kind::EndpointSlice => {
                 everywhere("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")

@@ -39,10 +39,8 @@ impl Handed {
     /// Hands the latest announcements to the backend, from a node in this drain state.
     fn apply(&mut self, drain: DrainState, change_age: Option<Duration>) {
         // Before the first plan nothing is announced.
-        let Some(Announcements { peers, routes, extras, awaits_sources }) = self.last.clone()
-        else {
-            return;
-        };
+        let Some(announced) = self.last.clone() else { return };
+        let Announcements { peers, routes, extras, rpki_servers, awaits_sources } = announced;
         self.generation = self.generation.saturating_add(1);
         self.backend.apply(Desired {
             generation: self.generation,
@@ -52,6 +50,7 @@ impl Handed {
             awaits_sources,
             change_age,
             extras,
+            rpki_servers,
         });
     }
 }

@@ -229,13 +229,7 @@ impl Files {
     }
 
     fn announcements(&self) -> Announcements {
-        let plan = self.planner.plan();
-        Announcements {
-            peers: plan.peers.clone(),
-            routes: Arc::clone(&plan.routes),
-            extras: plan.extras.clone(),
-            awaits_sources: self.awaits(),
-        }
+        self.planner.plan().announcements(self.awaits())
     }
 
     /// Whether more may be announced soon.

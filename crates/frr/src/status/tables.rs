@@ -126,6 +126,7 @@ pub(super) fn learned(
                 },
                 lost_at,
                 stale: path.stale,
+                origin_validation: None,
             });
         }
     }

@@ -172,6 +172,7 @@ fn is_free(kind: Kind) -> bool {
         | Kind::Community
         | Kind::ConfigMap => false,
         Kind::Layer2Advertisement
+        | Kind::BgpConfiguration
         | Kind::Service
         | Kind::EndpointSlice
         | Kind::Node

@@ -40,6 +40,8 @@ pub enum Effect {
     Addresses,
     /// Only later assignments change.
     LaterAddresses,
+    /// Other RPKI caches are asked.
+    Caches,
     /// It is another object.
     OtherObject,
     /// The operator's lines in FRR's configuration change.
@@ -104,6 +106,7 @@ impl Change {
             Kind::BgpAdvertisement => announced::BGP_ADVERTISEMENT,
             Kind::Layer2Advertisement => announced::LAYER2_ADVERTISEMENT,
             Kind::Community => announced::COMMUNITY,
+            Kind::BgpConfiguration => peers::BGP_CONFIGURATION,
             Kind::Service => services::SERVICE,
             Kind::EndpointSlice => services::ENDPOINT_SLICE,
             Kind::Node => services::NODE,
@@ -143,6 +146,10 @@ impl Effect {
             }
             Self::AttributesOutside => {
                 "eBGP: one UPDATE in place of each route, it is never withdrawn; iBGP: nothing"
+            }
+            Self::Caches => {
+                "routes whose state is another one are accepted, refused or changed by the rules that \
+                 match it; sessions stay up, and no router is asked for its routes"
             }
             Self::Prefixes => "the new prefixes are announced, and the old ones withdrawn",
             Self::Addresses => {

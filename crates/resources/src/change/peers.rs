@@ -6,7 +6,7 @@ use fairway_seam::ChangeEffect::{
 
 use super::Change;
 use super::Effect::{
-    ExchangesBfdKeys, FrrLines, HearsLess, Kept, Nothing, PeerComesOrGoes, Routes, Session,
+    Caches, ExchangesBfdKeys, FrrLines, HearsLess, Kept, Nothing, PeerComesOrGoes, Routes, Session,
     TooManyPrefixes,
 };
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
@@ -84,6 +84,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.toReceive.rules[].match.asPath", Session(AsksAgain)),
     Change::field("spec.toReceive.rules[].match.communities", Session(AsksAgain)),
     Change::field("spec.toReceive.rules[].match.nextHops", Session(AsksAgain)),
+    Change::field("spec.toReceive.rules[].match.originValidation", Session(AsksAgain)),
     Change::field("spec.toReceive.rules[].set.localPref", Session(AsksAgain)),
     Change::field("spec.toReceive.rules[].set.med", Session(AsksAgain)),
     Change::field("spec.toReceive.rules[].set.communities.add", Session(AsksAgain)),
@@ -104,6 +105,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.toAdvertise.rules[].match.asPath", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].match.communities", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].match.nextHops", Session(SaysAgain)),
+    Change::field("spec.toAdvertise.rules[].match.originValidation", Kept),
     Change::field("spec.toAdvertise.rules[].set.localPref", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].set.med", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].set.communities.add", Session(SaysAgain)),
@@ -176,6 +178,22 @@ pub(super) const CONFIG_MAP: &[Change] = &[
     Change::of(OtherFields, Nothing),
     Change::of(Appears, FrrLines),
     Change::of(Vanishes, FrrLines),
+    Change::of(Breaks, Kept),
+    Change::of(Moves, Nothing),
+];
+
+pub(super) const BGP_CONFIGURATION: &[Change] = &[
+    Change::field("metadata.name", Nothing),
+    Change::field("metadata.namespace", Nothing),
+    Change::field("metadata.labels", Nothing),
+    Change::field("metadata.annotations", Nothing),
+    Change::field("spec.nodeSelectors", Caches),
+    Change::field("spec.rpki.servers[].address", Caches),
+    Change::field("spec.rpki.servers[].port", Caches),
+    Change::field("status", Nothing),
+    Change::of(OtherFields, Kept),
+    Change::of(Appears, Caches),
+    Change::of(Vanishes, Caches),
     Change::of(Breaks, Kept),
     Change::of(Moves, Nothing),
 ];

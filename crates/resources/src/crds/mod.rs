@@ -21,7 +21,8 @@ use super::status::{
 };
 use super::yaml::block;
 use super::{
-    bfd_profile, bgp_advertisement, bgp_peer, community, ip_address_pool, l2_advertisement,
+    bfd_profile, bgp_advertisement, bgp_configuration, bgp_peer, community, ip_address_pool,
+    l2_advertisement,
 };
 use structural::structural;
 
@@ -77,6 +78,7 @@ const WIDE_PRIORITY: u32 = 10;
 
 const METALLB: &str = "metallb.io";
 const FRR_K8S: &str = "frrk8s.metallb.io";
+const FAIRWAY: &str = "fairway.dev";
 
 const PEER_COLUMNS: &[Column] = &[
     ("Address", "string", ".spec.peerAddress"),
@@ -85,7 +87,7 @@ const PEER_COLUMNS: &[Column] = &[
     ("Multi Hops", "string", ".spec.ebgpMultiHop"),
 ];
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind {
         group: METALLB,
         kind: "BGPPeer",
@@ -206,6 +208,20 @@ const KINDS: [Kind; 10] = [
             is_spec_required: false,
             status: schema::<EmptyStatus>,
             columns: &[],
+        }],
+    },
+    Kind {
+        group: FAIRWAY,
+        kind: "BGPConfiguration",
+        plural: "bgpconfigurations",
+        versions: &[Version {
+            name: "v1beta1",
+            deprecation: None,
+            description: "What concerns the BGP speaker of a node and no single peer.",
+            spec: schema::<bgp_configuration::RawSpec>,
+            is_spec_required: false,
+            status: schema::<EmptyStatus>,
+            columns: &[("RPKI Servers", "string", ".spec.rpki.servers[*].address")],
         }],
     },
     Kind {

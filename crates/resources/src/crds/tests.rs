@@ -40,6 +40,9 @@ fn expected() -> BTreeMap<&'static str, Vec<&'static str>> {
 fn present() -> BTreeMap<String, Vec<String>> {
     let mut sections = BTreeMap::new();
     for CustomResourceDefinition { object, .. } in CustomResourceDefinition::all() {
+        if object["spec"]["group"] == FAIRWAY {
+            continue; // MetalLB has no such kind.
+        }
         let kind = object["spec"]["names"]["kind"].as_str().unwrap();
         for version in object["spec"]["versions"].as_array().unwrap() {
             let name = version["name"].as_str().unwrap();

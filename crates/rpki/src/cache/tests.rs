@@ -6,8 +6,8 @@ use super::*;
 use crate::payloads::Payloads;
 use fairway_ground::{OriginValidation, Rng};
 
-fn payload(number: u8, asn: u32) -> Payload {
-    Payload { prefix: format!("10.{number}.0.0/16").parse().unwrap(), length_max: 24, asn }
+fn payload(number: u8, asn: u32) -> RoaPayload {
+    RoaPayload { prefix: format!("10.{number}.0.0/16").parse().unwrap(), length_max: 24, asn }
 }
 
 /// A cache's side, in bytes that are written by hand.
@@ -15,9 +15,9 @@ struct Server {
     version: u8,
     session: u16,
     serial: u32,
-    payloads: BTreeSet<Payload>,
+    payloads: BTreeSet<RoaPayload>,
     /// The payloads of earlier serials of this session.
-    history: BTreeMap<u32, BTreeSet<Payload>>,
+    history: BTreeMap<u32, BTreeSet<RoaPayload>>,
 }
 
 fn header(version: u8, kind: u8, session: u16, body: &[u8]) -> Vec<u8> {
@@ -31,12 +31,12 @@ impl Server {
         Self { version, session: 7, serial: 1, payloads: BTreeSet::new(), history }
     }
 
-    fn change(&mut self, payloads: BTreeSet<Payload>) {
+    fn change(&mut self, payloads: BTreeSet<RoaPayload>) {
         self.history.insert(self.serial, std::mem::replace(&mut self.payloads, payloads));
         self.serial += 1;
     }
 
-    fn prefix(&self, payload: &Payload, flags: u8) -> Vec<u8> {
+    fn prefix(&self, payload: &RoaPayload, flags: u8) -> Vec<u8> {
         let std::net::IpAddr::V4(address) = payload.prefix.address() else { panic!() };
         let mut body = vec![flags, payload.prefix.length(), payload.length_max, 0];
         body.extend(address.octets());
@@ -44,7 +44,7 @@ impl Server {
         header(self.version, 4, 0, &body)
     }
 
-    fn data(&self, before: &BTreeSet<Payload>) -> Vec<u8> {
+    fn data(&self, before: &BTreeSet<RoaPayload>) -> Vec<u8> {
         let mut bytes = header(self.version, 3, self.session, &[]);
         for gone in before.difference(&self.payloads) {
             bytes.extend(self.prefix(gone, 0));
@@ -124,7 +124,9 @@ impl Lab {
                     self.to_router.clear();
                     self.cache.handle(self.now, Event::Connected);
                 }
-                Action::Connect => self.cache.handle(self.now, Event::Closed),
+                Action::Connect => {
+                    self.cache.handle(self.now, Event::Closed("the connection ended"))
+                }
                 Action::Send(bytes) => self.to_router.extend(self.server.answer(&bytes)),
                 Action::Close => {
                     self.is_connected = false;
@@ -170,14 +172,14 @@ impl Lab {
     fn lose(&mut self) {
         if std::mem::take(&mut self.is_connected) {
             self.to_router.clear();
-            self.cache.handle(self.now, Event::Closed);
+            self.cache.handle(self.now, Event::Closed("the connection ended"));
             self.carry_out();
         }
     }
 
     fn expect_same(&self, what: &str) {
         assert_eq!(self.cache.payloads, self.server.payloads, "{what}");
-        assert_eq!(self.table.len(), self.server.payloads.len(), "{what}");
+        assert_eq!(self.table.table().len(), self.server.payloads.len(), "{what}");
     }
 }
 
@@ -197,7 +199,7 @@ fn a_cache_says_all_and_then_what_changes() {
         lab.expect_same("a change that was notified");
         assert_eq!(lab.changes - before, 2, "only what differs is a change");
         let prefix = "10.3.7.0/24".parse().unwrap();
-        assert_eq!(lab.table.state(prefix, Some(65_030)), OriginValidation::Valid);
+        assert_eq!(lab.table.table().state(prefix, Some(65_030)), OriginValidation::Valid);
         assert_eq!(u8::from(lab.cache.version == Version::One), version);
     }
 }
@@ -227,7 +229,7 @@ fn a_cache_that_is_away_keeps_its_data_for_its_expire_time() {
     lab.pass(7_100);
     lab.expect_same("before the time is over");
     lab.pass(200);
-    assert!(lab.table.is_empty());
+    assert!(lab.table.table().is_empty());
     assert!(lab.reports.contains(&Report::Expired), "{:?}", lab.reports);
     let failures = lab.reports.iter().filter(|it| matches!(it, Report::Failed(_))).count();
     assert_eq!(failures, 1, "one that is away is reported once");

@@ -10,7 +10,9 @@ use fairway_seam::{BgpView, SessionState, ViewScope};
 
 impl CoreTask {
     pub(super) fn view(&self, scope: ViewScope) -> BgpView {
-        let (mut view, unshown) = self.speaker.view(self.clock.now(), scope);
+        let now = self.clock.now();
+        let (mut view, unshown) = self.speaker.view(now, scope);
+        view.rpki_servers = self.rpki.view(now);
         for key in unshown {
             error!(peer = %key, "internal error: the peer cannot be shown");
         }

@@ -139,6 +139,24 @@ pub(super) const BGP: [Command; 15] = [
     }),
 ];
 
+/// Of FRR's bgpd, if it has its module for RPKI.
+pub(super) const RPKI: [Command; 3] = [
+    command(
+        "show rpki cache-connection [json]",
+        "The RPKI caches, and which are connected",
+        |words| show(words, ShowCommand::RpkiConnections),
+    ),
+    command(
+        "show rpki prefix-table [json]",
+        "What RPKI caches say: which AS may originate a prefix",
+        |words| show(words, ShowCommand::RpkiPayloads { covers: None }),
+    ),
+    command("show rpki prefix PREFIX [json]", "What they say of one prefix", |words| {
+        let covers = words.after("prefix").map(str::to_owned);
+        show(words, ShowCommand::RpkiPayloads { covers })
+    }),
+];
+
 pub(super) const BFD: [Command; 2] = [
     command(
         "show bfd [vrf VRF] peers [<brief|counters>] [json]",
@@ -177,7 +195,12 @@ pub(super) const ZEBRA: [Command; 1] = [command(
 )];
 
 /// What FRR does not have.
-pub(super) const OURS: [Command; 5] = [
+pub(super) const OURS: [Command; 6] = [
+    command(
+        "show rpki [json]",
+        "RPKI caches: whether they are reached, and how old their data is",
+        |words| show(words, ShowCommand::RpkiServers),
+    ),
     command(
         "show services [json]",
         "Services: their addresses, and what is announced for them",

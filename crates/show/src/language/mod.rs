@@ -86,20 +86,21 @@ impl Table {
     fn of(vocabulary: Vocabulary) -> &'static Self {
         use commands as all;
         static TABLES: LazyLock<[Table; 4]> = LazyLock::new(|| {
-            let daemon = |own: &[Command], unanswered: &[&'static str]| {
+            let daemon = |own: &[Command], more: &[Command], unanswered: &[&'static str]| {
                 Table::new(
-                    &[&all::SESSION, &all::COMMON, own],
+                    &[&all::SESSION, &all::COMMON, own, more],
                     &[&all::UNANSWERED_BY_ALL, unanswered],
                 )
             };
             [
-                daemon(&all::BGP, &all::UNANSWERED_BY_BGPD),
-                daemon(&all::BFD, &all::UNANSWERED_BY_BFDD),
-                daemon(&all::ZEBRA, &all::UNANSWERED_BY_ZEBRA),
+                daemon(&all::BGP, &all::RPKI, &all::UNANSWERED_BY_BGPD),
+                daemon(&all::BFD, &[], &all::UNANSWERED_BY_BFDD),
+                daemon(&all::ZEBRA, &[], &all::UNANSWERED_BY_ZEBRA),
                 Table::new(
                     &[
                         &all::COMMON,
                         &all::BGP,
+                        &all::RPKI,
                         &all::BFD,
                         &all::ZEBRA,
                         &all::OURS,

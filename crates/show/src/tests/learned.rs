@@ -45,7 +45,13 @@ fn heard(router: u8, as_path: &[u32], change: impl FnOnce(&mut PathAttributes)) 
 }
 
 fn learned(prefix: &str, path: Path, lost_at: Option<DecisionStep>) -> LearnedRoute {
-    LearnedRoute { prefix: lab::prefix(prefix), path, lost_at, stale: false }
+    LearnedRoute {
+        prefix: lab::prefix(prefix),
+        path,
+        lost_at,
+        stale: false,
+        origin_validation: None,
+    }
 }
 
 /// The lab of FRR's capture with its received routes, and a route of the own AS.

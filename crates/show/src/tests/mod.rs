@@ -9,6 +9,7 @@ mod frr_words;
 pub(crate) mod lab;
 mod learned;
 mod restarts;
+mod rpki;
 mod services;
 mod shapes;
 mod texts;

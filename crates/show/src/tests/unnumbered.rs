@@ -40,6 +40,7 @@ fn lab() -> Lab {
         path,
         lost_at: None,
         stale: false,
+        origin_validation: None,
     }];
     lab
 }

@@ -114,6 +114,7 @@ imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
   resourceNames:
     - bfdprofiles.metallb.io
     - bgpadvertisements.metallb.io
+    - bgpconfigurations.fairway.dev
     - bgppeers.metallb.io
     - communities.metallb.io
     - ipaddresspools.metallb.io

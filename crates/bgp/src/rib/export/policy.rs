@@ -252,7 +252,7 @@ impl Policy {
     pub(super) fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
         let heard = &path.attributes;
         let is_ruled_out = || {
-            let reach = rules_in_reach(&self.rules, prefix);
+            let reach = rules_in_reach(&self.rules, prefix, None);
             apply_rules(&self.rules, reach, prefix.family(), None, heard).is_err()
         };
         self.may_pass_on(prefix, path)

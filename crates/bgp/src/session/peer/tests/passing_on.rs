@@ -2,6 +2,8 @@
 //! a new session, and the RIB holds what would be learned over new sessions. With some of them several
 //! paths to a prefix are exchanged, in one direction or both.
 
+mod drawn;
+
 use std::num::NonZeroU8;
 
 use super::*;
@@ -15,8 +17,9 @@ use crate::wire::attribute::code;
 use crate::wire::{AddPathOffer, Capability, Framing, RouteRefresh, Update, UpdateContext};
 use fairway_ground::{
     AddPath, AsPath, ClientKind, Community, ImportPolicy, MaximumPrefixes, NextHop, Nlri, PathId,
-    PeerKey, PrefixFilter, PrefixRange, RemoteAs, Rng,
+    PeerKey, PrefixFilter, PrefixRange, RemoteAs, Rng, RoaPayload,
 };
+use fairway_rpki::{PayloadChange, Payloads};
 use fairway_seam::{Clear, Desired, DrainState, Origin, PathAttributes, UnknownAttribute};
 
 const OUR_ASN: u32 = 65_001;
@@ -51,6 +54,8 @@ struct Hub {
     /// What is desired, of all neighbours.
     configs: Vec<PeerConfig>,
     originated: Vec<DesiredRoute>,
+    /// What the RPKI cache says.
+    payloads: Payloads,
     drain: DrainState,
     generation: u64,
     far: Vec<Far>,
@@ -187,6 +192,7 @@ impl Hub {
             speaker: Speaker::new(Instant::ZERO, seed, None),
             configs: (0..PEERS).map(|number| hub_config(seed, number)).collect(),
             originated: Vec::new(),
+            payloads: Payloads::default(),
             drain: DrainState::default(),
             generation: 0,
             far: (0..PEERS).map(far).collect(),
@@ -328,69 +334,6 @@ impl Hub {
         }
     }
 
-    fn prefix(&mut self) -> Prefix {
-        let pool = ["10.0.0.0/8", "10.1.0.0/16", "11.0.0.0/8", "12.0.0.1/32", "0.0.0.0/0"];
-        let pool6 = ["2001:db8:1::/48", "2001:db8:2::1/128", "::/0"];
-        // Half of all concern a few prefixes, to which there are several paths.
-        let number = self.draw(2 * (pool.len() + pool6.len()));
-        match pool.iter().chain(&pool6).nth(number) {
-            Some(text) => text.parse().unwrap(),
-            None if number.is_multiple_of(3) => {
-                format!("2001:db8:{}::/48", 100 + self.draw(12)).parse().unwrap()
-            }
-            None => format!("10.{}.0.0/16", 100 + self.draw(30)).parse().unwrap(),
-        }
-    }
-
-    fn attributes(&mut self, number: usize, family: AddressFamily) -> PathAttributes {
-        let config = self.configs[number].clone();
-        let is_internal = config.kind() == fairway_ground::PeerKind::Internal;
-        let mut asns: Vec<u32> = if is_internal { vec![] } else { vec![remote_asn(&config).get()] };
-        for _ in 0..self.draw(3) {
-            asns.push([7, 8, 9, 65_002, OUR_ASN][self.draw(5)]);
-        }
-        let next_hop = match family {
-            AddressFamily::Ipv4Unicast => NextHop::Ipv4(
-                [[192, 0, 2, 9], [192, 0, 2, 10], [192, 0, 2, 101], [198, 51, 100, 1]]
-                    [self.draw(4)]
-                .into(),
-            ),
-            AddressFamily::Ipv6Unicast => NextHop::Ipv6 {
-                global: ["2001:db8::9", "2001:db8::1", "2001:db8:9::9"][self.draw(3)]
-                    .parse()
-                    .unwrap(),
-                link_local: None,
-            },
-        };
-        let mut attributes = PathAttributes::originated(AsPath::sequence(asns), next_hop);
-        attributes.origin = [Origin::Igp, Origin::Egp, Origin::Incomplete][self.draw(3)];
-        attributes.med = [None, Some(5), Some(9)][self.draw(3)];
-        let community = [
-            Community(1),
-            Community::NO_EXPORT,
-            Community::NO_ADVERTISE,
-            Community::GRACEFUL_SHUTDOWN,
-        ];
-        attributes.communities = community.get(self.draw(5)).copied().into_iter().collect();
-        let unknown = |flags, code, value| UnknownAttribute { flags, code, value };
-        if is_internal {
-            attributes.local_pref = [None, Some(100), Some(200)][self.draw(3)];
-            let originator = u8::try_from(self.draw(3) + 1).unwrap();
-            attributes.unknown.push(unknown(0x80, code::ORIGINATOR_ID, vec![0, 0, 0, originator]));
-        }
-        if self.draw(3) == 0 {
-            attributes.unknown.push(unknown(0xC0, 99, vec![1]));
-        }
-        attributes
-    }
-
-    fn filter(&mut self) -> PrefixFilter {
-        let range = PrefixRange::new("10.0.0.0/8".parse().unwrap(), None, Some(32)).unwrap();
-        [PrefixFilter::Everything, PrefixFilter::Nothing, PrefixFilter::Listed(vec![range])]
-            [self.draw(3)]
-        .clone()
-    }
-
     /// The neighbour announces or withdraws something, or garbles an announcement.
     fn far_speaks(&mut self, number: usize) {
         let prefix = self.prefix();
@@ -438,6 +381,21 @@ impl Hub {
         }
         self.originated = wanted.into_values().collect();
         self.apply();
+    }
+
+    /// The RPKI cache says something else.
+    fn validate(&mut self) {
+        let said: BTreeSet<RoaPayload> = self.payloads.table().iter().collect();
+        let drawn: BTreeSet<RoaPayload> = (0..=self.draw(6)).map(|_| self.payload()).collect();
+        let toggled = |payload: &RoaPayload| match said.contains(payload) {
+            true => PayloadChange::Withdrawn(*payload),
+            false => PayloadChange::Announced(*payload),
+        };
+        let changes: Vec<PayloadChange> = drawn.iter().map(toggled).collect();
+        let concerned = self.payloads.apply(&changes);
+        let origins = Arc::new(self.payloads.table());
+        self.speaker.handle(self.now, speaker::Event::Origins(origins, concerned));
+        self.turn();
     }
 
     fn drain(&mut self) {
@@ -550,6 +508,7 @@ impl Hub {
                 self.far[number].sent.extend_from_slice(&RouteRefresh::request(family).encode());
             }
             36 => self.drain(),
+            37 => self.validate(),
             _ => self.wait(seconds(1), None),
         }
     }
@@ -572,7 +531,8 @@ impl Hub {
                 .filter(|(_, attributes)| importer.judge(attributes).is_ok())
                 .filter_map(|(nlri, it)| {
                     let marked = importer.marked(Arc::new(it.clone()));
-                    Some((*nlri, importer.ruled(nlri.prefix, &marked, &mut None).ok()?))
+                    let origins = self.speaker.origins();
+                    Some((*nlri, importer.ruled(nlri.prefix, &marked, origins, &mut None).ok()?))
                 })
                 .collect();
             assert_eq!(accepted, wanted, "{why}: Adj-RIB-In of {}", peer.config.key);

@@ -1,0 +1,18 @@
+//! What concerns the BGP speaker of a node and no single peer.
+
+use std::collections::BTreeSet;
+
+use fairway_ground::RpkiServer;
+
+use super::{LabelSelector, ObjectName};
+
+/// A BGPConfiguration. All that select a node apply to it together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BgpConfiguration {
+    /// Its name.
+    pub name: ObjectName,
+    /// The nodes that it is for; none: all.
+    pub node_selectors: Vec<LabelSelector>,
+    /// The RPKI caches that are asked.
+    pub rpki_servers: BTreeSet<RpkiServer>,
+}

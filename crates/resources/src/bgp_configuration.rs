@@ -1,0 +1,101 @@
+//! BGPConfiguration (fairway.dev/v1beta1): what concerns the BGP speaker of a node and no single peer.
+//!
+//! Answers which RPKI caches are asked, and by which nodes. Knows no other object, and not whether a cache is reached.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use fairway_ground::RpkiServer;
+use fairway_model::{BgpConfiguration, Object};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::dns_name::is_subdomain;
+use super::field_path::FieldPath;
+use super::fields::{PortNumber, Text};
+use super::label_selector::{self, RawLabelSelector};
+use super::metadata::Metadata;
+use super::report::{List, Report, elements};
+
+/// The `apiVersion` of the kind.
+pub(crate) const VERSION: &str = "fairway.dev/v1beta1";
+
+#[derive(Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RawSpec {
+    /// Selects the nodes that it is for. None: all.
+    node_selectors: Option<List<RawLabelSelector>>,
+    /// Validation of the origin of received routes (RFC 6811).
+    rpki: Option<RawRpki>,
+}
+
+#[derive(Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawRpki {
+    /// The caches that are asked, 16 at most. What any of them says counts.
+    servers: Option<List<RawServer>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawServer {
+    /// An IP address or a DNS name.
+    #[schemars(required)]
+    address: Option<Text<Host>>,
+    /// The TCP port. Default: 323.
+    port: Option<PortNumber>,
+}
+
+struct Host(Arc<str>);
+
+impl FromStr for Host {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let address = text.parse::<IpAddr>().map(|address| address.to_string());
+        // What looks like an IPv4 address with a wrong number is no name.
+        let is_name = is_subdomain(text) && text.contains(|it: char| it.is_ascii_lowercase());
+        match address {
+            Ok(address) => Ok(Self(address.into())),
+            Err(_) if is_name => Ok(Self(text.into())),
+            Err(_) => Err(format!("{text:?} is not allowed; expected an IP address or a DNS name")),
+        }
+    }
+}
+
+/// Parses the object; `None` if it has a fault.
+pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
+    let spec = FieldPath::of("spec");
+    let raw: RawSpec =
+        report.read(&spec).or_else(|| (!report.has_faults()).then(RawSpec::default))?;
+    Some(Object::BgpConfiguration(BgpConfiguration {
+        name: metadata.name,
+        node_selectors: label_selector::parse_list(
+            raw.node_selectors,
+            &spec.key("nodeSelectors"),
+            report,
+        ),
+        rpki_servers: servers(raw.rpki.unwrap_or_default().servers, report),
+    }))
+}
+
+fn servers(raw: Option<List<RawServer>>, report: &mut Report<'_>) -> BTreeSet<RpkiServer> {
+    let list = FieldPath::of("spec.rpki.servers");
+    let mut servers = BTreeSet::new();
+    for (position, RawServer { address, port }) in elements(raw) {
+        let path = list.index(position);
+        let address = report.required(address, &path.key("address"), "an IP address or a DNS name");
+        let Some(Text(Host(host))) = address else { continue };
+        let port = port.map_or(RpkiServer::PORT_DEFAULT, |PortNumber(port)| port);
+        if !servers.insert(RpkiServer { host, port }) {
+            report.fault(&path, "is given twice; remove one");
+        }
+    }
+    if servers.len() > RpkiServer::COUNT_MAX {
+        let most = RpkiServer::COUNT_MAX;
+        report.fault(&list, format_args!("has too many servers; expected at most {most}"));
+    }
+    servers
+}
