@@ -105,7 +105,7 @@ fn faulty_rules_are_told_in_both_directions() {
             ("name twice", ruling(field, "{name: a, action: continue, set: {med: 1}}\n  - {name: a}"), 13, "[1].name", "is given twice"),
             ("open group", ruling(field, "{match: {asPath: '(65010'}}"), 12, "[0].match.asPath", "is not a regular expression: unclosed group; expected one as in ^65010_"),
             ("huge expression", ruling(field, "{match: {asPath: '((1{999}){999}){999}'}}"), 12, "[0].match.asPath", "it takes too much memory"),
-            ("state", ruling(field, "{match: {originValidation: unknown}}"), 12, "[0].match.originValidation", "expected a state of origin validation: valid, invalid or notFound"),
+            ("state", ruling(field, "{match: {originValidation: unknown}}"), 12, "[0].match.originValidation", "is not a state of origin validation: valid, invalid or notFound"),
             ("prefix", ruling(field, "{match: {prefixes: [{prefix: 10.0.0.0/8, le: 7}]}}"), 12, "[0].match.prefixes[0]", "8 <= ge <= le <= 32"),
             ("no prefix", ruling(field, "{match: {prefixes: [{le: 7}]}}"), 12, "[0].match.prefixes[0].prefix", "is missing"),
             ("no prefixes", ruling(field, "{match: {prefixes: []}}"), 12, "[0].match.prefixes", "is empty; expected at least one, or no such field"),

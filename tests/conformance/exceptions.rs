@@ -93,6 +93,13 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     // How far away a neighbour is.
     except(5082, "6.1", Must, "related ICMP errors leave with a TTL of 255 and must arrive with one",
         "They are the kernel's. Linux holds ICMPv6 errors of a session to its hop limit and lets ICMP errors of IPv4 be: they can slow a session down and not end it. It sends none about TCP of its own, unless a firewall is told to."),
+    // RPKI.
+    except(6811, "3", Must, "the policy can set the state of a route",
+        "Nothing reads it but rules of toReceive, which can give the route a community instead."),
+    except(8210, "5.1", Must, "all data of a cache is dropped when its session is another one",
+        "It stays until the cache has said all of the new session, seconds later, or until it expires: a restarted cache takes no state from a route."),
+    except(8210, "10", Should, "of several caches the most preferred one is used",
+        "What any of them says counts, as in BIRD."),
 ];
 
 /// What is wrong with the table.

@@ -48,6 +48,8 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (4456, "BGP Route Reflection"),
     (7947, "Internet Exchange BGP Route Server"),
     (5065, "AS Confederations (what others must do)"),
+    (6811, "BGP Prefix Origin Validation"),
+    (8210, "The RPKI to Router Protocol, Version 1"),
 ];
 
 const INTRODUCTION: &str = "\

@@ -42,7 +42,7 @@ const LACKS: &[Lack] = &[
     (
         &FRR,
         &[],
-        &["rules_decide_what_is_received_and_passed_on"],
+        &["rules_decide_what_is_received_and_passed_on", "rpki_decides_over_received_routes"],
         "rules are not rendered: the peer is left out",
     ),
     (

@@ -3,6 +3,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
 
+mod cache;
 mod explaining;
 mod scene;
 mod stage;
@@ -77,7 +78,7 @@ fn on(
         let mut stage = stage.lock().unwrap_or_else(PoisonError::into_inner);
         let stage = stage.get_or_insert_with(Stage::start);
         // Of this thread: files that it makes have them.
-        scene::set_ports(stage.node_port, stage.router_port);
+        scene::set_ports(stage.node_port, stage.router_port, stage.cache_port);
         let outcome = catch_unwind(AssertUnwindSafe(|| run(stage)));
         let outcome = outcome.unwrap_or_else(|panic| Err(suite::words_of(&*panic).to_owned()));
         outcome.map_err(|why| anyhow!("{why}\n{}", stage.logs()))

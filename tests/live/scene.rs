@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use serde_json::{Value, json};
 
+use crate::cache;
 use crate::stage::Scene;
 
 /// The label that excludes a node from announcing.
@@ -14,17 +15,22 @@ pub(crate) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load
 pub(crate) const DRAIN: &str = "metallb.io/drain";
 
 thread_local! {
-    static PORTS: Cell<(u16, u16)> = const { Cell::new((0, 0)) };
+    static PORTS: Cell<(u16, u16, u16)> = const { Cell::new((0, 0, 0)) };
 }
 
-/// The ports of the node and the router, set before any scene is made.
-pub(crate) fn set_ports(node: u16, router: u16) {
-    PORTS.set((node, router));
+/// The ports of the node, the router and the RPKI cache, set before any scene is made.
+pub(crate) fn set_ports(node: u16, router: u16, cache: u16) {
+    PORTS.set((node, router, cache));
 }
 
 /// The port on which the node listens for neighbours of a range.
 pub(crate) fn node_port() -> u16 {
     PORTS.get().0
+}
+
+/// The port of the RPKI cache.
+pub(crate) fn cache_port() -> u16 {
+    PORTS.get().2
 }
 
 /// The port of the router.
@@ -37,12 +43,19 @@ pub(crate) fn object(kind: &str, name: &str, spec: Value) -> Value {
     let version = match kind {
         "BGPPeer" => "metallb.io/v1beta2",
         "Service" => "v1",
+        "BGPConfiguration" => "fairway.dev/v1beta1",
         _ => "metallb.io/v1beta1",
     };
     json!({
         "apiVersion": version, "kind": kind,
         "metadata": {"name": name, "namespace": "default"}, "spec": spec,
     })
+}
+
+/// A BGPConfiguration whose nodes ask the RPKI cache.
+pub(crate) fn configuration() -> Value {
+    let server = json!({"address": cache::ADDRESS, "port": cache_port()});
+    object("BGPConfiguration", "trial", json!({"rpki": {"servers": [server]}}))
 }
 
 /// A pool with these addresses.
@@ -167,6 +180,7 @@ pub(crate) fn common() -> Scene {
             ("layer2", object("L2Advertisement", "trial", json!({}))),
             ("namespace", namespace),
             ("community", object("Community", "trial", aliases)),
+            ("bgp-configuration", configuration()),
             ("service", service("trial")),
             ("slice", slice("trial", "node-a")),
             ("node", node),

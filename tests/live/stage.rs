@@ -15,6 +15,8 @@ use fairway_ground::AddressFamily;
 use fairway_show::{Format, Query, ShowCommand, VrfSelection};
 use serde_json::{Value, json};
 
+use crate::cache;
+
 /// The maximum duration of any step.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// The interval between two queries of the router.
@@ -41,6 +43,7 @@ pub(crate) struct Stage {
     router: Daemon,
     pub(crate) node_port: u16,
     pub(crate) router_port: u16,
+    pub(crate) cache_port: u16,
     marks: u32,
     _folder: tempfile::TempDir,
 }
@@ -175,6 +178,7 @@ impl Stage {
             ),
             node_port,
             router_port,
+            cache_port: cache::start(),
             marks: 0,
             _folder: folder,
         }

@@ -20,6 +20,8 @@ pub(crate) struct Trial {
     /// The new name of the file, if that is the only change.
     renamed: bool,
     needs_tcp_ao: bool,
+    /// What the router must have received over the session before, since it takes a while.
+    awaited: Option<&'static str>,
 }
 
 impl Trial {
@@ -34,6 +36,7 @@ impl Trial {
             after: scene,
             renamed: false,
             needs_tcp_ao: false,
+            awaited: None,
         }
     }
 
@@ -138,6 +141,12 @@ impl Trial {
         self
     }
 
+    /// The router receives this prefix over the session before, and not at once.
+    pub(crate) fn awaits(mut self, prefix: &'static str) -> Self {
+        self.awaited = Some(prefix);
+        self
+    }
+
     /// Only on a kernel with TCP-AO: `make vm` has one.
     pub(crate) fn needs_tcp_ao(mut self) -> Self {
         self.needs_tcp_ao = true;
@@ -177,6 +186,9 @@ impl Trial {
             stage.barrier(&format!("{what}, before"), &sessions);
         }
         stage.put_all(&self.before);
+        if let Some(prefix) = self.awaited {
+            stage.wait(&what, |view| view["trial"].routes.contains_key(prefix));
+        }
         let silence = |stage: &Stage| {
             let view = stage.wait(&what, |view| view.values().all(|it| it.routes.is_empty()));
             (view, 0)
@@ -319,6 +331,7 @@ fn is_done(effect: Effect, before: &Session, after: &Session) -> bool {
         )
         | Effect::TooManyPrefixes => after.dropped > before.dropped,
         Effect::PeerComesOrGoes => after.is_up != before.is_up,
+        Effect::Caches => after.routes.keys().ne(before.routes.keys()),
         Effect::Session(ChangeEffect::AsksAgain) => after.refreshes > before.refreshes,
         _ => true,
     }
@@ -445,7 +458,7 @@ fn routes(
     let other: Vec<_> = both.filter(|(_, before, after)| before != after).map(|it| it.0).collect();
     let updates = after.updates - before.updates;
     let fits = match effect {
-        Effect::Routes => other.is_empty() && (gone.is_empty() || new.is_empty()),
+        Effect::Routes | Effect::Caches => other.is_empty() && (gone.is_empty() || new.is_empty()),
         Effect::AllRoutes => before.routes.is_empty() || after.routes.is_empty(),
         Effect::Prefixes => other.is_empty() && !gone.is_empty() && !new.is_empty(),
         Effect::Addresses | Effect::OtherObject => other.is_empty(),

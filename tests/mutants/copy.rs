@@ -35,6 +35,7 @@ const CRATES: &[&str] = &[
     "crates/node",
     "crates/plan",
     "crates/resources",
+    "crates/rpki",
     "crates/seam",
     "crates/sessions",
     "crates/show",

@@ -114,7 +114,7 @@ pub(crate) fn configurations() -> Vec<Row> {
         row("configuration-server-twice", OURS, "A server is given once", servers("{address: rpki.example}, {address: rpki.example, port: 323}")).refused("given twice"),
         row("configuration-servers", OURS, "There are 16 servers at most", servers(&many.join(", "))).refused("at most 16"),
         row("configuration-group", OURS, "BGPConfiguration is of the group fairway.dev", servers("").replace("fairway.dev", "metallb.io")).refused("use fairway.dev/v1beta1"),
-        row("configuration-kind", OURS, "A kind of the group fairway.dev exists", servers("").replace("BGPConfiguration", "BGPConfig")).refused("did you mean BGPConfiguration?"),
+        row("configuration-kind", OURS, "A kind of the group fairway.dev exists", servers("").replace("BGPConfiguration", "BGPConfig")).refused("BGPConfig is not a kind of fairway.dev"),
     ]
 }
 

@@ -32,6 +32,7 @@ pub mod probe;
 pub mod process;
 pub mod resources;
 pub mod routers;
+pub mod rpki;
 pub mod suite;
 pub mod tiers;
 pub mod usage;

@@ -429,6 +429,13 @@ pub fn service(name: &str, addresses: Option<&str>) -> String {
     text
 }
 
+/// A BGPConfiguration with one RPKI cache.
+pub fn configuration(host: &str, port: u16) -> String {
+    let server = format!("{{address: {}, port: {port}}}", quoted(host));
+    header("fairway.dev/v1beta1", "BGPConfiguration", "it")
+        + &format!("spec:\n  rpki:\n    servers: [{server}]\n")
+}
+
 fn header(version: &str, kind: &str, name: &str) -> String {
     format!("apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: {name}\n")
 }

@@ -117,6 +117,8 @@ pub struct Cache {
     is_fresh: bool,
     buffer: Vec<u8>,
     known: Option<Known>,
+    /// What is known cannot be continued: the next question is for all.
+    needs_all: bool,
     payloads: BTreeSet<RoaPayload>,
     /// Of an answer that is read: all payloads, or the changes in their order.
     pending: Vec<PayloadChange>,
@@ -143,6 +145,7 @@ impl Cache {
             is_fresh: true,
             buffer: Vec::new(),
             known: None,
+            needs_all: false,
             payloads: BTreeSet::new(),
             pending: Vec::new(),
             timing: TIMING_DEFAULT,
@@ -228,7 +231,7 @@ impl Cache {
     }
 
     fn ask(&mut self, now: Instant) {
-        let query = match self.known {
+        let query = match self.known.filter(|_| !self.needs_all) {
             Some(Known { session, serial, .. }) => Query::Serial { session, serial },
             None => Query::Reset,
         };
@@ -288,6 +291,7 @@ impl Cache {
                 return self.refuse(now, code::UNEXPECTED_VERSION, message, why);
             }
             self.version = version;
+            self.needs_all = true;
         }
         let is_notify = matches!(pdu, Pdu::SerialNotify { .. });
         self.is_fresh &= is_notify;
@@ -299,7 +303,7 @@ impl Cache {
             // It comes at any time; the answer that is read has it, or the next one.
             (_, Pdu::SerialNotify { .. } | Pdu::RouterKey) => {}
             (Connection::Asked { all }, Pdu::CacheResponse { session }) => {
-                self.respond(now, all, session);
+                self.respond(now, all, session, message);
             }
             (Connection::Asked { .. }, Pdu::CacheReset) => self.ask_for(now, Query::Reset),
             (Connection::Answering { .. }, Pdu::Payload { is_announced, payload }) => {
@@ -328,11 +332,13 @@ impl Cache {
         }
     }
 
-    fn respond(&mut self, now: Instant, all: bool, session: u16) {
+    fn respond(&mut self, now: Instant, all: bool, session: u16, message: &[u8]) {
         // Another session means that the cache has started again: its numbers mean something else.
         if !all && self.known.is_some_and(|known| known.session != session) {
-            self.known = self.known.map(|known| Known { session, ..known });
-            return self.ask_for(now, Query::Reset);
+            let why = "it answers with another session than it had";
+            let report = pdu::encode_error(self.version, code::CORRUPT_DATA, message, why);
+            self.actions.push_back(Action::Send(report));
+            return self.begin_again(now, why);
         }
         self.pending.clear();
         self.connection = Connection::Answering { all };
@@ -357,7 +363,7 @@ impl Cache {
             };
             if !is_fine {
                 // What is known may be wrong: all of it is asked for over the next connection.
-                self.known = None;
+                self.needs_all = true;
                 let why = match change {
                     PayloadChange::Announced(_) => "it says a payload twice",
                     PayloadChange::Withdrawn(_) => "it takes back a payload that it did not say",
@@ -365,6 +371,7 @@ impl Cache {
                 return self.refuse(now, code, message, why);
             }
         }
+        self.needs_all = false;
         self.replace(payloads);
         self.timing = bounded(timing.unwrap_or(TIMING_DEFAULT));
         self.refresh_at = now + seconds(self.timing.refresh_seconds);
@@ -396,7 +403,12 @@ impl Cache {
             }
             code::UNSUPPORTED_VERSION if self.version > Version::Zero => {
                 self.version = version.min(Version::Zero);
+                self.needs_all = true;
                 self.end(now, Duration::ZERO);
+            }
+            // It does not know the session of the question.
+            code::CORRUPT_DATA if self.connection == (Connection::Asked { all: false }) => {
+                self.begin_again(now, &format!("it reports error {code}: {text}"));
             }
             code => self.give_up(now, &format!("it reports error {code}: {text}")),
         }
@@ -406,6 +418,16 @@ impl Cache {
     fn give_up(&mut self, now: Instant, why: &str) {
         self.fail(why);
         self.end(now, seconds(self.timing.retry_seconds));
+    }
+
+    /// Ends the connection; the next one is soon, and asks for all.
+    ///
+    /// `Ours:` what is known stays until then, and no longer than its expire time: RFC 8210 §5.1 drops it at once, and routes
+    /// would have no state for some seconds, because a cache was restarted.
+    fn begin_again(&mut self, now: Instant, why: &str) {
+        self.needs_all = true;
+        self.fail(why);
+        self.end(now, RECONNECT_WAIT_MIN);
     }
 
     fn end(&mut self, now: Instant, wait: Duration) {

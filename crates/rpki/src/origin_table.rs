@@ -127,6 +127,8 @@ mod tests {
         RoaPayload { prefix: prefix.parse().unwrap(), length_max, asn }
     }
 
+    //= RFC 6811 §2 SHOULD: the state of a received route is looked up.
+    //= RFC 6811 §3 MUST: AS numbers have four octets.
     #[test]
     fn a_route_has_one_of_three_states() {
         let payloads = BTreeSet::from([
@@ -134,7 +136,7 @@ mod tests {
             payload("198.51.0.0/16", 20, 65_010),
             payload("198.51.100.0/24", 24, 65_020),
             payload("203.0.113.0/24", 32, 0),
-            payload("2001:db8::/32", 48, 65_010),
+            payload("2001:db8::/32", 48, 4_200_000_010),
         ]);
         let table: OriginTable = payloads.into_iter().collect();
         for (prefix, origin, state) in [
@@ -151,8 +153,8 @@ mod tests {
             ("198.51.100.0/24", Some(65_010), Invalid),
             // AS 0 originates nothing.
             ("203.0.113.0/24", Some(0), Invalid),
-            ("2001:db8:7::/48", Some(65_010), Valid),
-            ("2001:db8:7::/49", Some(65_010), Invalid),
+            ("2001:db8:7::/48", Some(4_200_000_010), Valid),
+            ("2001:db8:7::/49", Some(4_200_000_010), Invalid),
             ("2001:db9::/32", Some(65_010), NotFound),
             ("0.0.0.0/0", Some(65_010), NotFound),
         ] {

@@ -21,11 +21,13 @@ pub(crate) mod scene;
 mod sessions;
 mod shown;
 mod transit;
+mod validating;
 
 use anyhow::Result;
 
 use crate::speaker::SpeakerKind;
 use lab::routers::{Release, RouterKind};
+use lab::rpki;
 use scene::Cell;
 
 /// A row of the matrix.
@@ -51,7 +53,10 @@ impl Case {
         let lack =
             |(routers, names, _): &&Lack| routers.contains(&router) && names.contains(&self.name);
         let of_router = LACKS.iter().find(lack).map(|(_, _, reason)| *reason);
-        speaker.not_applicable(self.name, router).or(of_router)
+        let needs_cache = self.name == "rpki_decides_over_received_routes";
+        let no_cache = (needs_cache && rpki::program().is_none())
+            .then_some("there is no routinator here (scripts/routinator.sh)");
+        speaker.not_applicable(self.name, router).or(of_router).or(no_cache)
     }
 
     /// Whether the short form has it with this router. Of BFD it has each case once: with the newest BIRD,
@@ -357,6 +362,7 @@ pub(crate) const CASES: &[Case] = cases![
     SETTING reflection::a_reflected_route_names_its_originator_and_our_cluster,
     SETTING reflection::a_client_of_a_route_server_receives_what_another_announced,
     SETTING ruling::rules_decide_what_is_received_and_passed_on,
+    SETTING validating::rpki_decides_over_received_routes,
     SETTING decisions::sixty_decisions_have_the_winner_of_the_router,
     SETTING installing::learned_routes_are_in_the_kernel,
     SETTING installing::a_killed_fairway_leaves_its_routes_for_the_next_one,

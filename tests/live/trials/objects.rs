@@ -4,6 +4,7 @@ use fairway_model::Kind;
 use fairway_resources::change::Part;
 use serde_json::{Value, json};
 
+use crate::cache::{self, REFUSED_PREFIX};
 use crate::scene;
 use crate::trial::{Trial, file_of};
 use crate::trials::services::selected;
@@ -14,7 +15,7 @@ pub(crate) const WATCHING: &str = "`bfdProfile` of a BGPPeer names it";
 pub(crate) fn all() -> Vec<Trial> {
     let same =
         Kind::ALL.into_iter().flat_map(|kind| [moves(kind), breaks(kind), other_fields(kind)]);
-    same.chain(come_and_go()).chain(extras()).collect()
+    same.chain(come_and_go()).chain(extras()).chain(configurations()).collect()
 }
 
 fn extras() -> [Trial; 5] {
@@ -28,6 +29,35 @@ fn extras() -> [Trial; 5] {
         field("metadata.labels", json!({"a": "b"}), json!({"a": "c"})),
         field("metadata.annotations", json!({"a": "b"}), json!({"a": "c"})),
         field("data.extras", json!("log syslog"), json!("log stdout")),
+    ]
+}
+
+/// The node passes on what it learned over `outside`, of which a rule refuses what is in this state: [`REFUSED_PREFIX`] at the
+/// end.
+fn asked(trial: Trial, refused: &str) -> Trial {
+    let rule = json!({"match": {"originValidation": refused}, "action": "reject"});
+    trial
+        .with("peer", "spec.toAdvertise", json!({"allowed": {"mode": "all"}}))
+        .with("outside", "spec.toReceive.rules", json!([rule]))
+        .awaits(REFUSED_PREFIX)
+}
+
+fn configurations() -> Vec<Trial> {
+    let field = |path, before, after| Trial::field(Kind::BgpConfiguration, path, before, after);
+    let host = |name: &str| json!([{"matchLabels": {"kubernetes.io/hostname": name}}]);
+    let port = scene::cache_port();
+    vec![
+        field("metadata.name", json!("old"), json!("new")),
+        field("metadata.namespace", json!("default"), json!("other")),
+        field("metadata.labels", json!({"a": "b"}), json!({"a": "c"})),
+        field("metadata.annotations", json!({"a": "b"}), json!({"a": "c"})),
+        field("status", Value::Null, json!({})),
+        asked(field("spec.nodeSelectors", host("node-b"), host("node-a")), "invalid"),
+        asked(
+            field("spec.rpki.servers[].address", json!("127.0.0.6"), json!(cache::ADDRESS)),
+            "invalid",
+        ),
+        asked(field("spec.rpki.servers[].port", json!(9), json!(port)), "invalid"),
     ]
 }
 
@@ -130,6 +160,8 @@ fn come_and_go() -> Vec<Trial> {
         appears(Kind::Community).with("advertisement", "spec.communities", Value::Null),
         vanishes(Kind::Community).when(NAMED),
         vanishes(Kind::Community).with("advertisement", "spec.communities", Value::Null),
+        asked(appears(Kind::BgpConfiguration), "invalid"),
+        asked(vanishes(Kind::BgpConfiguration), "notFound"),
         appears(Kind::Service),
         vanishes(Kind::Service),
         unready(appears(Kind::EndpointSlice))

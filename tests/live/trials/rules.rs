@@ -32,6 +32,7 @@ fn of_side(side: &str) -> Vec<Trial> {
         field("match.asPath", json!("^6500[1-3]"), json!("_65009$")),
         field("match.communities", json!(["65002:5"]), json!(["65002:6"])),
         field("match.nextHops", json!(["127.0.0.0/8"]), json!(["10.0.0.0/8"])),
+        field("match.originValidation", Value::Null, json!("valid")),
         internal(field("set.localPref", json!(200), json!(300))),
         field("set.med", json!(7), json!(8)),
         field("set.communities.add", Value::Null, json!(["65001:9"])),

@@ -19,6 +19,7 @@ const BACKOFF: &str = "session/backoff.rs";
 const STALE: &str = "session/stale.rs";
 const REPLACEMENT: &str = "session/replacement.rs";
 const OFFERS: &str = "session/graceful_restart.rs";
+const VALIDATION: &str = "session/validation.rs";
 const RECEIVE: &str = "session/receive.rs";
 /// What we say and keep quiet when we restart ourselves.
 const COMEBACK: &str = "session/restart.rs";
@@ -556,14 +557,38 @@ const VARIANTS: &[Variant] = &[
     variant(
         "a refused route stays among the refused ones when it is accepted",
         RECEIVE,
-        "                self.refused.remove(nlri);\n                let gone",
-        "                let gone",
+        "        self.refused.remove(nlri);\n        let gone",
+        "        let gone",
     ),
     variant(
         "a refused route stays among the refused ones when it is withdrawn",
         RECEIVE,
         "            self.refused.remove(nlri);\n            self.withdraw",
         "            self.withdraw",
+    ),
+    variant(
+        "origins: what a rule refused is not looked at again",
+        VALIDATION,
+        "chain(self.refused.ruled(concerns));",
+        "chain(self.refused.ruled(|_| false));",
+    ),
+    variant(
+        "origins: a route that rules changed is judged as they changed it",
+        ADJ_RIB_IN,
+        "(nlri, self.originals.get(&nlri).unwrap_or(attributes))",
+        "(nlri, attributes)",
+    ),
+    variant(
+        "origins: an original outlives its route",
+        ADJ_RIB_IN,
+        "        self.set_original(nlri, None);\n",
+        "",
+    ),
+    variant(
+        "origins: what a rule refused has a bound although it may be accepted later",
+        "session/refused.rs",
+        "Self::Ruled => matches!(refusal, Refusal::Rule { .. }),",
+        "Self::Ruled => false,",
     ),
     variant(
         "refused routes have no bound",

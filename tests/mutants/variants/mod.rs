@@ -10,6 +10,7 @@ mod guards;
 mod layer2;
 mod members;
 mod rib;
+mod rpki;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ use guards::GUARDS;
 use layer2::LAYER2;
 use members::MEMBERS;
 use rib::RIB;
+use rpki::RPKI;
 
 /// A crate with mistakes, and the tests that must notice them.
 pub(crate) struct Subject {
@@ -42,7 +44,9 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &CATALOG].into_iter().chain(GUARDS)
+    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG]
+        .into_iter()
+        .chain(GUARDS)
 }
 
 /// One mistake.

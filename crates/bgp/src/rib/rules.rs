@@ -301,6 +301,7 @@ mod tests {
         Some(route)
     }
 
+    //= RFC 6811 §3 MUST: the policy can match the state of a route.
     /// 10,000 lists of rules and ten routes each.
     #[test]
     fn rules_have_the_result_of_their_plain_reading() {

@@ -244,7 +244,7 @@ impl Inbound {
         stale.max_by_key(Stale::removed_at)
     }
 
-    fn has_stale(&self) -> bool {
+    pub(super) fn has_stale(&self) -> bool {
         let is_left = |family: AddressFamily| *self.adj_rib_in.counts().of(family) > 0;
         AddressFamily::ALL.into_iter().any(|it| self.stale.of(it).is_some() && is_left(it))
     }

@@ -63,10 +63,10 @@ impl Peer {
             let (changes, over) = up.inbound.validate_again(&self.origins, concerned);
             self.routes_changed(now, changes, over);
         }
-        if let Some(inbound) = &mut self.retained {
+        if let Some(mut inbound) = self.retained.take() {
             let (changes, _) = inbound.validate_again(&self.origins, concerned);
-            let source = Arc::clone(&inbound.source);
-            self.stale_changed(&source, changes);
+            self.stale_changed(&inbound.source, changes);
+            self.retained = Some(inbound).filter(Inbound::has_stale);
         }
     }
 }

@@ -18,6 +18,8 @@ struct Server {
     payloads: BTreeSet<RoaPayload>,
     /// The payloads of earlier serials of this session.
     history: BTreeMap<u32, BTreeSet<RoaPayload>>,
+    /// A question of another session is an error to it, and no reason to send all.
+    is_strict: bool,
 }
 
 fn header(version: u8, kind: u8, session: u16, body: &[u8]) -> Vec<u8> {
@@ -28,7 +30,8 @@ fn header(version: u8, kind: u8, session: u16, body: &[u8]) -> Vec<u8> {
 impl Server {
     fn new(version: u8) -> Self {
         let history = BTreeMap::new();
-        Self { version, session: 7, serial: 1, payloads: BTreeSet::new(), history }
+        let payloads = BTreeSet::new();
+        Self { version, session: 7, serial: 1, payloads, history, is_strict: false }
     }
 
     fn change(&mut self, payloads: BTreeSet<RoaPayload>) {
@@ -76,6 +79,9 @@ impl Server {
             1 => {
                 let session = u16::from_be_bytes([*high, *low]);
                 let serial = u32::from_be_bytes(query[8..12].try_into().unwrap());
+                if session != self.session && self.is_strict {
+                    return header(self.version, 10, 0, &[0, 0, 0, 0, 0, 0, 0, 0]);
+                }
                 let known = self.history.get(&serial).filter(|_| session == self.session);
                 if (session, serial) == (self.session, self.serial) {
                     return self.data(&self.payloads);
@@ -183,6 +189,8 @@ impl Lab {
     }
 }
 
+//= RFC 8210 §7 MUST: each connection begins with a Reset Query or a Serial Query.
+//= RFC 8210 §7 MUST: an answer in version 0 is followed by version 0, or by the end.
 #[test]
 fn a_cache_says_all_and_then_what_changes() {
     for version in [1, 0] {
@@ -206,19 +214,61 @@ fn a_cache_says_all_and_then_what_changes() {
 
 #[test]
 fn a_cache_that_starts_again_with_the_same_data_changes_nothing() {
-    let mut lab = Lab::new(1);
-    lab.server.change([payload(1, 65_010), payload(2, 65_020)].into());
-    lab.pass(1);
-    let before = lab.changes;
-    lab.server.session = 8;
-    lab.server.serial = 1;
-    lab.server.history.clear();
-    lab.lose();
-    lab.pass(700);
-    lab.expect_same("after its restart");
-    assert_eq!(lab.changes, before);
+    for is_strict in [false, true] {
+        let mut lab = Lab::new(1);
+        lab.server.is_strict = is_strict;
+        lab.server.change([payload(1, 65_010), payload(2, 65_020)].into());
+        lab.pass(1);
+        let before = lab.changes;
+        lab.server.session = 8;
+        lab.server.serial = 1;
+        lab.server.history.clear();
+        lab.lose();
+        lab.pass(20);
+        lab.expect_same("after its restart");
+        assert_eq!(lab.cache.known.map(|known| known.session), Some(8));
+        assert_eq!(lab.changes, before);
+    }
 }
 
+//= RFC 8210 §5.1 MUST: an answer with another session ends the connection with error 0.
+#[test]
+fn an_answer_of_another_session_is_no_answer() {
+    let mut lab = Lab::new(1);
+    lab.server.change([payload(1, 65_010)].into());
+    lab.pass(1);
+    lab.lose();
+    lab.cache.handle(lab.now + Duration::from_secs(5), Event::Tick);
+    assert_eq!(lab.cache.poll_action(), Some(Action::Connect));
+    lab.cache.handle(lab.now, Event::Connected);
+    lab.cache.handle(lab.now, Event::Received(&header(1, 3, 8, &[])));
+    let sent: Vec<Action> = std::iter::from_fn(|| lab.cache.poll_action()).collect();
+    let report = sent.iter().find_map(|it| match it {
+        Action::Send(bytes) if bytes.starts_with(&[1, 10, 0, 0]) => Some(bytes),
+        _ => None,
+    });
+    assert!(report.is_some() && sent.contains(&Action::Close), "{sent:?}");
+}
+
+/// A cache whose changes make no sense is asked for all, and its data is too old some day.
+#[test]
+fn what_may_be_wrong_does_not_stay_forever() {
+    let mut lab = Lab::new(1);
+    lab.server.change([payload(1, 65_010)].into());
+    lab.pass(1);
+    let twice = lab.server.data(&BTreeSet::new());
+    lab.to_router.extend(lab.server.notify());
+    lab.cache.handle(lab.now, Event::Tick);
+    lab.cache.ask(lab.now);
+    lab.cache.handle(lab.now, Event::Received(&twice));
+    lab.carry_out();
+    assert!(!lab.is_connected, "it said a payload that it had said");
+    lab.is_reachable = false;
+    lab.pass(7_300);
+    assert!(lab.table.table().is_empty());
+}
+
+//= RFC 8210 §6 MUST NOT: data is used for longer than its expire interval.
 #[test]
 fn a_cache_that_is_away_keeps_its_data_for_its_expire_time() {
     let mut lab = Lab::new(1);
@@ -280,6 +330,7 @@ fn after_any_history_the_router_knows_what_the_cache_says() {
         let mut rng = Rng::seeded(seed);
         let mut below = |bound: u64| usize::try_from(rng.next_u64() % bound).unwrap();
         let mut lab = Lab::new(u8::try_from(below(2)).unwrap());
+        lab.server.is_strict = below(2) == 0;
         for _ in 0..60 {
             match below(9) {
                 0..3 => {

@@ -6,7 +6,7 @@ pub(super) fn meaning(word: &str) -> &'static str {
     found.map_or("", |(_, meaning)| meaning)
 }
 
-const MEANINGS: [(&str, &str); 56] = [
+const MEANINGS: [(&str, &str); 59] = [
     ("address", "An address: whose it is, and which routes lead to it"),
     ("advertised-routes", "The routes that it was sent"),
     ("bfd", "BFD sessions"),
