@@ -120,7 +120,8 @@ fn faulty_rules_are_told_in_both_directions() {
             ("prepend", ruling(field, "{set: {asPathPrepend: 17}}"), 12, "[0].set.asPathPrepend", "0 to 16"),
             ("plain list", ruling(field, "{set: {communities: [65001:1]}}"), 12, "[0].set.communities", "a mapping"),
             ("replace and add", ruling(field, "{set: {communities: {replace: [65001:1], add: [65001:2]}}}"), 12, "[0].set.communities.replace", "cannot both be given"),
-            ("unknown setting", ruling(field, "{set: {nextHop: 192.0.2.1}}"), 12, "[0].set.nextHop", "expected one of localPref, med, communities, asPathPrepend"),
+            ("unknown setting", ruling(field, "{set: {weight: 7}}"), 12, "[0].set.weight", "expected one of localPref, med, communities, asPathPrepend"),
+            ("next hop", ruling(field, "{set: {nextHop: 192.0.2.1}}"), 12, "[0].set.nextHop", "a mapping"),
             ("65 rules", ruling(field, &format!("{many}{{}}")), 11, "", "has too many rules; expected at most 64"),
         ] {
             one_fault(&format!("{field}, {what}"), &text, line, &format!("spec.{field}.rules{rest}"), says);

@@ -123,6 +123,7 @@ fn rules(range: &Value) -> Value {
         "set": {
             "localPref": 0, "med": 4_294_967_295_u32, "asPathPrepend": 16,
             "communities": { "add": ["no-export"], "remove": ["large:65001:1:2"], "replace": [] },
+            "nextHop": { "ipv4": "192.0.2.9", "ipv6": "2001:db8::9" },
         },
         "action": "continue",
     }])

@@ -35,6 +35,7 @@ mod label;
 mod label_selector;
 mod metadata;
 mod namespace;
+mod next_hops;
 mod node;
 mod object;
 mod prefix_range;

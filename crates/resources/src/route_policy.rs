@@ -9,10 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
-use super::fields::{
-    AttributeBytes, Given, HostAddressIpv4, HostAddressIpv6, OwnAsCount, Percentage, PrefixLimit,
-    Text,
-};
+use super::fields::{AttributeBytes, OwnAsCount, Percentage, PrefixLimit, Text};
+use super::next_hops::{RawNextHop, next_hops};
 use super::prefix_range::{RawRange, ranges};
 use super::report::{List, Report};
 use super::route_rules::{self, RawRule};
@@ -41,15 +39,6 @@ pub(super) struct RawToAdvertise {
     next_hop: Option<RawNextHop>,
     /// Up to 64 rules for what is passed on; the first one that accepts or rejects a route is the last one.
     rules: Option<List<RawRule>>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawNextHop {
-    /// The next hop of IPv4 routes.
-    ipv4: Option<Text<Given<HostAddressIpv4>>>,
-    /// The next hop of IPv6 routes.
-    ipv6: Option<Text<Given<HostAddressIpv6>>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -111,12 +100,15 @@ pub(super) fn to_receive(
              do not count",
         );
     }
-    let rules = rules(raw.rules, &allowed, &path, report).into();
+    let rules = rules(raw.rules, &allowed, &path, report);
+    let sets_next_hop = |it: &RouteRule| it.settings.next_hops != ChosenNextHops::default();
+    let message = "is for toAdvertise: received routes keep their next hop";
+    refuse(&rules, sets_next_hop, &path, "set.nextHop", message, report);
     ImportPolicy {
         allowed,
         maximum,
         own_as_max,
-        rules,
+        rules: rules.into(),
         keeps_filtered: raw.keep_filtered.unwrap_or(false),
     }
 }
@@ -129,21 +121,28 @@ pub(super) fn to_advertise(
 ) -> (PrefixFilter, Vec<RouteRule>, ChosenNextHops) {
     let path = FieldPath::of("spec.toAdvertise");
     let Some(raw) = raw else { return Default::default() };
-    let next_hops = raw.next_hop.map(|raw| ChosenNextHops {
-        ipv4: raw.ipv4.and_then(|Text(Given(given))| given).map(|it| it.0),
-        ipv6: raw.ipv6.and_then(|Text(Given(given))| given).map(|it| it.0),
-    });
+    let chosen = raw.next_hop.map(next_hops).unwrap_or_default();
     let allowed = filter(raw.allowed, &path, report);
     let rules = rules(raw.rules, &allowed, &path, report);
-    for (position, rule) in rules.iter().enumerate() {
-        if rule.matches.origin_validation.is_some() {
-            report.fault(
-                &path.key("rules").index(position).key("match").key("originValidation"),
-                "is for toReceive; give the routes a community there, and match that here",
-            );
-        }
+    let matches_origin = |it: &RouteRule| it.matches.origin_validation.is_some();
+    let message = "is for toReceive; give the routes a community there, and match that here";
+    refuse(&rules, matches_origin, &path, "match.originValidation", message, report);
+    (allowed, rules, chosen)
+}
+
+/// A fault of each rule that has a field of the other direction.
+fn refuse(
+    rules: &[RouteRule],
+    has_field: impl Fn(&RouteRule) -> bool,
+    parent: &FieldPath,
+    field: &str,
+    message: &str,
+    report: &mut Report<'_>,
+) {
+    for (position, _) in rules.iter().enumerate().filter(|(_, rule)| has_field(rule)) {
+        let rule = parent.key("rules").index(position);
+        report.fault(&rule.join(&FieldPath::of(field)), message);
     }
-    (allowed, rules, next_hops.unwrap_or_default())
 }
 
 /// `rules`, for the routes that are `allowed`.

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use super::community::CommunityText;
 use super::field_path::FieldPath;
 use super::fields::{LocalPreference, Metric, PrependCount, Text};
+use super::next_hops::{RawNextHop, next_hops};
 use super::prefix_range::{RawRange, ranges};
 use super::report::{List, Report, elements};
 
@@ -61,6 +62,8 @@ struct RawSettings {
     communities: Option<RawCommunities>,
     /// How many extra times an AS is in the path: the first one of a received route, ours in one that is sent.
     as_path_prepend: Option<PrependCount>,
+    /// The next hop, whatever that of the peer is. In toAdvertise only.
+    next_hop: Option<RawNextHop>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -212,7 +215,7 @@ fn settings(raw: RawSettings, path: &FieldPath, report: &mut Report<'_>) -> Rout
         removed: communities(remove),
         added: communities(replace.or(add)),
         prepend: raw.as_path_prepend.map_or(0, |PrependCount(count)| count),
-        ..RouteSettings::default()
+        next_hops: raw.next_hop.map(next_hops).unwrap_or_default(),
     }
 }
 

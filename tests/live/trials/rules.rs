@@ -39,8 +39,24 @@ fn of_side(side: &str) -> Vec<Trial> {
         field("set.communities.remove", Value::Null, json!(["65002:5"])),
         field("set.communities.replace", Value::Null, json!(["65001:9"])),
         field("set.asPathPrepend", json!(0), json!(2)),
+        field("set.nextHop.ipv4", Value::Null, json!("127.0.0.77")),
+        over_ipv6(side, field("set.nextHop.ipv6", Value::Null, json!("2001:db8::77"))),
         field("action", json!("accept"), json!("reject")),
     ]
+}
+
+/// The rule is about an IPv6 route of the other neighbour.
+fn over_ipv6(side: &str, trial: Trial) -> Trial {
+    let prefixes = json!([{"prefix": "2001:db8:2::/48"}]);
+    let next_hop = |address: &str| json!({"ipv6": address});
+    trial
+        .with("peer", &format!("spec.{side}.rules[].match.prefixes"), prefixes)
+        .with("peer", "spec.dualStackAddressFamily", json!(true))
+        .with("peer", "spec.toAdvertise.nextHop", next_hop("2001:db8::1"))
+        .with("their-routes", "spec.prefixes", json!(["2001:db8:2::/48", "192.0.2.0/24"]))
+        .with("their-outside", "spec.toAdvertise.nextHop", next_hop("2001:db8::3"))
+        // Next hops are accepted as they are.
+        .with("outside", "spec.ebgpMultiHop", json!(true))
 }
 
 /// The part of the table that is about this field.

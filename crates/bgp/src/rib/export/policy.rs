@@ -135,7 +135,7 @@ impl Policy {
             && self.chosen.of(family).is_none()
             && self.may_stay(heard.next_hop, family);
         let next_hop = match ruled.next_hop {
-            Some(next_hop) => next_hop,
+            Some(next_hop) => self.unless_peer(next_hop)?,
             None if stays => heard.next_hop.global_only(),
             None => self.next_hop(family)?,
         };
@@ -147,7 +147,7 @@ impl Policy {
         };
         let med = ruled.med.or(made.med);
         let made = self.warned(PathAttributes { only_to_customer, med, ..made });
-        let has_own_next_hop = !stays && self.has_own_next_hop(family);
+        let has_own_next_hop = ruled.next_hop.is_none() && !stays && self.has_own_next_hop(family);
         self.encoded(self.before_leaving(made), has_own_next_hop).map(Some)
     }
 
@@ -180,11 +180,16 @@ impl Policy {
     /// The configured next hop, or that of this end.
     pub(super) fn next_hop(&self, family: AddressFamily) -> Result<NextHop, Ineligible> {
         match self.chosen.of(family) {
-            Some(chosen) if self.key.address() == Some(chosen.address()) => {
-                Err(Ineligible::PeerAsNextHop(chosen.address()))
-            }
-            Some(chosen) => Ok(chosen),
+            Some(chosen) => self.unless_peer(chosen),
             None => self.next_hops.of(family).ok_or(Ineligible::NextHop(family)),
+        }
+    }
+
+    /// The next hop that an operator has chosen. A peer is not sent itself.
+    fn unless_peer(&self, chosen: NextHop) -> Result<NextHop, Ineligible> {
+        match self.key.address() == Some(chosen.address()) {
+            true => Err(Ineligible::PeerAsNextHop(chosen.address())),
+            false => Ok(chosen),
         }
     }
 

@@ -54,6 +54,15 @@ fn a_next_hop_of_a_rule_goes_before_ours_though_it_is_the_received_one() {
     let path = heard(PeerKind::External);
     let told = told(PeerKind::External, &path, setting(settings.clone())).unwrap().unwrap();
     assert_eq!(told.next_hop, NextHop::Ipv4([192, 0, 2, 9].into()));
+    // Our own addresses may change: this next hop does not.
+    let mut ruled = exporter(PeerKind::External, setting(settings.clone())).0;
+    let outgoing = ruled.pass_on(PREFIX.parse().unwrap(), &path).unwrap().unwrap();
+    assert!(!outgoing.has_own_next_hop);
+    // A peer is not sent itself.
+    let peer = ChosenNextHops { ipv4: Some([192, 0, 2, 2].into()), ipv6: None };
+    let to_itself = setting(RouteSettings { next_hops: peer, ..RouteSettings::default() });
+    let refused = self::told(PeerKind::External, &path, to_itself);
+    assert_eq!(refused, Err(Ineligible::PeerAsNextHop([192, 0, 2, 2].into())));
     // What is encoded for a group gets the next hop of each of its peers.
     assert!(!exporter(PeerKind::External, setting(settings)).0.may_be_grouped());
     assert!(exporter(PeerKind::External, Vec::new()).0.may_be_grouped());
