@@ -1,6 +1,7 @@
 //! A router at an exchange with a table of the Internet's shape: three transits, ten peers, and clients that hear
 //! everything. How long until each has every prefix, what does it take, and how long do changes take meanwhile, if a
-//! transit resets its session each minute?
+//! transit resets its session each minute? With `--route-server` each of them is a client of a route server, with a filter of
+//! its own.
 
 mod crowd;
 mod table;
@@ -26,6 +27,8 @@ pub(crate) struct Size {
     pub(crate) divisor: usize,
     /// How often the transit resets.
     pub(crate) resets: u32,
+    /// The speaker is a route server with a filter for each neighbour.
+    pub(crate) serves: bool,
 }
 
 /// Measures each speaker once, and prints a table of each.
@@ -50,6 +53,7 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, size: Size) -> Result<(
         name: "internet",
         receivers: crowd::TRANSITS + crowd::PEERS + size.clients,
         has_ipv6: true,
+        serves: size.serves,
         ..NONE
     };
     let middle = Namespace::create(cell, "speaker")?;

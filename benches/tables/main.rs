@@ -5,7 +5,8 @@
 //! `cargo bench --bench tables -- [--scenario WORD] [--speaker NAME] [--runs N] [--links] [--growth] [--json FILE]
 //! [--svg FOLDER]`, as root. With `--growth`, from 10^3 to 10^6 routes and from 1 to 500 neighbours in place of the scenarios.
 //! With `--links` each neighbour has a link of its own, a /31, in place of one network for all. With `--internet` a table of
-//! the Internet's shape in place of the scenarios: `[--clients N] [--divisor N] [--resets N]`, see [`internet`].
+//! the Internet's shape in place of the scenarios: `[--clients N] [--divisor N] [--resets N] [--route-server]`,
+//! see [`internet`].
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
@@ -83,8 +84,14 @@ fn main() -> Result<()> {
             clients: number("--clients", 200)?,
             divisor: number("--divisor", 1)?.max(1),
             resets: u32::try_from(number("--resets", 30)?)?,
+            serves: arguments.iter().any(|it| it == "--route-server"),
         };
-        let kinds: Vec<_> = kinds.into_iter().filter(|kind| *kind != SpeakerKind::Gobgp).collect();
+        let takes_part = |kind: &SpeakerKind| match kind {
+            SpeakerKind::Fairway | SpeakerKind::Bird => true,
+            SpeakerKind::Frr => !size.serves,
+            SpeakerKind::Gobgp => false,
+        };
+        let kinds: Vec<_> = kinds.into_iter().filter(takes_part).collect();
         internet::run(&kinds, &folder, size)?;
         return std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark");
     }

@@ -38,6 +38,8 @@ pub(crate) struct Scenario {
     pub(crate) links: bool,
     /// Sessions carry IPv6, too.
     pub(crate) has_ipv6: bool,
+    /// The speaker is a route server, and each neighbour a client with a filter of its own.
+    pub(crate) serves: bool,
 }
 
 pub(crate) const NONE: Scenario = Scenario {
@@ -52,6 +54,7 @@ pub(crate) const NONE: Scenario = Scenario {
     installs: false,
     links: false,
     has_ipv6: false,
+    serves: false,
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = &[

@@ -44,7 +44,8 @@ impl SpeakerKind {
 
     /// Whether its configuration has what the scenario needs. GoBGP's has no routes of its own, and installs none.
     pub(crate) fn takes_part(self, scenario: &Scenario) -> bool {
-        self != Self::Gobgp || scenario.own == 0 && !scenario.has_ipv6 && !scenario.installs
+        let has_all = || scenario.own == 0 && !scenario.has_ipv6 && !scenario.installs;
+        self != Self::Gobgp || has_all()
     }
 }
 
@@ -171,12 +172,15 @@ fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Spea
             peers,
             "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: n{number}}}\n\
              spec:\n  myASN: {ASN}\n  peerASN: {}\n  peerAddress: {}\n  passive: true\n  \
-             toReceive: {{allowed: {{mode: all}}}}\n  toAdvertise: {{allowed: {{mode: all}}}}\n  \
-             dualStackAddressFamily: {}\n  installRoutes: {}\n",
+             toReceive: {{allowed: {{mode: all}}}}\n  \
+             dualStackAddressFamily: {}\n  installRoutes: {}\n  routeServerClient: {}\n  \
+             toAdvertise: {{allowed: {{mode: all}}{}}}\n",
             asn(number),
             scenario.neighbour_address(number),
             scenario.has_ipv6,
-            scenario.installs
+            scenario.installs,
+            scenario.serves,
+            if scenario.serves { client_rules(number) } else { String::new() }
         );
     }
     fairway.apply("peers", &peers)?;
@@ -197,6 +201,25 @@ fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Spea
     Ok(Speaker { process, _fairway: Some(fairway), _daemon: None, installer: None })
 }
 
+/// What client `number` of a route server does not want: what names it in a community, and paths through its AS.
+fn client_rules(number: usize) -> String {
+    let asn = asn(number);
+    format!(
+        ", rules: [{{match: {{communities: ['0:{}']}}, action: reject}}, \
+         {{match: {{asPath: '_{asn}_'}}, action: reject}}]",
+        number + 1
+    )
+}
+
+/// The same in BIRD's words.
+fn bird_filter(number: usize) -> String {
+    let asn = asn(number);
+    format!(
+        "filter {{ if (0,{}) ~ bgp_community then reject; if bgp_path ~ [= * {asn} * =] then reject; accept; }}",
+        number + 1
+    )
+}
+
 fn own(number: usize) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(OWN) + u32::try_from(number).unwrap_or_default())
 }
@@ -213,16 +236,25 @@ fn bird_text(scenario: &Scenario) -> String {
         }
         text += "}\n";
     }
-    let ipv6 = if scenario.has_ipv6 {
-        format!("ipv6 {{ import all; export all; next hop address {SPEAKER_IPV6}; }};")
-    } else {
-        String::new()
-    };
     for number in 0..scenario.peers() {
+        let filter = bird_filter(number);
+        let [export, client, next_hop, next_hop_ipv6] = match scenario.serves {
+            true => [filter.as_str(), "rs client;", "", ""].map(str::to_owned),
+            false => [
+                "all".to_owned(),
+                String::new(),
+                "next hop self;".to_owned(),
+                format!("next hop address {SPEAKER_IPV6};"),
+            ],
+        };
+        let ipv6 = match scenario.has_ipv6 {
+            true => format!("ipv6 {{ import all; export {export}; {next_hop_ipv6} }};"),
+            false => String::new(),
+        };
         let _ = writeln!(
             text,
-            "protocol bgp n{number} {{ local {} as {ASN}; neighbor {} as {}; passive on; \
-             ipv4 {{ import all; export all; next hop self; }}; {ipv6} }}",
+            "protocol bgp n{number} {{ local {} as {ASN}; neighbor {} as {}; passive on; {client} \
+             ipv4 {{ import all; export {export}; {next_hop} }}; {ipv6} }}",
             scenario.speaker_address(number),
             scenario.neighbour_address(number),
             asn(number)
