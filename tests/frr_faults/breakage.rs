@@ -176,7 +176,7 @@ pub(crate) fn a_peer_without_a_route_says_so(cell: &Cell) -> Result<()> {
         let reason = "no route to the neighbor";
         let neighbor = scene.fairway.show_text(&["bgp", "neighbors", FAR])?;
         ensure!(neighbor.contains(reason), "show says:\n{neighbor}");
-        let explained = scene.fairway.explain("service-0")?;
+        let explained = scene.fairway.explain("service", "service-0")?;
         ensure!(explained.contains(reason), "explain says:\n{explained}");
         Ok(())
     })

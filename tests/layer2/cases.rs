@@ -259,7 +259,7 @@ fn a_foreign_claim_is_found_and_defended(cell: &Cell) -> Result<()> {
     let log = std::fs::read_to_string(cell.directory.join("fairway.log"))?;
     let said = log.lines().filter(|it| it.contains("another host claims an address")).count();
     ensure!(said == 1, "three claims in two seconds are said {said} times");
-    let explained = segment.fairway.explain("web")?;
+    let explained = segment.fairway.explain("service", "web")?;
     let first = explained.lines().next().unwrap_or_default();
     ensure!(first.contains(&format!("another host, {theirs} on eth0, claimed {IPV4}")), "{first}");
     let answers = who_has(&segment.client, "eth0", IPV4)?;

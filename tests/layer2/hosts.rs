@@ -191,7 +191,7 @@ pub(crate) fn a_failing_health_check_moves_the_address(cell: &Cell) -> Result<()
     servers[owner].kill();
     let next = three.next_owner(owner)?;
     wait_until_served_by(&three, next)?;
-    let explained = three.machines[owner].fairway.explain("web")?;
+    let explained = three.machines[owner].fairway.explain("service", "web")?;
     ensure!(explained.contains("the health check of the Service fails"), "{explained}");
     servers[owner] = serve(&three.machines[owner].place, NAMES[owner], &log(NAMES[owner]))?;
     wait_until("the first one owns it again", PATIENCE, || {

@@ -328,7 +328,7 @@ pub(crate) fn the_next_owner_asks_who_answers(cell: &Cell) -> Result<()> {
     let is_named = |it: &String| it.contains(&format!("the owner and {ours} answer"));
     ensure!(texts.iter().filter(|it| is_named(it)).count() == 1, "{texts:?}");
     let first = |number: usize| {
-        let explained = three.machines[number].fairway.explain("web")?;
+        let explained = three.machines[number].fairway.explain("service", "web")?;
         Ok(explained.lines().next().unwrap_or_default().to_owned())
     };
     let first = three.others(owner).into_iter().map(first).collect::<Result<Vec<_>>>()?;

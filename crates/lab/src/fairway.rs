@@ -198,10 +198,10 @@ impl Fairway {
         output_of(command.arg("show").args(words).arg("--socket").arg(self.path("fairway.sock")))
     }
 
-    /// Runs `fairway explain service SERVICE`, as text.
-    pub fn explain(&self, service: &str) -> Result<String> {
+    /// Runs `fairway explain KIND NAME`, as text.
+    pub fn explain(&self, kind: &str, name: &str) -> Result<String> {
         let mut command = bounded(&self.program);
-        command.args(["explain", "service", service, "--socket"]).arg(self.path("fairway.sock"));
+        command.args(["explain", kind, name, "--socket"]).arg(self.path("fairway.sock"));
         output_of(&mut command)
     }
 

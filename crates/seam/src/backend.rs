@@ -8,7 +8,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use fairway_ground::PeerKey;
+use fairway_ground::{PeerKey, Prefix};
 use serde::{Deserialize, Serialize};
 
 use crate::{BgpView, Desired, Leave};
@@ -67,6 +67,8 @@ pub struct ViewScope {
     pub refused: bool,
     /// [`BgpView::roa_payloads`].
     pub payloads: bool,
+    /// [`PeerView::passages`] of this prefix, and of those around it if it is one address.
+    pub passage: Option<Prefix>,
     /// [`BgpView::rejected_segments`] and [`PeerView::stall`], which are read from the kernel.
     pub kernel: bool,
 }
@@ -80,6 +82,7 @@ impl ViewScope {
         received: false,
         refused: false,
         payloads: false,
+        passage: None,
         kernel: false,
     };
     /// All routes.
@@ -90,6 +93,7 @@ impl ViewScope {
         received: true,
         refused: true,
         payloads: true,
+        passage: None,
         kernel: true,
     };
 }

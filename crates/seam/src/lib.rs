@@ -18,6 +18,7 @@ mod liveness;
 mod members;
 mod messages;
 pub mod notification;
+mod passage;
 mod path;
 mod peer_change;
 mod peer_config;
@@ -38,6 +39,7 @@ pub use layer2::{AddressAnswer, AnsweredAddress, CheckedAddress, ForeignClaim, L
 pub use liveness::{DownCause, Liveness};
 pub use members::MemberStatus;
 pub use messages::{LastMalformed, MalformedCounters, MessageCounters, MessageCounts};
+pub use passage::{Passage, RuleName, Withheld};
 pub use path::{DecisionStep, Path, PathSource, RouteChange};
 pub use peer_change::{ChangeEffect, PeerSetting};
 pub use peer_config::{PeerBfd, PeerConfig};

@@ -12,7 +12,7 @@ use crate::bfd::BfdView;
 use crate::capability::Capability;
 use crate::{
     DecisionStep, DesiredRoute, DrainState, LastMalformed, Latencies, Liveness, MalformedCounters,
-    MessageCounters, Path, PathAttributes, PeerConfig, Refusal, RpkiServerView,
+    MessageCounters, Passage, Path, PathAttributes, PeerConfig, Refusal, RpkiServerView,
 };
 
 /// A snapshot of the state of a backend, for `show`.
@@ -158,6 +158,9 @@ pub struct PeerView {
     pub is_being_told: bool,
     /// Routes that are advertised to this peer.
     pub advertised: Vec<PeerRoute>,
+    /// What becomes of received routes that [`crate::ViewScope::passage`] asks about, of the best path to each prefix. Empty where
+    /// `toAdvertise` allows nothing.
+    pub passages: Vec<(Prefix, Passage)>,
     /// Routes that were accepted from this peer.
     pub received: Vec<PeerRoute>,
     /// Routes that this peer announces and that were refused; `None` without a session, and if the backend keeps none.
@@ -220,6 +223,7 @@ impl PeerView {
             prefixes_advertised: PerFamily::default(),
             is_being_told: false,
             advertised: Vec::new(),
+            passages: Vec::new(),
             received: Vec::new(),
             refused: None,
             last_reset: None,

@@ -1,6 +1,8 @@
 //! The queries, and how much of the backend's state each answer needs.
 
-use fairway_ground::AddressFamily;
+use std::net::IpAddr;
+
+use fairway_ground::{AddressFamily, Prefix};
 use fairway_seam::ViewScope;
 use serde::{Deserialize, Serialize};
 
@@ -235,9 +237,13 @@ impl ShowCommand {
             Self::Explain(Explained::Service(_) | Explained::Peer(_)) => {
                 ViewScope { advertised: true, kernel: true, ..sessions }
             }
-            Self::Explain(Explained::Address(_)) => {
-                ViewScope { advertised: true, learned: true, refused: true, ..sessions }
-            }
+            Self::Explain(Explained::Address(wanted)) => ViewScope {
+                advertised: true,
+                learned: true,
+                refused: true,
+                passage: prefix_of(wanted),
+                ..sessions
+            },
             Self::BgpUnicast { prefix: None, .. }
             | Self::BgpFiltered { .. }
             | Self::BgpStatistics { .. } => tables,
@@ -259,4 +265,11 @@ pub enum Format {
     Text,
     /// JSON for programs.
     Json,
+}
+
+/// The prefix that is asked about; of an address the one with all its bits.
+fn prefix_of(text: &str) -> Option<Prefix> {
+    let of_address =
+        |address: IpAddr| Prefix::new(address, AddressFamily::of(address).address_bits()).ok();
+    text.parse().ok().or_else(|| text.parse().ok().and_then(of_address))
 }

@@ -1,7 +1,7 @@
 //! What do rules of an operator make of routes between two routers? A second router of the same kind, on a cable of its
 //! own. A row of the matrix.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::scene::{Cell, NODE_AS, ROUTER_AS, expect_equal};
@@ -61,6 +61,8 @@ pub(super) fn rules_decide_what_is_received_and_passed_on(cell: &Cell) -> Result
     second.advertise_rules = Some(format!("{ADVERTISED}- {{name: rest, action: reject}}\n"));
     transit.scene.fairway.apply("second", &second.yaml())?;
     transit.leaves("10.90.2.0/24")?;
+    explained(&transit, "10.90.1.0/24 to second: rule 1 of toAdvertise accepts it")?;
+    explained(&transit, "10.90.2.0/24 not to second: rule 2 (rest) of toAdvertise rejects it")?;
     router.receive_rules = Some("- {set: {localPref: 300, communities: {add: ['65001:100']}}}\n");
     transit.scene.apply_peer(&router)?;
     transit.arrives("10.91.1.0/24")?;
@@ -80,6 +82,14 @@ fn rejected_is_named(transit: &Transit) -> Result<()> {
     let pointer = format!("/{router}/refusedPrefixes/rule");
     let count = neighbour.pointer(&pointer).with_context(|| format!("no {pointer}"))?;
     expect_equal(&pointer, count, &json!(1))
+}
+
+/// `explain prefix` has this line about its first word.
+fn explained(transit: &Transit, line: &str) -> Result<()> {
+    let prefix = line.split(' ').next().unwrap_or_default();
+    let text = transit.scene.fairway.explain("prefix", prefix)?;
+    ensure!(text.contains(line), "no line {line:?} in\n{text}");
+    Ok(())
 }
 
 /// LOCAL_PREF of the route that a rule prefers.

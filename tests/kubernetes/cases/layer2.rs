@@ -92,7 +92,7 @@ pub(super) fn an_address_is_there_while_the_api_server_is_alive(stage: &mut Stag
         wait_until(&format!("the address is there: {is_there}"), 2 * PATIENCE, || {
             let shown = node.ip(&["address", "show", "dev", "eth0"])?;
             let found = shown.contains(&format!("inet {SHARED}/32"));
-            let explained = fairway.explain("api-server")?;
+            let explained = fairway.explain("service", "api-server")?;
             ensure!(found == is_there, "{shown}{explained}");
             Ok(explained)
         })

@@ -14,7 +14,7 @@ use fairway_ground::{
     AddressFamily, ChosenNextHops, FamilySet, LocalNextHops, NextHop, PathId, PeerKey, PerFamily,
     Prefix, PrefixFilter, RouteRule,
 };
-use fairway_seam::{DrainState, Path, PathAttributes, PeerConfig, RouteAttributes};
+use fairway_seam::{DrainState, Passage, Path, PathAttributes, PeerConfig, RouteAttributes};
 
 pub use fairway_seam::Ineligible;
 use policy::{Manner, Policy};
@@ -248,6 +248,21 @@ impl Exporter {
             _ => self.passed_on_in.entry((manner, reach)).or_default(),
         };
         made.get_or_make(family, &path.attributes, make)
+    }
+
+    /// What becomes of the best received path to `prefix`, for an operator; `None` without one, or behind a route of our own.
+    pub fn passage(&self, prefix: Prefix, routes: &Routes) -> Option<Passage> {
+        let best = routes.best().filter(|_| routes.offers().is_empty() && self.passes_on())?;
+        let may_be_told = |path: &Path| self.policy.passes_on(prefix, path);
+        let chosen = match self.chooses() {
+            true => routes.routes_for(self.policy.route_key, 1, may_be_told).first().copied(),
+            false => None,
+        };
+        let path = match chosen {
+            Some((_, Route::Learned(path))) => path,
+            _ => best,
+        };
+        Some(self.policy.passage(prefix, path))
     }
 
     /// The peer.

@@ -218,7 +218,6 @@ impl LocRib {
     }
 
     /// The routes to `prefix` now.
-    #[cfg(test)]
     pub fn routes_to(&self, prefix: Prefix) -> Option<&Routes> {
         let slot = self.nets.id(prefix).and_then(|id| self.nets.get(id));
         slot.map(|slot| &slot.entry.routes)

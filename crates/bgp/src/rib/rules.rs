@@ -25,6 +25,8 @@ pub struct Ruled {
     pub med: Option<u32>,
     /// The next hop, if a rule has set it.
     pub next_hop: Option<NextHop>,
+    /// The place of the rule that accepts it, if one does.
+    pub accepted_by: Option<u8>,
 }
 
 /// The rules that a route to `prefix` with an origin in this state is in reach of.
@@ -48,7 +50,7 @@ pub fn apply_rules(
     attributes: &Arc<PathAttributes>,
 ) -> Result<Ruled, RejectedBy> {
     let mut route = Arc::clone(attributes);
-    let (mut med, mut next_hop) = (None, None);
+    let (mut med, mut next_hop, mut accepted_by) = (None, None, None);
     for (rule, place) in rules.iter().zip(0_u8..) {
         let is_in_reach = reach.wrapping_shr(place.into()) & 1 == 1;
         if !is_in_reach || !matches(&rule.matches, &route) {
@@ -63,10 +65,11 @@ pub fn apply_rules(
             next_hop = rule.settings.next_hops.of(family).or(next_hop);
         }
         if rule.action == RuleAction::Accept {
+            accepted_by = Some(place);
             break;
         }
     }
-    Ok(Ruled { attributes: route, med, next_hop })
+    Ok(Ruled { attributes: route, med, next_hop, accepted_by })
 }
 
 /// Whether the conditions hold that are about neither the prefix nor its origin.

@@ -40,7 +40,7 @@ const ON_THE_WAY_MAX: usize = if cfg!(test) { 3 } else { 1024 };
 #[derive(Debug)]
 pub(super) struct Outbound {
     pub(super) adj_rib_out: AdjRibOut,
-    exporter: Exporter,
+    pub(super) exporter: Exporter,
     told_by: ToldBy,
     /// Prefixes from this number on were not looked at yet: the neighbour was told nothing of them. So a neighbour that is
     /// slower than the others, or has come later, has no more in memory than what is sent next.

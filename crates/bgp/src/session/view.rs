@@ -7,10 +7,10 @@ use super::connection::Connection;
 use super::connection::ConnectionId;
 use super::peer::{Established, Peer};
 use crate::rib::{LocRib, PrefixId};
-use fairway_ground::{Instant, Nlri};
+use fairway_ground::{Instant, Nlri, Prefix};
 use fairway_seam::{
-    LastMalformed, LastReset, PathAttributes, PeerRoute, PeerView, SessionState, SessionView,
-    ViewScope,
+    LastMalformed, LastReset, Passage, PathAttributes, PeerRoute, PeerView, SessionState,
+    SessionView, ViewScope,
 };
 
 impl Peer {
@@ -56,6 +56,16 @@ impl Peer {
         up.map(|up| routes(up.outbound.advertised(rib), |_| false)).unwrap_or_default()
     }
 
+    /// What becomes of received routes to these prefixes.
+    pub fn passages(&self, rib: &LocRib, prefixes: &[Prefix]) -> Vec<(Prefix, Passage)> {
+        let Some(up) = &self.established else { return Vec::new() };
+        let passage = |prefix: &Prefix| {
+            let passage = up.outbound.exporter.passage(*prefix, rib.routes_to(*prefix)?)?;
+            Some((*prefix, passage))
+        };
+        prefixes.iter().filter_map(passage).collect()
+    }
+
     /// Whether a change of this prefix waits to be sent to it.
     pub fn awaits(&self, prefix: PrefixId) -> bool {
         self.established.as_ref().is_some_and(|up| up.outbound.adj_rib_out.awaits(prefix))
@@ -73,6 +83,7 @@ impl Peer {
         let inbound = self.inbound();
         let unannounced = up.map(|up| &up.outbound.unannounced).into_iter().flatten();
         PeerView {
+            passages: Vec::new(),
             stall: None,
             config: self.config.clone(),
             state: self.state(),

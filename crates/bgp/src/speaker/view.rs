@@ -4,7 +4,7 @@
 
 use super::guard::Guard;
 use super::speaker::Speaker;
-use fairway_ground::{Instant, Nlri, PeerKey};
+use fairway_ground::{Instant, Nlri, PeerKey, Prefix};
 use fairway_rpki::origin;
 use fairway_seam::{BgpView, LearnedRoute, ViewScope};
 
@@ -23,6 +23,7 @@ impl<G: Guard> Speaker<G> {
     /// The view for `scope`, without what only the edge knows: connections that are not accepted, and BFD.
     /// The second value lists peers that could not be shown.
     pub fn view(&self, now: Instant, scope: ViewScope) -> (BgpView, Vec<PeerKey>) {
+        let asked = scope.passage.map(around).unwrap_or_default();
         let mut peers = Vec::with_capacity(self.neighbours.len());
         let mut unshown = Vec::new();
         for (key, neighbour) in &self.neighbours {
@@ -31,6 +32,7 @@ impl<G: Guard> Speaker<G> {
                 if scope.advertised {
                     view.advertised = neighbour.peer.advertised(&self.rib);
                 }
+                view.passages = neighbour.peer.passages(&self.rib, &asked);
                 view
             });
             match shown {
@@ -66,4 +68,11 @@ impl<G: Guard> Speaker<G> {
         };
         (view, unshown)
     }
+}
+
+/// The prefix, and all around it if it is one address.
+fn around(prefix: Prefix) -> Vec<Prefix> {
+    let length = prefix.length();
+    let first = if length == prefix.family().address_bits() { 0 } else { length };
+    (first..=length).filter_map(|it| Prefix::new(prefix.address(), it).ok()).collect()
 }

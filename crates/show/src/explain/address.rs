@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use fairway_allocator::PoolLookup;
 use fairway_ground::{PeerKey, Prefix};
 use fairway_model::ObjectName;
-use fairway_seam::RefusedRoute;
+use fairway_seam::{Passage, RefusedRoute};
 use serde_json::Value;
 
 use super::peer::shortened;
@@ -38,6 +38,8 @@ struct Explanation<'a> {
     sent_count: usize,
     /// Received routes that cover it, the best ones first.
     received: Vec<String>,
+    /// For each peer that is sent received routes: what becomes of the best one.
+    passed_on: Vec<String>,
     /// Routes to it that were refused: the neighbor, and why.
     refused: Vec<(PeerKey, &'a RefusedRoute)>,
 }
@@ -50,6 +52,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>, wanted: &str) -> Result<String, Show
         ("Pools", explanation.pools.clone()),
         ("Announced", shortened(explanation.sent.clone(), "peers")),
         ("Received", shortened(explanation.received.clone(), "routes")),
+        ("Passed on", shortened(explanation.passed_on.clone(), "peers")),
         ("Refused", shortened(explanation.refused_lines(), "routes")),
     ]));
     if let Wanted::Address(_) = explanation.wanted {
@@ -71,6 +74,7 @@ pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str) -> Result<Object, Show
         .field("pools", explanation.pools.clone())
         .field("announced", explanation.sent.clone())
         .field("received", explanation.received.clone())
+        .field("passedOn", explanation.passed_on.clone())
         .field("refused", explanation.refused_lines()))
 }
 
@@ -93,6 +97,7 @@ impl<'a> Explanation<'a> {
             pools: pools(snapshot, wanted),
             sent: sent.into_iter().map(|(line, _)| line).collect(),
             received: received(snapshot, wanted),
+            passed_on: passed_on(&told),
             refused: refused(snapshot, wanted),
         }
     }
@@ -249,6 +254,21 @@ fn received(snapshot: &Snapshot<'_>, wanted: Wanted) -> Vec<String> {
         format!("{} from {}: {as_path}, {rank}", route.prefix, path.source.key)
     };
     routes.iter().map(line).collect()
+}
+
+fn passed_on(told: &Told<'_>) -> Vec<String> {
+    let peers = told.snapshot().bgp.peers.iter();
+    let lines = peers.flat_map(|peer| {
+        let name = told.name(peer.config.key);
+        peer.passages.iter().map(move |(prefix, passage)| match passage {
+            Passage::Passed(None) => format!("{prefix} to {name}"),
+            Passage::Passed(Some(rule)) => {
+                format!("{prefix} to {name}: {rule} of toAdvertise accepts it")
+            }
+            Passage::Withheld(why) => format!("{prefix} not to {name}: {why}"),
+        })
+    });
+    lines.collect()
 }
 
 fn refused<'a>(snapshot: &'a Snapshot<'a>, wanted: Wanted) -> Vec<(PeerKey, &'a RefusedRoute)> {

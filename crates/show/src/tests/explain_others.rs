@@ -1,6 +1,6 @@
 //! `explain peer`, `address`, `prefix`, `pool` and `node`: the first line, and that the rest is there.
 
-use fairway_seam::{LastReset, ResetCause};
+use fairway_seam::{LastReset, Passage, ResetCause, RuleName, Withheld};
 
 use super::explain::{FILES, lab_of};
 use super::lab::Lab;
@@ -87,6 +87,41 @@ fn routes_that_were_received_and_refused_are_named() {
     );
     let refused = text(&lab, &ShowCommand::Explain(address("203.0.113.0/24"))).unwrap();
     assert!(refused.contains("from 10.1.1.2: toReceive does not allow the prefix"), "{refused}");
+}
+
+#[test]
+fn what_is_passed_on_has_the_rule_that_decided() {
+    let mut lab = super::learned::with_refused();
+    let prefix = "10.20.0.0/16".parse().unwrap();
+    let rule = RuleName { place: 1, name: Some("rest".into()) };
+    let passages = [
+        Passage::Passed(Some(RuleName { place: 0, name: None })),
+        Passage::Withheld(Withheld::Rule(rule)),
+    ];
+    for (peer, passage) in lab.bgp.peers.iter_mut().zip(passages) {
+        peer.passages = vec![(prefix, passage)];
+    }
+    let names: Vec<String> =
+        lab.bgp.peers.iter().take(2).map(|peer| peer.config.name.clone()).collect();
+    let text = text(&lab, &ShowCommand::Explain(address("10.20.0.0/16"))).unwrap();
+    for line in [
+        format!("10.20.0.0/16 to {}: rule 1 of toAdvertise accepts it\n", names[0]),
+        format!("10.20.0.0/16 not to {}: rule 2 (rest) of toAdvertise rejects it\n", names[1]),
+    ] {
+        assert!(text.contains(&line), "{line}{text}");
+    }
+}
+
+#[test]
+fn a_question_about_an_address_is_one_about_all_prefixes_around_it() {
+    for (wanted, prefix) in [
+        ("10.20.7.7", "10.20.7.7/32"),
+        ("2001:db8::1", "2001:db8::1/128"),
+        ("10.20.0.0/16", "10.20.0.0/16"),
+    ] {
+        let scope = ShowCommand::Explain(address(wanted)).scope();
+        assert_eq!(scope.passage, Some(prefix.parse().unwrap()));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::super::only_to_customer::{self, Leak};
 use super::super::passed_on::{reflected, to_client_of_server, to_external, to_internal};
-use super::super::rules::{apply_rules, rules_in_reach};
+use super::super::rules::{RejectedBy, apply_rules, rules_in_reach};
 use super::{Encoding, Export, Ineligible, Outgoing};
 use crate::wire::announce::{AttributeBlock, next_hop_octets};
 use fairway_ground::{
@@ -14,7 +14,9 @@ use fairway_ground::{
     LocalNextHops, NextHop, PeerKey, PeerKind, PerFamily, Prefix, PrefixFilter, Role, RouteRule,
     RouterId,
 };
-use fairway_seam::{DrainState, Path, PathAttributes, RouteAttributes};
+use fairway_seam::{
+    DrainState, Passage, Path, PathAttributes, RouteAttributes, RuleName, Withheld,
+};
 
 /// The settings of a session that decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -255,26 +257,56 @@ impl Policy {
     }
 
     pub(super) fn passes_on(&self, prefix: Prefix, path: &Path) -> bool {
-        let heard = &path.attributes;
-        let is_ruled_out = || {
-            let reach = rules_in_reach(&self.rules, prefix, None);
-            apply_rules(&self.rules, reach, prefix.family(), None, heard).is_err()
+        self.withheld_at_all(prefix, path).is_none()
+            && (self.rules.is_empty() || self.judged(prefix, path).is_ok())
+    }
+
+    /// What becomes of a received route, for an operator.
+    pub(super) fn passage(&self, prefix: Prefix, path: &Path) -> Passage {
+        let rule = |place: u8| {
+            let name = self.rules.get(usize::from(place)).and_then(|rule| rule.name.clone());
+            RuleName { place, name }
         };
-        self.may_pass_on(prefix, path)
-            && self.may_be_told(heard)
-            && self.mark(heard.only_to_customer).is_ok()
-            && (self.rules.is_empty() || !is_ruled_out())
+        match (self.withheld_at_all(prefix, path), self.judged(prefix, path)) {
+            (Some(withheld), _) => Passage::Withheld(withheld),
+            (None, Ok(accepted_by)) => Passage::Passed(accepted_by.map(rule)),
+            (None, Err(place)) => Passage::Withheld(Withheld::Rule(rule(place))),
+        }
+    }
+
+    /// The place of the rule that accepts it, or of the one that rejects it.
+    fn judged(&self, prefix: Prefix, path: &Path) -> Result<Option<u8>, RejectedBy> {
+        let reach = rules_in_reach(&self.rules, prefix, None);
+        let ruled = apply_rules(&self.rules, reach, prefix.family(), None, &path.attributes);
+        ruled.map(|it| it.accepted_by)
+    }
+
+    /// Why it does not go to the peer, whatever the rules are.
+    fn withheld_at_all(&self, prefix: Prefix, path: &Path) -> Option<Withheld> {
+        let heard = &path.attributes;
+        self.withheld(prefix, path)
+            .or_else(|| (!self.may_be_told(heard)).then_some(Withheld::Communities))
+            .or_else(|| self.mark(heard.only_to_customer).is_err().then_some(Withheld::Leak))
     }
 
     /// What does not follow from the attributes: not back to its source, between internal peers only to or from a client
     /// of ours (RFC 4271 §9.2.1, RFC 4456 §6), and only what the operator wants.
-    pub(super) fn may_pass_on(&self, prefix: Prefix, path: &Path) -> bool {
+    fn withheld(&self, prefix: Prefix, path: &Path) -> Option<Withheld> {
         let is_internal = |kind| kind == PeerKind::Internal;
         let is_client = path.source.is_client || self.client == Some(ClientKind::Reflector);
-        path.source.key != self.key
-            && (is_client || !(is_internal(path.source.kind) && is_internal(self.kind)))
-            && self.families.contains(prefix.family())
-            && self.pass_on.allows(prefix)
+        if path.source.key == self.key {
+            return Some(Withheld::FromPeer);
+        }
+        if !is_client && is_internal(path.source.kind) && is_internal(self.kind) {
+            return Some(Withheld::Internal);
+        }
+        let is_wanted = self.families.contains(prefix.family()) && self.pass_on.allows(prefix);
+        (!is_wanted).then_some(Withheld::Prefix)
+    }
+
+    /// Whether nothing but its attributes may keep it from the peer.
+    pub(super) fn may_pass_on(&self, prefix: Prefix, path: &Path) -> bool {
+        self.withheld(prefix, path).is_none()
     }
 
     /// Not if its communities forbid it (RFC 1997).

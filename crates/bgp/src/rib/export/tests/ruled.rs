@@ -2,6 +2,7 @@
 
 use super::*;
 use fairway_ground::{PrefixRange, RouteMatch, RouteRule, RouteSettings, RuleAction};
+use fairway_seam::{RuleName, Withheld};
 
 const PREFIX: &str = "203.0.113.0/24";
 
@@ -80,4 +81,49 @@ fn a_rule_rejects_some_prefixes_with_the_same_attributes() {
         assert_eq!(exporter.pass_on(prefix, &path).unwrap().is_some(), is_told, "{prefix}");
         assert_eq!(exporter.0.policy.passes_on(prefix, &path), is_told, "{prefix}");
     }
+}
+
+#[test]
+fn an_operator_is_told_what_becomes_of_a_route() {
+    let config = |kind, rules: Vec<RouteRule>, allowed: &str| {
+        let mut exporter = exporter(kind, rules).0;
+        if !allowed.is_empty() {
+            let range = PrefixRange::new(allowed.parse().unwrap(), None, None).unwrap();
+            exporter.policy.pass_on = PrefixFilter::Listed(vec![range]);
+        }
+        exporter
+    };
+    let passage = |exporter: &Exporter, path: &Path| {
+        let routes = Routes::Learned(path.clone());
+        exporter.passage(PREFIX.parse().unwrap(), &routes).unwrap()
+    };
+    let path = heard(PeerKind::External);
+    let marked = |community| {
+        let attributes = (*path.attributes).clone().with_community(community);
+        Path { attributes: Arc::new(attributes), ..path.clone() }
+    };
+    let external = PeerKind::External;
+    assert_eq!(passage(&config(external, Vec::new(), ""), &path), Passage::Passed(None));
+    let next = RouteRule { action: RuleAction::Continue, ..RouteRule::default() };
+    let named = |action| RouteRule { name: Some("mine".into()), action, ..RouteRule::default() };
+    let rule = RuleName { place: 1, name: Some("mine".into()) };
+    for (action, wanted) in [
+        (RuleAction::Accept, Passage::Passed(Some(rule.clone()))),
+        (RuleAction::Reject, Passage::Withheld(Withheld::Rule(rule))),
+        (RuleAction::Continue, Passage::Passed(None)),
+    ] {
+        let exporter = config(external, vec![next.clone(), named(action)], "");
+        assert_eq!(passage(&exporter, &path), wanted);
+    }
+    for (exporter, path, wanted) in [
+        (config(external, Vec::new(), "10.0.0.0/8"), path.clone(), Withheld::Prefix),
+        (config(external, Vec::new(), ""), marked(Community::NO_EXPORT), Withheld::Communities),
+        (config(PeerKind::Internal, Vec::new(), ""), heard(PeerKind::Internal), Withheld::Internal),
+    ] {
+        assert_eq!(passage(&exporter, &path), Passage::Withheld(wanted));
+    }
+    // One that the operator sends no received routes has no answer.
+    let mut silent = config(external, Vec::new(), "");
+    silent.policy.pass_on = PrefixFilter::Nothing;
+    assert_eq!(silent.passage(PREFIX.parse().unwrap(), &Routes::Learned(path)), None);
 }
