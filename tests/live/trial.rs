@@ -6,6 +6,7 @@ use fairway_resources::change::{Change, Effect, Part};
 use fairway_seam::ChangeEffect;
 use serde_json::{Value, json};
 
+use crate::cache::REFUSED_PREFIX;
 use crate::scene;
 use crate::stage::{SESSIONS, Scene, Session, Stage, View};
 
@@ -185,6 +186,12 @@ impl Trial {
             stage.put_all(&audible);
             stage.barrier(&format!("{what}, before"), &sessions);
         }
+        if self.awaited.is_some() {
+            // What a cache said counts until the next one has answered.
+            let mut without_caches = self.before.clone();
+            without_caches.remove(file_of(Kind::BgpConfiguration));
+            stage.put_all(&without_caches);
+        }
         stage.put_all(&self.before);
         if let Some(prefix) = self.awaited {
             stage.wait(&what, |view| view["trial"].routes.contains_key(prefix));
@@ -331,7 +338,7 @@ fn is_done(effect: Effect, before: &Session, after: &Session) -> bool {
         )
         | Effect::TooManyPrefixes => after.dropped > before.dropped,
         Effect::PeerComesOrGoes => after.is_up != before.is_up,
-        Effect::Caches => after.routes.keys().ne(before.routes.keys()),
+        Effect::Caches => !after.routes.contains_key(REFUSED_PREFIX),
         Effect::Session(ChangeEffect::AsksAgain) => after.refreshes > before.refreshes,
         _ => true,
     }

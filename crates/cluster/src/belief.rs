@@ -215,9 +215,11 @@ impl Belief {
         let (was_failing, listed_before) = (reflector.is_failing(), reflector.listed_at());
         let failing_since = reflector.failing_since();
         let was_held = reflector.held_until().is_some();
+        // A kind without a definition says nothing about the server.
+        let is_undefined = matches!(reply, Reply::Undefined);
         let deltas = reflector.handle(now, reply);
         let is_released = was_held && reflector.held_until().is_none();
-        let is_listed = was_failing && reflector.listed_at() != listed_before;
+        let is_listed = was_failing && !is_undefined && reflector.listed_at() != listed_before;
         // A server that breaks each watch which it accepts fails again within a pause: it is not back.
         let is_open = reflector.failing_since().is_none()
             && failing_since.is_some_and(|since| now.since(since) > PAUSE_MAX);

@@ -4,7 +4,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::AsPath;
+use super::{AsPath, AsPathSegment};
 
 /// The most memory of a compiled expression, in bytes: a thousand times what people type.
 const EXPRESSION_BYTES_MAX: usize = 1 << 20;
@@ -31,18 +31,72 @@ pub fn compile_expression(text: &str) -> Result<Regex, String> {
 pub struct AsPathPattern {
     text: String,
     regex: Regex,
+    plain: Option<PlainForm>,
+}
+
+/// What most expressions say, so that a path need not be written down for them: a route server tries each route with the
+/// rules of each client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PlainForm {
+    /// `^$`.
+    Empty,
+    /// `_65010_`.
+    Through(u32),
+    /// `^65010_`.
+    From(u32),
+    /// `_65010$`.
+    Origin(u32),
+}
+
+impl PlainForm {
+    fn of(text: &str) -> Option<Self> {
+        let number = |text: &str| {
+            let number: u32 = text.parse().ok()?;
+            (number.to_string() == text).then_some(number)
+        };
+        if text == "^$" {
+            return Some(Self::Empty);
+        }
+        match (text.strip_prefix('^'), text.strip_prefix('_')) {
+            (Some(rest), _) => number(rest.strip_suffix('_')?).map(Self::From),
+            (None, Some(rest)) => match rest.strip_suffix('_') {
+                Some(inner) => number(inner).map(Self::Through),
+                None => number(rest.strip_suffix('$')?).map(Self::Origin),
+            },
+            (None, None) => None,
+        }
+    }
+
+    fn matches(self, path: &AsPath) -> bool {
+        match self {
+            Self::Empty => path.0.is_empty(),
+            Self::Through(asn) => path.asns().any(|it| it == asn),
+            Self::From(asn) => path.first() == Some(asn),
+            Self::Origin(asn) => match path.0.last() {
+                Some(AsPathSegment::Sequence(asns)) => asns.last() == Some(&asn),
+                Some(AsPathSegment::Set(_)) | None => false,
+            },
+        }
+    }
 }
 
 impl AsPathPattern {
     /// The expression that `text` is, or what is wrong with it, in one line.
     pub fn new(text: &str) -> Result<Self, String> {
         let regex = compile_expression(&text.replace('_', BORDER))?;
-        Ok(Self { text: text.to_owned(), regex })
+        Ok(Self { text: text.to_owned(), regex, plain: PlainForm::of(text) })
     }
 
     /// Whether a path has this form.
     pub fn matches(&self, path: &AsPath) -> bool {
-        self.is_in(&path.to_string())
+        // A segment without a number is written as nothing, or as `{}`.
+        let is_empty = |segment: &AsPathSegment| match segment {
+            AsPathSegment::Set(asns) | AsPathSegment::Sequence(asns) => asns.is_empty(),
+        };
+        match self.plain {
+            Some(plain) if !path.0.iter().any(is_empty) => plain.matches(path),
+            _ => self.is_in(&path.to_string()),
+        }
     }
 
     /// Whether a path that is written as `text` has this form.
@@ -72,6 +126,35 @@ mod tests {
         assert!(matches("^65001_", "65001 65010"));
         assert!(matches("_(65010|65020)$", "65001 {65020"));
         assert!(matches("^$", "") && !matches("^$", "65001"));
+    }
+
+    #[test]
+    fn what_is_matched_without_text_is_what_the_text_would_match() {
+        let texts = ["^$", "_7_", "^7_", "_7$", "_77_", "^77_", "_77$", "_07_", "^7$", "_7", "7"];
+        let patterns = texts.map(|text| AsPathPattern::new(text).unwrap());
+        assert_eq!(patterns.iter().filter(|it| it.plain.is_some()).count(), 7);
+        let mut rng = crate::Rng::seeded(1);
+        let mut below = |bound: u64| rng.next_u64() % bound;
+        let mut matched = 0;
+        for _ in 0..20_000 {
+            let mut segments = Vec::new();
+            for _ in 0..below(3) {
+                let count = below(4);
+                let asns = (0..count).map(|_| [7, 77, 707][usize::try_from(below(3)).unwrap()]);
+                let asns: Vec<u32> = asns.collect();
+                segments.push(match below(4) {
+                    0 => AsPathSegment::Set(asns),
+                    _ => AsPathSegment::Sequence(asns),
+                });
+            }
+            let path = AsPath(segments);
+            for pattern in &patterns {
+                let matches = pattern.matches(&path);
+                matched += u32::from(matches);
+                assert_eq!(matches, pattern.is_in(&path.to_string()), "{} {path:?}", pattern.text);
+            }
+        }
+        assert!(matched > 20_000, "{matched}");
     }
 
     #[test]

@@ -45,12 +45,24 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
     (configs.into_values().collect(), faults)
 }
 
-/// The RPKI caches that `node` asks: the first ones by name, up to their maximum.
-pub(super) fn rpki_servers(index: &ClusterIndex, node: &Node) -> BTreeSet<RpkiServer> {
+/// The RPKI caches that `node` asks, up to their maximum, and those that had to be left out.
+pub(super) fn rpki_servers(
+    index: &ClusterIndex,
+    node: &Node,
+) -> (BTreeSet<RpkiServer>, Vec<Fault>) {
+    let (mut servers, mut faults) = (BTreeSet::new(), Vec::new());
     let configurations = index.bgp_configurations.values();
-    let selected = configurations.filter(|it| any_matches(&it.node_selectors, &node.labels));
-    let servers = selected.flat_map(|it| &it.rpki_servers).cloned();
-    servers.take(RpkiServer::COUNT_MAX).collect()
+    for configuration in configurations.filter(|it| any_matches(&it.node_selectors, &node.labels)) {
+        for server in &configuration.rpki_servers {
+            if servers.len() < RpkiServer::COUNT_MAX || servers.contains(server) {
+                servers.insert(server.clone());
+                continue;
+            }
+            let configuration = configuration.name.clone();
+            faults.push(Fault::TooManyRpkiServers { configuration, server: server.clone() });
+        }
+    }
+    (servers, faults)
 }
 
 /// A Secret that lacks a required key.

@@ -180,7 +180,9 @@ impl NodePlanner {
         self.plan.routes = routes.into_values().flatten().collect();
         self.plan.layer2 = layer2.into_values().flatten().collect();
         self.plan.extras = index.frr_extras.values().next().map(extras);
-        self.plan.rpki_servers = Arc::new(rpki_servers(index, &self.node));
+        let (rpki_servers, too_many) = rpki_servers(index, &self.node);
+        self.plan.rpki_servers = Arc::new(rpki_servers);
+        self.plan.faults.extend(too_many);
     }
 
     /// Decides about Services as if none conflicted with another, and notes what that affects.

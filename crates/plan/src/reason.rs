@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use fairway_ground::{PeerKey, Prefix, Remote};
+use fairway_ground::{PeerKey, Prefix, Remote, RpkiServer};
 use fairway_model::{NodeName, ObjectName};
 
 /// Why a Service, one of its addresses or one of its prefixes is not announced from a node. The
@@ -168,6 +168,17 @@ pub enum Fault {
         other: ObjectName,
         /// The key that both have.
         key: Box<PeerKey>,
+    },
+    /// A server that is one too many.
+    #[error(
+        "RPKI server {server} of BGPConfiguration {configuration} is left out: one node asks at most {}",
+        RpkiServer::COUNT_MAX
+    )]
+    TooManyRpkiServers {
+        /// The object.
+        configuration: ObjectName,
+        /// The server.
+        server: RpkiServer,
     },
     /// An advertisement with an undefined community.
     #[error("BGPAdvertisement {advertisement} is left out: no Community defines {alias:?}")]

@@ -25,8 +25,10 @@ const QUERY_GAP: Duration = Duration::from_secs(1);
 ///
 /// `Ours:` the retry interval of RFC 8210 §6 is for questions that failed. A cache that restarts is back in seconds.
 const RECONNECT_WAIT_MIN: Duration = Duration::from_secs(5);
-/// The most payloads of one cache: six times what the Internet has.
-const PAYLOADS_MAX: usize = 4_000_000;
+/// The most payloads of one cache, and changes of one answer: three times what the Internet has.
+const PAYLOADS_MAX: usize = 2_000_000;
+
+const TOO_MANY: &str = "it says more than 2000000 payloads";
 
 /// What happens to a cache.
 #[derive(Debug)]
@@ -129,6 +131,8 @@ pub struct Cache {
     answer_until: Instant,
     /// When it was last asked.
     asked_at: Option<Instant>,
+    /// What it said of its data while an answer was awaited.
+    notified: Option<(u16, u32)>,
     /// How many connections were lost since its data was complete.
     losses: u32,
     /// Why it does not work; `None` if it does.
@@ -152,6 +156,7 @@ impl Cache {
             refresh_at: now,
             answer_until: now,
             asked_at: None,
+            notified: None,
             losses: 0,
             failure: None,
             actions: VecDeque::new(),
@@ -219,7 +224,8 @@ impl Cache {
         }
     }
 
-    fn expires_at(&self) -> Option<Instant> {
+    /// When its data is too old; `None` without any.
+    pub fn expires_at(&self) -> Option<Instant> {
         self.known.map(|known| known.at + seconds(self.timing.expire_seconds))
     }
 
@@ -227,6 +233,13 @@ impl Cache {
         if self.expires_at().is_some_and(|at| at <= now) {
             self.forget();
             self.actions.push_back(Action::Report(Report::Expired));
+            let is_partial = matches!(
+                self.connection,
+                Connection::Asked { all: false } | Connection::Answering { all: false }
+            );
+            if is_partial {
+                self.begin_again(now, "its data expired before it had answered");
+            }
         }
     }
 
@@ -295,20 +308,23 @@ impl Cache {
         }
         let is_notify = matches!(pdu, Pdu::SerialNotify { .. });
         self.is_fresh &= is_notify;
-        self.answer_until = now + ANSWER_WAIT;
+        if self.is_answer(&pdu) {
+            self.answer_until = now + ANSWER_WAIT;
+        }
         match (self.connection, pdu) {
             (Connection::Idle, Pdu::SerialNotify { session, serial }) => {
                 self.notified(now, session, serial);
             }
-            // It comes at any time; the answer that is read has it, or the next one.
-            (_, Pdu::SerialNotify { .. } | Pdu::RouterKey) => {}
+            // It comes at any time: perhaps the answer that is read has it.
+            (_, Pdu::SerialNotify { session, serial }) => self.notified = Some((session, serial)),
+            (_, Pdu::RouterKey) => {}
             (Connection::Asked { all }, Pdu::CacheResponse { session }) => {
                 self.respond(now, all, session, message);
             }
-            (Connection::Asked { .. }, Pdu::CacheReset) => self.ask_for(now, Query::Reset),
+            (Connection::Asked { all: false }, Pdu::CacheReset) => self.ask_for(now, Query::Reset),
             (Connection::Answering { .. }, Pdu::Payload { is_announced, payload }) => {
                 if self.pending.len() >= PAYLOADS_MAX {
-                    return self.give_up(now, "it says more than 4000000 payloads");
+                    return self.give_up(now, TOO_MANY);
                 }
                 self.pending.push(match is_announced {
                     true => PayloadChange::Announced(payload),
@@ -321,6 +337,17 @@ impl Cache {
             (_, _) => {
                 self.refuse(now, code::CORRUPT_DATA, message, "a message that nothing asked for");
             }
+        }
+    }
+
+    /// Whether it belongs to the answer that is awaited.
+    fn is_answer(&self, pdu: &Pdu) -> bool {
+        match pdu {
+            Pdu::CacheResponse { .. } => true,
+            Pdu::Payload { .. } | Pdu::RouterKey => {
+                matches!(self.connection, Connection::Answering { .. })
+            }
+            _ => false,
         }
     }
 
@@ -371,6 +398,10 @@ impl Cache {
                 return self.refuse(now, code, message, why);
             }
         }
+        if payloads.len() > PAYLOADS_MAX {
+            self.needs_all = true;
+            return self.give_up(now, TOO_MANY);
+        }
         self.needs_all = false;
         self.replace(payloads);
         self.timing = bounded(timing.unwrap_or(TIMING_DEFAULT));
@@ -381,6 +412,9 @@ impl Cache {
         }
         self.known = Some(known);
         self.losses = 0;
+        if let Some((session, serial)) = self.notified.take() {
+            self.notified(now, session, serial);
+        }
     }
 
     /// Only what differs is a change.
@@ -398,6 +432,7 @@ impl Cache {
         match code {
             code::NO_DATA_AVAILABLE => {
                 // The connection stays; it is asked again later.
+                self.fail("it has no data yet");
                 self.connection = Connection::Idle;
                 self.refresh_at = now + seconds(self.timing.retry_seconds);
             }
@@ -417,7 +452,12 @@ impl Cache {
     /// Ends the connection, which is tried again later.
     fn give_up(&mut self, now: Instant, why: &str) {
         self.fail(why);
-        self.end(now, seconds(self.timing.retry_seconds));
+        // One that has never answered has not said how long to wait.
+        let wait = match self.known {
+            Some(_) => seconds(self.timing.retry_seconds),
+            None => self.reconnect_wait(),
+        };
+        self.end(now, wait);
     }
 
     /// Ends the connection; the next one is soon, and asks for all.
@@ -440,12 +480,18 @@ impl Cache {
             return;
         }
         self.fail(why);
+        let wait = self.reconnect_wait();
+        self.down(now, wait);
+    }
+
+    fn reconnect_wait(&mut self) -> Duration {
         let doubled = RECONNECT_WAIT_MIN.saturating_mul(1 << self.losses.min(16));
         self.losses = self.losses.saturating_add(1);
-        self.down(now, doubled.min(seconds(self.timing.retry_seconds)));
+        doubled.min(seconds(self.timing.retry_seconds))
     }
 
     fn down(&mut self, now: Instant, wait: Duration) {
+        self.notified = None;
         self.connection = Connection::Down(now + wait);
         self.buffer.clear();
         self.pending = Vec::new();

@@ -15,11 +15,11 @@ struct Covering {
     allowances_from: usize,
 }
 
-/// What a payload says of its prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a payload says of its prefix. Of one AS the last one has the longest prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Allowed {
-    length_max: u8,
     asn: u32,
+    length_max: u8,
 }
 
 /// See the module.
@@ -36,6 +36,7 @@ impl FromIterator<RoaPayload> for OriginTable {
         for RoaPayload { prefix, length_max, asn } in payloads {
             let last = table.prefixes.len().checked_sub(1);
             if table.get(last).is_none_or(|it| it.prefix != prefix) {
+                table.sort_last();
                 let covers = |place: &usize| {
                     table.get(Some(*place)).is_some_and(|it| it.prefix.contains(prefix.address()))
                 };
@@ -45,8 +46,9 @@ impl FromIterator<RoaPayload> for OriginTable {
                 let allowances_from = table.allowed.len();
                 table.prefixes.push(Covering { prefix, parent, allowances_from });
             }
-            table.allowed.push(Allowed { length_max, asn });
+            table.allowed.push(Allowed { asn, length_max });
         }
+        table.sort_last();
         table
     }
 }
@@ -62,46 +64,62 @@ impl OriginTable {
         self.allowed.is_empty()
     }
 
-    /// All payloads, in order.
+    /// All payloads, in the order of their prefixes and ASes.
     pub fn iter(&self) -> impl Iterator<Item = RoaPayload> + '_ {
-        (0..self.prefixes.len()).flat_map(|place| self.payloads_at(place))
-    }
-
-    /// The payloads that cover `prefix`, the longest first.
-    pub fn covering(&self, prefix: Prefix) -> impl Iterator<Item = RoaPayload> + '_ {
-        let nearest = self.prefixes.partition_point(|it| it.prefix <= prefix).checked_sub(1);
-        std::iter::successors(nearest, |place| self.get(Some(*place))?.parent)
-            .flat_map(|place| self.payloads_at(place))
-            .filter(move |it| it.prefix.contains(prefix.address()))
+        self.prefixes.iter().enumerate().flat_map(|(place, Covering { prefix, .. })| {
+            let payload = |Allowed { asn, length_max }: &Allowed| {
+                let (asn, length_max) = (*asn, *length_max);
+                RoaPayload { prefix: *prefix, length_max, asn }
+            };
+            self.allowed_at(place).iter().map(payload)
+        })
     }
 
     /// The state of a route to `prefix` that `origin` originates; `None` where that cannot be told (see [`origin`]).
     pub fn state(&self, prefix: Prefix, origin: Option<u32>) -> OriginValidation {
-        let mut state = OriginValidation::NotFound;
-        for payload in self.covering(prefix) {
-            let is_allowed = payload.asn != 0 && Some(payload.asn) == origin;
-            if is_allowed && prefix.length() <= payload.length_max {
-                return OriginValidation::Valid;
-            }
-            state = OriginValidation::Invalid;
+        let nearest = self.prefixes.partition_point(|it| it.prefix <= prefix).checked_sub(1);
+        let mut outwards = std::iter::successors(nearest, |place| self.get(Some(*place))?.parent)
+            .filter(|place| {
+                self.get(Some(*place)).is_some_and(|it| it.prefix.contains(prefix.address()))
+            })
+            .peekable();
+        if outwards.peek().is_none() {
+            return OriginValidation::NotFound;
         }
-        state
+        // AS 0 originates nothing.
+        let origin = origin.filter(|asn| *asn != 0);
+        let is_allowed = |place| {
+            let longest = origin.and_then(|asn| self.longest(place, asn));
+            longest.is_some_and(|longest| prefix.length() <= longest)
+        };
+        if outwards.any(is_allowed) { OriginValidation::Valid } else { OriginValidation::Invalid }
+    }
+
+    /// The longest prefix that `asn` may originate in the one at `place`.
+    fn longest(&self, place: usize, asn: u32) -> Option<u8> {
+        let allowed = self.allowed_at(place);
+        let after = allowed.partition_point(|it| it.asn <= asn);
+        let last = after.checked_sub(1).and_then(|place| allowed.get(place))?;
+        (last.asn == asn).then_some(last.length_max)
+    }
+
+    /// The last prefix is complete.
+    fn sort_last(&mut self) {
+        let from = self.prefixes.last().map(|it| it.allowances_from);
+        if let Some(allowed) = from.and_then(|from| self.allowed.get_mut(from..)) {
+            allowed.sort_unstable();
+        }
     }
 
     fn get(&self, place: Option<usize>) -> Option<&Covering> {
         self.prefixes.get(place?)
     }
 
-    fn payloads_at(&self, place: usize) -> impl Iterator<Item = RoaPayload> + '_ {
+    fn allowed_at(&self, place: usize) -> &[Allowed] {
         let next = self.get(place.checked_add(1));
         let end = next.map_or(self.allowed.len(), |it| it.allowances_from);
-        let covering = self.get(Some(place)).copied();
-        let allowed = covering.and_then(|it| self.allowed.get(it.allowances_from..end));
-        let payload = move |it: &Allowed| {
-            let Allowed { length_max, asn } = *it;
-            Some(RoaPayload { prefix: covering?.prefix, length_max, asn })
-        };
-        allowed.unwrap_or_default().iter().filter_map(payload)
+        let from = self.get(Some(place)).map(|it| it.allowances_from);
+        from.and_then(|from| self.allowed.get(from..end)).unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 //! A payload of several caches counts once, until the last of them takes it back.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fairway_ground::{Prefix, RoaPayload};
 
@@ -35,6 +36,12 @@ impl FromIterator<Prefix> for Concerned {
 }
 
 impl Concerned {
+    /// All prefixes.
+    pub fn everything() -> Self {
+        let unspecified: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        unspecified.into_iter().filter_map(|it| Prefix::new(it, 0).ok()).collect()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
@@ -126,6 +133,7 @@ mod tests {
         let mut concerned: Concerned = prefixes.iter().map(|it| it.parse().unwrap()).collect();
         concerned.add(Concerned::from_iter(["::/0".parse().unwrap()]));
         assert_eq!(concerned.prefixes.len(), 3);
+        assert!(Concerned::everything().contains("0.0.0.0/0".parse().unwrap()));
         for (prefix, is_in) in [
             ("10.0.0.0/8", true),
             ("10.2.3.0/24", true),

@@ -129,7 +129,7 @@ pub(super) fn a_wrong_clock_is_named(stage: &mut Stage) -> Result<()> {
 fn first_line(stage: &Stage, speaker: usize, phrase: &str) -> Result<()> {
     wait_until(&format!("explain says {phrase:?}"), PATIENCE, || {
         let speaker = stage.speakers.get(speaker).context("a speaker")?;
-        let explained = speaker.daemon.explain(&format!("{SHOP}/at-192-0-2-60"))?;
+        let explained = speaker.daemon.explain("service", &format!("{SHOP}/at-192-0-2-60"))?;
         let first = explained.lines().next().unwrap_or_default();
         ensure!(first.contains(phrase), "{}: {first}", speaker.node);
         Ok(())
@@ -141,7 +141,7 @@ fn first_line(stage: &Stage, speaker: usize, phrase: &str) -> Result<()> {
 fn is_outdated(stage: &Stage, expected: bool) -> Result<()> {
     for speaker in stage.speakers.iter().take(2) {
         wait_until(&format!("explain knows of the outage: {expected}"), PATIENCE, || {
-            let explained = speaker.daemon.explain(&format!("{SHOP}/at-192-0-2-60"))?;
+            let explained = speaker.daemon.explain("service", &format!("{SHOP}/at-192-0-2-60"))?;
             let first = explained.lines().next().unwrap_or_default();
             let is_said = first.contains("; the API server has not answered (")
                 && first.contains(") for 00:00:");

@@ -383,8 +383,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "waiting changes are forgotten after the first part",
         SPEAKER_TOLD,
-        "        if !neighbour.unlearned.is_empty() {\n",
-        "        if false {\n",
+        "!neighbour.unlearned.is_empty() || neighbour.peer",
+        "neighbour.peer",
     ),
     variant(
         "waiting changes enter the RIB in one turn",
@@ -579,6 +579,18 @@ const VARIANTS: &[Variant] = &[
         "(nlri, attributes)",
     ),
     variant(
+        "origins: routes after the first part are not judged again",
+        SPEAKER_TOLD,
+        "|| neighbour.peer.has_to_validate()",
+        "",
+    ),
+    variant(
+        "origins: what was refused in a session that is over is accepted",
+        "session/stale.rs",
+        "            self.refused.clear(family);\n",
+        "",
+    ),
+    variant(
         "origins: an original outlives its route",
         ADJ_RIB_IN,
         "        self.set_original(nlri, None);\n",
@@ -587,8 +599,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "origins: what a rule refused has a bound although it may be accepted later",
         "session/refused.rs",
-        "Self::Ruled => matches!(refusal, Refusal::Rule { .. }),",
-        "Self::Ruled => false,",
+        "Self::Ruled(most) => matches!(refusal, Refusal::Rule { .. }) && others < most,",
+        "Self::Ruled(most) => most == 0,",
     ),
     variant(
         "refused routes have no bound",

@@ -39,8 +39,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: a route goes back to its source",
         EXPORT_POLICY,
-        "        path.source.key != self.key\n            && ",
-        "        ",
+        "if path.source.key == self.key {",
+        "if path.source.key != path.source.key {",
     ),
     variant(
         "RIB: what was told follows from the new routes, not from those before",
@@ -370,8 +370,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "clients: a route of an internal neighbour goes on to one that is no client",
         EXPORT_POLICY,
-        "(is_client || !(is_internal",
-        "(true || !(is_internal",
+        "if !is_client && is_internal(path.source.kind)",
+        "if false && is_internal(path.source.kind)",
     ),
     variant(
         "clients: attributes that two neighbours share have one originator",
@@ -406,8 +406,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "rules: a received route has the result of another with its attributes, whatever its prefix",
         IMPORT,
-        "last.take().filter(|it| it.reach == reach)",
-        "last.take()",
+        "find(|(known, _)| *known == reach)",
+        "find(|(_, _)| true)",
     ),
     variant(
         "rules: a route that is passed on has the result of another with its attributes",
@@ -424,8 +424,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "rules: those behind one that accepts are tried",
         RULES,
-        "        if rule.action == RuleAction::Accept {\n            break;",
-        "        if rule.action == RuleAction::Accept {\n            continue;",
+        "            accepted_by = Some(place);\n            break;",
+        "            accepted_by = Some(place);\n            continue;",
     ),
     variant(
         "rules: routes that were received before have the result of the old ones",

@@ -46,12 +46,7 @@ const VARIANTS: &[Variant] = &[
         "std::iter::successors(nearest, |place| self.get(Some(*place))?.parent)",
         "std::iter::successors(nearest, |_| None)",
     ),
-    variant(
-        "rpki: AS 0 originates",
-        ORIGIN_TABLE,
-        "payload.asn != 0 && Some(payload.asn) == origin",
-        "Some(payload.asn) == origin",
-    ),
+    variant("rpki: AS 0 originates", ORIGIN_TABLE, "origin.filter(|asn| *asn != 0);", "origin;"),
     variant(
         "rpki: a payload of two caches goes with the first",
         PAYLOADS,

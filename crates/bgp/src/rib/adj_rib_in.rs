@@ -147,6 +147,12 @@ impl AdjRibIn {
         }
     }
 
+    /// The route `nlri` as the peer announced it.
+    pub fn announced_as(&self, nlri: Nlri) -> Option<&Arc<PathAttributes>> {
+        let (_, attributes) = self.paths(nlri).iter().find(|(known, _)| *known == nlri.path_id)?;
+        Some(self.originals.get(&nlri).unwrap_or(attributes))
+    }
+
     /// All routes that `concerns` names, as the peer announced them.
     pub fn announced(
         &self,

@@ -14,11 +14,35 @@ use fairway_ground::{
 use fairway_rpki::{OriginTable, origin};
 use fairway_seam::{PathAttributes, PeerConfig, Refusal};
 
-/// What rules make of routes with the same attributes that the same rules are about.
-#[derive(Debug)]
-pub struct Ruling {
-    reach: u64,
-    result: Result<Arc<PathAttributes>, Refusal>,
+/// What rules make of routes with the same attributes, by the rules that are about them: thousands of routes share what
+/// comes out.
+#[derive(Debug, Default)]
+pub struct Rulings(Vec<(u64, Result<Arc<PathAttributes>, Refusal>)>);
+
+/// Routes with the same attributes are in few sets of rules, unless somebody wants them in many.
+const RULINGS_MAX: usize = 16;
+
+impl Rulings {
+    /// Those that follow have other attributes.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn get_or_make(
+        &mut self,
+        reach: u64,
+        make: impl FnOnce() -> Result<Arc<PathAttributes>, Refusal>,
+    ) -> Result<Arc<PathAttributes>, Refusal> {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == reach) {
+            return known.clone();
+        }
+        if self.0.len() >= RULINGS_MAX {
+            self.clear();
+        }
+        let made = make();
+        self.0.push((reach, made.clone()));
+        made
+    }
 }
 
 /// The import policy of one session.
@@ -182,14 +206,14 @@ impl Importer {
         self.validates_origins
     }
 
-    /// What the operator's rules make of a route that is allowed. `last` is the result for another prefix with the same
+    /// What the operator's rules make of a route that is allowed. `known` has the results for other prefixes with the same
     /// attributes.
     pub fn ruled(
         &self,
         prefix: Prefix,
         attributes: &Arc<PathAttributes>,
         origins: &OriginTable,
-        last: &mut Option<Ruling>,
+        known: &mut Rulings,
     ) -> Result<Arc<PathAttributes>, Refusal> {
         let rules = &self.policy.rules;
         if rules.is_empty() {
@@ -207,9 +231,7 @@ impl Importer {
             };
             ruled.map(|it| it.attributes).map_err(refusal)
         };
-        let known = last.take().filter(|it| it.reach == reach);
-        let result = known.map_or_else(apply, |it| it.result);
-        last.insert(Ruling { reach, result }).result.clone()
+        known.get_or_make(reach, apply)
     }
 
     /// Whether the neighbour is on a network of ours.
@@ -545,7 +567,7 @@ mod tests {
         let import = ImportPolicy { rules, ..config.import.clone() };
         let importer = importer(&PeerConfig { import, ..config });
         let attributes = Arc::new(heard(vec![65_002], "192.0.2.2"));
-        let mut last = None;
+        let mut known = Rulings::default();
         let rejected = Err(Refusal::Rule { place: 1, name: Some("inside".into()) });
         for (prefix, wanted) in [
             ("11.0.0.0/8", Ok(Arc::clone(&attributes))),
@@ -557,7 +579,7 @@ mod tests {
                 prefix.parse().unwrap(),
                 &attributes,
                 &OriginTable::default(),
-                &mut last,
+                &mut known,
             );
             assert_eq!(ruled, wanted, "{prefix}");
         }

@@ -42,7 +42,7 @@ pub use export::{Encoding, Exporter, Ineligible, Outgoing};
 pub use export_groups::ExportGroups;
 pub use forwarding::gateways;
 pub use group_updates::{GroupUpdates, OnTheWay};
-pub use import::Importer;
+pub use import::{Importer, Rulings};
 pub use loc_rib::{Change, Changes, LocRib};
 pub use prefix_table::PrefixId;
 pub use routes::{Offer, Route, Routes};

@@ -13,7 +13,8 @@ use super::peer::{Action, Peer};
 use super::reason::DownReason;
 use super::refused::{Kept, Refused};
 use super::stale::Stale;
-use crate::rib::{AdjRibIn, Importer};
+use super::validation::Validation;
+use crate::rib::{AdjRibIn, Importer, Rulings};
 use crate::wire::attribute::{AttributeFault, Disposition};
 use crate::wire::notification::cease;
 use crate::wire::{Notification, RawMessage, Update, WireError};
@@ -87,6 +88,7 @@ pub(super) struct Inbound {
     pub(super) importer: Importer,
     refusals: BTreeMap<Refusal, u64>,
     pub(super) refused: Refused,
+    pub(super) validation: Validation,
     /// Until when the neighbour may send a family again (RFC 7313).
     pub(super) refresh_deadline: PerFamily<Option<Instant>>,
     /// Families with routes of an earlier session that were not sent again in this one.
@@ -124,6 +126,7 @@ impl Inbound {
             end_of_rib_received: PerFamily::default(),
             refusals: BTreeMap::new(),
             refused: Refused::new(Kept::by(&importer)),
+            validation: Validation::default(),
             importer,
             refresh_deadline: PerFamily::default(),
             stale: PerFamily::default(),
@@ -162,11 +165,14 @@ impl Inbound {
         for group in update.announced {
             let judged = self.importer.judge(&group.attributes);
             let heard = self.importer.marked(group.attributes);
-            let mut last = None;
+            let mut known = Rulings::default();
             for nlri in group.prefixes {
                 let allowed = judged.clone().and_then(|()| self.allows(nlri));
                 let ruled = allowed
-                    .and_then(|()| self.importer.ruled(nlri.prefix, &heard, origins, &mut last));
+                    .and_then(|()| self.importer.ruled(nlri.prefix, &heard, origins, &mut known));
+                if let Err(refusal) = &ruled {
+                    self.refuse(nlri.prefix.family(), refusal.clone());
+                }
                 if self.place(nlri, &heard, ruled, &mut changes) {
                     return (changes, Some(nlri.prefix.family()));
                 }
@@ -188,7 +194,6 @@ impl Inbound {
         let attributes = match ruled {
             Ok(attributes) => attributes,
             Err(refusal) => {
-                self.refuse(family, refusal.clone());
                 self.refused.insert(nlri, refusal, heard);
                 // Its earlier announcement does not count any more.
                 self.withdraw(nlri, changes);
@@ -471,7 +476,7 @@ impl Peer {
 
     /// Requests what was refused before, if the policy accepts anything. Without a session nothing is
     /// requested, and the next one sends everything anyway.
-    fn ask_again(&mut self) {
+    pub(super) fn ask_again(&mut self) {
         if self.established.as_ref().is_some_and(|up| up.inbound.importer.wants_routes()) {
             let _ = self.refresh_in();
         }

@@ -24,6 +24,8 @@ pub(super) struct Refused {
     attribute_bytes: u64,
     /// There was no room for others.
     has_more: bool,
+    /// Among those were some that a rule refused, and may accept later.
+    lacks_ruled: bool,
     kept: Kept,
 }
 
@@ -33,8 +35,8 @@ pub(super) enum Kept {
     /// None.
     #[default]
     None,
-    /// Those that a rule refused: what it depends on may change (RFC 9324).
-    Ruled,
+    /// Those that a rule refused, up to so many: what it depends on may change (RFC 9324).
+    Ruled(usize),
     /// All.
     All,
 }
@@ -42,17 +44,21 @@ pub(super) enum Kept {
 impl Kept {
     /// What this import policy asks for.
     pub(super) fn by(importer: &Importer) -> Self {
+        let maximum = importer.policy().maximum;
         match (importer.policy().keeps_filtered, importer.validates_origins()) {
             (true, _) => Self::All,
-            (false, true) => Self::Ruled,
+            (false, true) => Self::Ruled(maximum.map_or(usize::MAX, |it| {
+                usize::try_from(it.limit).unwrap_or(usize::MAX).max(ROUTES_MAX)
+            })),
             (false, false) => Self::None,
         }
     }
 
-    fn has(self, refusal: &Refusal) -> bool {
+    /// Whether it is kept beside so many others.
+    fn has(self, refusal: &Refusal, others: usize) -> bool {
         match self {
             Self::None => false,
-            Self::Ruled => matches!(refusal, Refusal::Rule { .. }),
+            Self::Ruled(most) => matches!(refusal, Refusal::Rule { .. }) && others < most,
             Self::All => true,
         }
     }
@@ -67,14 +73,27 @@ impl Refused {
     /// Which are kept from now on; of the others, those above the bounds leave.
     pub(super) fn set_kept(&mut self, kept: Kept) {
         self.kept = kept;
-        let others = self.routes.iter().rev().filter(|(_, (refusal, _))| !kept.has(refusal));
-        for nlri in others.map(|(nlri, _)| *nlri).collect::<Vec<_>>() {
+        let others = self.routes.iter().rev().zip((0..self.routes.len()).rev());
+        let others = others.filter(|((_, (refusal, _)), before)| !kept.has(refusal, *before));
+        for nlri in others.map(|((nlri, _), _)| *nlri).collect::<Vec<_>>() {
             if !self.is_above_bounds() {
                 break;
             }
             self.remove(nlri);
             self.has_more = true;
         }
+    }
+
+    /// Whether there was no room for some that a rule refused and may accept later: they can only be had by asking for all
+    /// routes.
+    pub(super) fn lacks_ruled(&self) -> bool {
+        self.lacks_ruled
+    }
+
+    /// The attributes of this one, if a rule refused it.
+    pub(super) fn ruled_route(&self, nlri: Nlri) -> Option<&Arc<PathAttributes>> {
+        let (refusal, attributes) = self.routes.get(&nlri)?;
+        matches!(refusal, Refusal::Rule { .. }).then_some(attributes)
     }
 
     /// Those that a rule refused and `concerns` names, as the neighbour announced them.
@@ -104,8 +123,9 @@ impl Refused {
         self.remove(nlri);
         let bytes = self.attribute_bytes.saturating_add(attributes.size_bytes());
         let is_full = self.routes.len() >= ROUTES_MAX || bytes > ATTRIBUTE_BYTES_MAX;
-        if is_full && !self.kept.has(&refusal) {
+        if is_full && !self.kept.has(&refusal, self.routes.len()) {
             self.has_more = true;
+            self.lacks_ruled |= matches!(self.kept, Kept::Ruled(_));
             return;
         }
         self.attribute_bytes = bytes;
@@ -125,6 +145,7 @@ impl Refused {
         let bytes = self.routes.values().map(|(_, attributes)| attributes.size_bytes());
         self.attribute_bytes = bytes.fold(0, u64::saturating_add);
         self.has_more &= !self.routes.is_empty();
+        self.lacks_ruled &= !self.routes.is_empty();
     }
 
     /// What it takes in memory, in bytes, roughly, with so many for each route.
@@ -215,7 +236,7 @@ mod tests {
     #[test]
     fn what_a_rule_refused_is_kept_where_the_rule_may_decide_otherwise() {
         let by_rule = || Refusal::Rule { place: 0, name: None };
-        let mut refused = Refused::new(Kept::Ruled);
+        let mut refused = Refused::new(Kept::Ruled(usize::MAX));
         for number in 0..2 * ROUTES_MAX {
             refused.insert(nlri(number), by_rule(), &attributes(1));
         }
@@ -226,6 +247,11 @@ mod tests {
         assert_eq!(refused.ruled(|prefix| prefix == one.prefix).count(), 1);
         refused.set_kept(Kept::None);
         assert_eq!(count(&refused), ROUTES_MAX);
+        let mut bounded = Refused::new(Kept::Ruled(ROUTES_MAX + 5));
+        for number in 0..2 * ROUTES_MAX {
+            bounded.insert(nlri(number), by_rule(), &attributes(1));
+        }
+        assert_eq!((count(&bounded), bounded.lacks_ruled()), (ROUTES_MAX + 5, true));
     }
 
     #[test]

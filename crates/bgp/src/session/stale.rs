@@ -68,6 +68,8 @@ impl Inbound {
     fn session_lost(&mut self, now: Instant, restarts: &Restarts) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         for family in AddressFamily::ALL {
+            // What was refused does not come back without its neighbour.
+            self.refused.clear(family);
             *self.refresh_deadline.of_mut(family) = None;
             let long_lived = *restarts.long_lived.of(family);
             let is_kept = restarts.kept_for_it.contains(family);
@@ -122,6 +124,7 @@ impl Inbound {
         restarts: &Restarts,
     ) -> Vec<RouteChange> {
         self.adj_rib_in = earlier.adj_rib_in;
+        self.validation = earlier.validation;
         let mut changes = Vec::new();
         for family in AddressFamily::ALL {
             let Some(stale) = *earlier.stale.of(family) else { continue };

@@ -1,34 +1,59 @@
 //! What other data of RPKI changes in the routes of a neighbour.
 //!
 //! Another part of [`Peer`] and [`Inbound`]. What a route's state is, [`OriginTable`] says; what follows from it, the rules of the
-//! import policy.
+//! import policy. A new table may concern a million routes: they are judged again in parts, one each turn.
 
 use std::sync::Arc;
 
 use super::peer::Peer;
 use super::receive::Inbound;
-use fairway_ground::{AddressFamily, Instant};
+use crate::rib::Rulings;
+use fairway_ground::{AddressFamily, Instant, Nlri};
 use fairway_rpki::{Concerned, OriginTable};
-use fairway_seam::RouteChange;
+use fairway_seam::{PathAttributes, RouteChange};
+
+/// Routes of one part: some milliseconds.
+const PART_MAX: usize = if cfg!(test) { 5 } else { 4096 };
+
+/// Routes that are to be judged again.
+#[derive(Debug, Default)]
+pub(super) struct Validation {
+    /// Those with the same attributes, by their place in memory, follow each other.
+    pending: Vec<(usize, Nlri)>,
+}
 
 impl Inbound {
-    /// RPKI says something else about the origins of routes that `concerned` names: the policy decides again. The
-    /// neighbour need not announce them again (RFC 9324). Stops at the first prefix above the maximum, and returns its
-    /// family.
-    fn validate_again(
-        &mut self,
-        origins: &OriginTable,
-        concerned: &Concerned,
-    ) -> (Vec<RouteChange>, Option<AddressFamily>) {
-        let mut changes = Vec::new();
+    /// RPKI says something else about the origins of routes that `concerned` names. The neighbour need not announce them
+    /// again (RFC 9324).
+    fn validate_again(&mut self, concerned: &Concerned) {
         if !self.importer.validates_origins() {
-            return (changes, None);
+            return;
         }
         let concerns = |prefix| concerned.contains(prefix);
         let routes = self.adj_rib_in.announced(concerns).chain(self.refused.ruled(concerns));
-        let routes: Vec<_> = routes.map(|(nlri, heard)| (nlri, Arc::clone(heard))).collect();
-        for (nlri, heard) in routes {
-            let ruled = self.importer.ruled(nlri.prefix, &heard, origins, &mut None);
+        let routes = routes.map(|(nlri, heard)| (Arc::as_ptr(heard).addr(), nlri));
+        let pending = &mut self.validation.pending;
+        pending.extend(routes);
+        pending.sort_unstable();
+        pending.dedup();
+    }
+
+    /// The policy decides again about some of them. Stops at the first prefix above the maximum, and returns its family.
+    fn validate_part(
+        &mut self,
+        origins: &OriginTable,
+    ) -> (Vec<RouteChange>, Option<AddressFamily>) {
+        let mut changes = Vec::new();
+        let (mut known, mut last) = (Rulings::default(), None);
+        for _ in 0..PART_MAX {
+            let Some((place, nlri)) = self.validation.pending.pop() else { break };
+            // It may be another one by now, which the table was used for, or be gone.
+            let heard = self.heard(nlri).filter(|it| Arc::as_ptr(it).addr() == place);
+            let Some(heard) = heard.map(Arc::clone) else { continue };
+            if last.replace(place) != Some(place) {
+                known.clear();
+            }
+            let ruled = self.importer.ruled(nlri.prefix, &heard, origins, &mut known);
             if self.is_stale(nlri) || self.adj_rib_in.is_awaited(nlri) {
                 // It stays as it is until it is announced again.
                 if ruled.is_err() {
@@ -43,6 +68,11 @@ impl Inbound {
         }
         (changes, None)
     }
+
+    /// What the neighbour announced: a route that is used, or one that a rule refused.
+    fn heard(&self, nlri: Nlri) -> Option<&Arc<PathAttributes>> {
+        self.adj_rib_in.announced_as(nlri).or_else(|| self.refused.ruled_route(nlri))
+    }
 }
 
 impl Peer {
@@ -51,20 +81,37 @@ impl Peer {
         self.origins = origins;
     }
 
-    /// The same, and it is something else about the origins of routes that `concerned` names.
-    pub fn validate_again(
-        &mut self,
-        now: Instant,
-        origins: Arc<OriginTable>,
-        concerned: &Concerned,
-    ) {
+    /// The same, and it is something else about the origins of routes that `concerned` names: [`Peer::validate_part`] is due
+    /// until [`Peer::has_to_validate`] no more.
+    pub fn validate_again(&mut self, origins: Arc<OriginTable>, concerned: &Concerned) {
         self.set_origins(origins);
-        if let Some(up) = &mut self.established {
-            let (changes, over) = up.inbound.validate_again(&self.origins, concerned);
-            self.routes_changed(now, changes, over);
+        let inbound = self.established.as_mut().map(|up| &mut up.inbound);
+        let mut lacks_some = false;
+        for inbound in inbound.into_iter().chain(&mut self.retained) {
+            inbound.validate_again(concerned);
+            lacks_some |= inbound.importer.validates_origins() && inbound.refused.lacks_ruled();
         }
-        if let Some(mut inbound) = self.retained.take() {
-            let (changes, _) = inbound.validate_again(&self.origins, concerned);
+        if lacks_some {
+            // There was no room for all that a rule refused.
+            self.ask_again();
+        }
+    }
+
+    /// Whether routes are to be judged again.
+    pub fn has_to_validate(&self) -> bool {
+        self.inbound().is_some_and(|it| !it.validation.pending.is_empty())
+    }
+
+    /// Judges some of them.
+    pub fn validate_part(&mut self, now: Instant) {
+        if !self.has_to_validate() {
+            return;
+        }
+        if let Some(up) = &mut self.established {
+            let (changes, over) = up.inbound.validate_part(&self.origins);
+            self.routes_changed(now, changes, over);
+        } else if let Some(mut inbound) = self.retained.take() {
+            let (changes, _) = inbound.validate_part(&self.origins);
             self.stale_changed(&inbound.source, changes);
             self.retained = Some(inbound).filter(Inbound::has_stale);
         }

@@ -137,9 +137,7 @@ impl<G: Guard> Speaker<G> {
         self.origins = origins;
         for key in self.keys() {
             let origins = Arc::clone(&self.origins);
-            self.with_neighbour(now, key, |it, _, _| {
-                it.peer.validate_again(now, origins, concerned);
-            });
+            self.with_neighbour(now, key, |it, _, _| it.peer.validate_again(origins, concerned));
         }
     }
 
@@ -351,6 +349,7 @@ impl<G: Guard> Speaker<G> {
         self.run_guarded(now, key, |neighbour, rib, outbox| {
             if is_first {
                 neighbour.unlearned.learn_part(rib);
+                neighbour.peer.validate_part(now);
             }
             if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
                 neighbour.peer.handle(now, session::Event::Tick);

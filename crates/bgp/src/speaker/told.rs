@@ -101,7 +101,7 @@ impl<G: Guard> Speaker<G> {
         if neighbour.peer.config().is_dynamic() && neighbour.peer.is_at_rest() {
             return self.forget(key);
         }
-        if !neighbour.unlearned.is_empty() {
+        if !neighbour.unlearned.is_empty() || neighbour.peer.has_to_validate() {
             self.agenda.touch(key);
         }
         let deadline = neighbour.peer.next_deadline();

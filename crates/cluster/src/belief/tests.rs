@@ -416,6 +416,32 @@ fn when_the_server_is_back_all_kinds_are_listed_within_a_second_of_the_first() {
     assert!(last.since(*first) < Duration::from_secs(1), "{:?}", last.since(*first));
 }
 
+#[test]
+fn a_kind_that_the_cluster_does_not_have_is_asked_for_seldom() {
+    let mut belief =
+        Belief::new(&[Kind::BgpConfiguration, Kind::Node], BackendKind::Native, HOLD, 7);
+    let (mut now, mut asked) = (NOW, 0);
+    let end = NOW + Duration::from_secs(300);
+    while now < end {
+        match belief.next_request(now) {
+            Some((Kind::BgpConfiguration, _)) => {
+                asked += 1;
+                belief.handle(now, Kind::BgpConfiguration, Reply::Undefined);
+            }
+            Some((kind, Request::List { .. })) => {
+                let (items, resource_version) = (Vec::new(), "1".to_owned());
+                let all = Reply::Listed { items, resource_version, continue_token: None };
+                belief.handle(now, kind, all);
+            }
+            Some((kind, Request::Watch { .. })) => {
+                belief.handle(now, kind, Reply::Opened);
+            }
+            None => now = belief.next_deadline().unwrap(),
+        }
+    }
+    assert!(belief.is_synced() && asked < 40, "{asked}");
+}
+
 /// One that has listed every kind, and watches.
 fn watching() -> Belief {
     let mut belief = Server::default().started(&CONTROLLER_KINDS);

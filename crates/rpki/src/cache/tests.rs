@@ -250,6 +250,41 @@ fn an_answer_of_another_session_is_no_answer() {
     assert!(report.is_some() && sent.contains(&Action::Close), "{sent:?}");
 }
 
+#[test]
+fn what_is_notified_while_an_answer_is_read_is_asked_for_after_it() {
+    let mut lab = Lab::new(1);
+    lab.server.change([payload(1, 65_010)].into());
+    lab.cache.handle(lab.now, Event::Tick);
+    lab.carry_out();
+    lab.deliver(20);
+    lab.server.change([payload(2, 65_020)].into());
+    // The answer is that of before; the notification is in it.
+    let (first, rest) = (lab.to_router.clone(), lab.server.notify());
+    let end = first.len() - 24;
+    lab.to_router = [&first[..end], &rest, &first[end..]].concat();
+    lab.pass(3);
+    lab.expect_same("seconds later");
+}
+
+#[test]
+fn data_that_expires_while_changes_are_read_is_not_those_changes_alone() {
+    let mut lab = Lab::new(1);
+    lab.server.change([payload(1, 65_010)].into());
+    lab.pass(1);
+    lab.lose();
+    // It is asked for changes shortly before the time is over, and answers shortly after.
+    lab.now = Instant::ZERO + Duration::from_secs(7_199);
+    lab.server.change([payload(1, 65_010), payload(2, 65_020)].into());
+    lab.cache.handle(lab.now, Event::Tick);
+    lab.carry_out();
+    assert_eq!(lab.cache.connection, Connection::Asked { all: false });
+    lab.now = Instant::ZERO + Duration::from_secs(7_201);
+    lab.cache.handle(lab.now, Event::Tick);
+    lab.deliver_all();
+    lab.pass(60);
+    lab.expect_same("all of it, and not the difference");
+}
+
 /// A cache whose changes make no sense is asked for all, and its data is too old some day.
 #[test]
 fn what_may_be_wrong_does_not_stay_forever() {

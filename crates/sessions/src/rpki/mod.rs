@@ -69,12 +69,16 @@ impl Caches {
     pub(super) async fn verdicts(&mut self) -> Verdicts {
         let next = match &mut self.running {
             Some(running) => running.verdicts.recv().await,
-            None => None,
+            None => return std::future::pending().await,
         };
-        match next {
-            Some(verdicts) => verdicts,
-            None => std::future::pending().await,
-        }
+        next.unwrap_or_else(|| {
+            error!(
+                "internal error: the thread that asks RPKI caches ended; what they said does not count any more, and they \
+                 are not asked until a restart; please report it"
+            );
+            (self.running, self.has_failed) = (None, true);
+            (Arc::default(), Concerned::everything())
+        })
     }
 
     /// For an operator.

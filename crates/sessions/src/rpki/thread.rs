@@ -15,6 +15,8 @@ use crate::clock::Clock;
 
 /// Events that may wait, each of one read.
 const EVENTS_MAX: usize = 16;
+/// Between two tables for the core, which judges routes again by each.
+const TABLE_GAP: Duration = Duration::from_secs(2);
 /// Lines of the log about one cache.
 const LINES: Allowance = Allowance { burst: 10, interval: Duration::from_secs(60) };
 
@@ -27,6 +29,8 @@ struct Server {
 struct Validator {
     clock: Clock,
     servers: BTreeMap<RpkiServer, Server>,
+    /// They are not asked any more. What they said counts until the others have answered, or it expires.
+    leaving: Vec<Cache>,
     payloads: Payloads,
     /// What the core has not been told.
     concerned: Concerned,
@@ -47,12 +51,14 @@ pub(super) async fn run(
     let mut validator = Validator {
         clock,
         servers: BTreeMap::new(),
+        leaving: Vec::new(),
         payloads: Payloads::default(),
         concerned: Concerned::default(),
         events,
         connections: 0,
         lines: Allowances::new(LINES, Bound::LogLine),
     };
+    let mut table_at = tokio::time::Instant::now();
     loop {
         let deadline = validator.next_deadline();
         let wake = async {
@@ -70,8 +76,9 @@ pub(super) async fn run(
                 validator.want(&servers);
             }
             Some((name, happened)) = happened.recv() => validator.happened(&name, happened),
-            room = verdicts.reserve(), if !validator.concerned.is_empty() => {
+            room = room_after(table_at, &verdicts), if !validator.concerned.is_empty() => {
                 let Ok(room) = room else { return };
+                table_at = tokio::time::Instant::now() + TABLE_GAP;
                 let concerned = std::mem::take(&mut validator.concerned);
                 room.send((Arc::new(validator.payloads.table()), concerned));
             }
@@ -81,9 +88,19 @@ pub(super) async fn run(
     }
 }
 
+/// Room for a table, when the next one is due.
+async fn room_after(
+    at: tokio::time::Instant,
+    verdicts: &mpsc::Sender<Verdicts>,
+) -> Result<mpsc::Permit<'_, Verdicts>, mpsc::error::SendError<()>> {
+    tokio::time::sleep_until(at).await;
+    verdicts.reserve().await
+}
+
 impl Validator {
     fn next_deadline(&self) -> Option<Instant> {
-        self.servers.values().filter_map(|it| it.cache.next_deadline()).min()
+        let leaving = self.leaving.iter().filter_map(Cache::expires_at);
+        self.servers.values().filter_map(|it| it.cache.next_deadline()).chain(leaving).min()
     }
 
     /// Asks these, and forgets what others say.
@@ -92,11 +109,9 @@ impl Validator {
         let gone: Vec<RpkiServer> =
             self.servers.keys().filter(|it| !wanted.contains(it)).cloned().collect();
         for server in gone {
-            self.with(&server, |it| {
-                it.cache.forget();
-                it.connection = None;
-            });
-            self.servers.remove(&server);
+            if let Some(it) = self.servers.remove(&server) {
+                self.leaving.push(it.cache);
+            }
             info!(%server, "RPKI cache removed");
         }
         for server in wanted.iter() {
@@ -110,12 +125,30 @@ impl Validator {
     }
 
     fn tick(&mut self) {
+        self.release();
         let now = self.clock.now();
         let due = |it: &Server| it.cache.next_deadline().is_some_and(|at| at <= now);
         let due: Vec<RpkiServer> =
             self.servers.iter().filter(|(_, it)| due(it)).map(|(key, _)| key.clone()).collect();
         for server in due {
             self.with(&server, |it| it.cache.handle(now, Event::Tick));
+        }
+    }
+
+    /// Takes back what caches said that are not asked any more, unless one that is asked has not answered yet.
+    fn release(&mut self) {
+        let now = self.clock.now();
+        let is_settled = self.servers.values().all(|it| it.cache.expires_at().is_some());
+        let goes = |cache: &mut Cache| {
+            is_settled || cache.expires_at().is_none_or(|expires_at| expires_at <= now)
+        };
+        for mut cache in self.leaving.extract_if(.., goes) {
+            cache.forget();
+            while let Some(action) = cache.poll_action() {
+                if let Action::Changed(changes) = action {
+                    self.concerned.add(self.payloads.apply(&changes));
+                }
+            }
         }
     }
 
@@ -134,6 +167,7 @@ impl Validator {
                 }
             }
         });
+        self.release();
     }
 
     /// Runs `work` on one cache, and carries out what follows.
@@ -157,7 +191,7 @@ impl Validator {
                 Action::Report(report) => {
                     let now = self.clock.now();
                     if self.lines.take(now, server.clone()).is_some() {
-                        log(server, &report);
+                        log(server, &report, it.cache.expires_at().is_some());
                     }
                 }
             }
@@ -169,12 +203,17 @@ impl Validator {
     }
 }
 
-fn log(server: &RpkiServer, report: &Report) {
+fn log(server: &RpkiServer, report: &Report, has_data: bool) {
     match report {
         Report::Synchronized(payloads) => info!(%server, payloads, "RPKI cache synchronized"),
         Report::Failed(why) => {
             let why = printable(why);
-            warn!(%server, %why, "RPKI cache fails: what it said counts until it expires; trying again");
+            let data = if has_data {
+                "what it said counts until it expires"
+            } else {
+                "it has said nothing"
+            };
+            warn!(%server, %why, "RPKI cache fails: {data}; trying again");
         }
         Report::Expired => {
             warn!(%server, "RPKI cache expired: what it said does not count any more; trying again");

@@ -37,6 +37,7 @@ mod restarting;
 mod restarts_at_random;
 mod scripted;
 mod timers;
+mod validating;
 
 const ROOM: usize = 65_536;
 

@@ -83,7 +83,9 @@ pub(in crate::explain) fn peers_elsewhere<'a>(
         let mut faults = snapshot.plan.faults.iter();
         faults.find(|fault| match fault {
             Fault::MissingSecret { peer, .. } | Fault::SameRemote { peer, .. } => peer == name,
-            Fault::UnknownCommunity { .. } | Fault::PrefixNotOriginated { .. } => false,
+            Fault::UnknownCommunity { .. }
+            | Fault::PrefixNotOriginated { .. }
+            | Fault::TooManyRpkiServers { .. } => false,
         })
     };
     let peers = snapshot.index.peers.values();

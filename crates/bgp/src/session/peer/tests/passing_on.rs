@@ -8,7 +8,7 @@ use std::num::NonZeroU8;
 
 use super::*;
 use crate::example;
-use crate::rib::{Importer, Route};
+use crate::rib::{Importer, Route, Rulings};
 use crate::session;
 use crate::sim::tests::seeds;
 use crate::speaker::{self, PeerAction, Report, Speaker};
@@ -309,7 +309,10 @@ impl Hub {
     fn settle(&mut self) {
         let mut idle = false;
         while !idle {
-            idle = true;
+            idle = self.speaker.next_deadline() != Some(Instant::ZERO);
+            if !idle {
+                self.turn();
+            }
             for number in 0..PEERS {
                 idle &= self.far[number].sent.is_empty();
                 self.receive(number);
@@ -531,8 +534,8 @@ impl Hub {
                 .filter(|(_, attributes)| importer.judge(attributes).is_ok())
                 .filter_map(|(nlri, it)| {
                     let marked = importer.marked(Arc::new(it.clone()));
-                    let origins = self.speaker.origins();
-                    Some((*nlri, importer.ruled(nlri.prefix, &marked, origins, &mut None).ok()?))
+                    let (origins, mut known) = (self.speaker.origins(), Rulings::default());
+                    Some((*nlri, importer.ruled(nlri.prefix, &marked, origins, &mut known).ok()?))
                 })
                 .collect();
             assert_eq!(accepted, wanted, "{why}: Adj-RIB-In of {}", peer.config.key);
