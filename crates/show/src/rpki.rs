@@ -144,7 +144,7 @@ pub(super) fn payloads_text(
 ) -> Result<String, ShowError> {
     let payloads = chosen(snapshot, covers)?;
     let mut text = if covers.is_none() { "RPKI/RTR prefix table\n" } else { "" }.to_owned();
-    let _ = writeln!(text, "{:<40} {}  {}", "Prefix", "Prefix Length", "Origin-AS");
+    let _ = writeln!(text, "{:<40} Prefix Length  Origin-AS", "Prefix");
     for RoaPayload { prefix, length_max, asn } in &payloads {
         let (address, length) = (prefix.address().to_string(), prefix.length());
         let _ = writeln!(text, "{address:<40}   {length:>3} - {length_max:>3}   {asn:>10}");
