@@ -60,21 +60,22 @@ pub(crate) fn token(cluster: &Cluster, account: Account) -> Result<String> {
 }
 
 /// The kinds that the daemons read, and whose definitions they look at.
-const DEFINED: [&str; 6] = [
-    "bfdprofiles",
-    "bgpadvertisements",
-    "bgppeers",
-    "communities",
-    "ipaddresspools",
-    "l2advertisements",
+const DEFINED: [&str; 7] = [
+    "bfdprofiles.metallb.io",
+    "bgpadvertisements.metallb.io",
+    "bgpconfigurations.fairway.dev",
+    "bgppeers.metallb.io",
+    "communities.metallb.io",
+    "ipaddresspools.metallb.io",
+    "l2advertisements.metallb.io",
 ];
 
 /// What the daemons look for, and how their Pods are made.
 pub(crate) fn model(api: &Api) -> Result<()> {
     api.apply(&object("v1", "Namespace", "", SYSTEM, json!({})))?;
-    for plural in DEFINED {
+    for name in DEFINED {
         let (version, kind) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-        api.apply(&object(version, kind, "", &format!("{plural}.metallb.io"), json!({})))?;
+        api.apply(&object(version, kind, "", name, json!({})))?;
     }
     for account in Account::BOTH {
         api.apply(&owner(account))?;

@@ -374,6 +374,12 @@ const VARIANTS: &[Variant] = &[
         "if false && is_internal(path.source.kind)",
     ),
     variant(
+        "clients: the best of all is sent although a hidden one had removed a better one by its MED",
+        "rib/routes.rs",
+        "        if has_one_med(paths)\n",
+        "        if !paths.is_empty()\n",
+    ),
+    variant(
         "clients: attributes that two neighbours share have one originator",
         EXPORT,
         "_ => self.passed_on_in.entry((manner, reach)).or_default(),",

@@ -169,8 +169,7 @@ impl Exporter {
     pub fn route(&mut self, prefix: Prefix, routes: &Routes) -> Export<&Arc<Outgoing>> {
         let route = if self.chooses() {
             let may_be_told = |path: &Path| self.policy.passes_on(prefix, path);
-            let chosen = routes.routes_for(self.policy.route_key, 1, may_be_told);
-            chosen.first().map(|(_, route)| *route)
+            routes.choose(self.policy.route_key, may_be_told)
         } else {
             routes.route_where(|peers| self.is_among(peers))
         };
@@ -255,11 +254,11 @@ impl Exporter {
         let best = routes.best().filter(|_| routes.offers().is_empty() && self.passes_on())?;
         let may_be_told = |path: &Path| self.policy.passes_on(prefix, path);
         let chosen = match self.chooses() {
-            true => routes.routes_for(self.policy.route_key, 1, may_be_told).first().copied(),
+            true => routes.choose(self.policy.route_key, may_be_told),
             false => None,
         };
         let path = match chosen {
-            Some((_, Route::Learned(path))) => path,
+            Some(Route::Learned(path)) => path,
             _ => best,
         };
         Some(self.policy.passage(prefix, path))

@@ -121,6 +121,23 @@ impl Routes {
         }
     }
 
+    /// The route that `peer` is sent, if it is sent the best of those that `may_be_told` permits, and not nothing where the
+    /// best of all is not permitted.
+    pub fn choose(&self, peer: PeerKey, may_be_told: impl Fn(&Path) -> bool) -> Option<Route<'_>> {
+        let offers = self.offers();
+        if !offers.is_empty() {
+            return offer_where(offers, |peers| peers.contains(&peer));
+        }
+        let paths = self.paths();
+        if has_one_med(paths)
+            && let Some(best) = self.best().filter(|best| may_be_told(best))
+        {
+            return Some(Route::Learned(best));
+        }
+        let paths = paths.iter().filter(|path| may_be_told(path)).collect();
+        best_first(paths, 1).first().map(|path| Route::Learned(path))
+    }
+
     /// The routes that `peer` may be sent, if it is sent several: at most `limit`, best first, with their
     /// identifiers. A route originated for it precedes the received ones that `may_be_told` permits; one that is
     /// originated only for others hides them, as with a single route.
@@ -257,6 +274,14 @@ impl Several {
     }
 }
 
+/// Whether no path has another MULTI_EXIT_DISC than the others. Then each step of the decision is about each path alone, so the
+/// best of all is the best of any part of them that it is in.
+fn has_one_med(paths: &[Path]) -> bool {
+    let med = |path: &Path| path.attributes.med.unwrap_or(0);
+    let first = paths.first().map(med);
+    paths.iter().all(|path| Some(med(path)) == first)
+}
+
 fn offer_where(
     offers: &[Offer],
     mut is_among: impl FnMut(&Arc<BTreeSet<PeerKey>>) -> bool,
@@ -381,7 +406,12 @@ mod tests {
                     let offers: Vec<_> = (0..draw(3)).map(|it| originated(99 - it)).collect();
                     routes.originate(&offers, true);
                 }
-                _ => learn(&mut routes, path(number, path_id, draw(3).into())),
+                _ => {
+                    let mut path = path(number, path_id, draw(3).into());
+                    let med = [None, None, Some(1), Some(2)][usize::from(draw(4))];
+                    Arc::make_mut(&mut path.attributes).med = med;
+                    learn(&mut routes, path);
+                }
             }
             let all = told(&routes, 99);
             let ids: BTreeSet<u32> = all.iter().map(|(path_id, _)| *path_id).collect();
@@ -389,6 +419,10 @@ mod tests {
             assert!(ids.iter().all(|it| (1..=9).contains(it)), "{ids:?}");
             let best = decide(routes.paths()).iter().position(Option::is_none);
             assert_eq!(routes.best(), best.map(|place| &routes.paths()[place]));
+            let hidden = 2 + draw(4);
+            let may_be_told = |path: &Path| path.source.key != key(hidden);
+            let first = routes.routes_for(key(99), 1, may_be_told).first().map(|(_, it)| *it);
+            assert_eq!(routes.choose(key(99), may_be_told), first);
             if routes.paths().is_empty() && routes.offers().is_empty() {
                 assert_eq!(routes, Routes::None);
             }
