@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -106,6 +107,38 @@ async fn all(scenario: Scenario, installed: impl Fn() -> Result<usize>) -> Resul
         seen.changes = Some(changes(&scenario, sender, receiver).await?);
     }
     Ok(seen)
+}
+
+/// The first neighbour announces its part until `ends` is set, over one session after the other.
+pub(crate) fn feed(scenario: &Scenario, ends: &AtomicBool) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = async {
+        while !ends.load(Ordering::Relaxed) {
+            sleep(COUNT_PAUSE).await;
+        }
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            () = ended => Ok(()),
+            outcome = feed_on(*scenario) => outcome,
+        }
+    })
+}
+
+async fn feed_on(scenario: Scenario) -> Result<()> {
+    loop {
+        let mut neighbour = Neighbour::new(scenario, 0);
+        // A speaker that ends is there again soon.
+        if neighbour.connect().await.is_err() {
+            continue;
+        }
+        if let Ok(Done { mut stream, .. }) = neighbour.exchange().await {
+            let mut ignored = Vec::new();
+            while stream.read_buf(&mut ignored).await.is_ok_and(|count| count > 0) {
+                ignored.clear();
+            }
+        }
+    }
 }
 
 /// How long each change takes from the sender to the receiver.

@@ -6,18 +6,20 @@
 //! [--svg FOLDER]`, as root. With `--growth`, from 10^3 to 10^6 routes and from 1 to 500 neighbours in place of the scenarios.
 //! With `--links` each neighbour has a link of its own, a /31, in place of one network for all. With `--internet` a table of
 //! the Internet's shape in place of the scenarios: `[--clients N] [--divisor N] [--resets N] [--route-server]`,
-//! see [`internet`].
+//! see [`internet`]. With `--killed` Fairway is killed while it installs the routes of `install-1M`, see [`killed`].
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 mod crowd;
 mod internet;
+mod killed;
 mod message;
 mod picture;
 mod scenario;
 mod speaker;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -60,7 +62,15 @@ struct Row {
     removed_seconds: Option<f64>,
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
+    if let Some(code) = lab::probe::other_role() {
+        return Ok(code);
+    }
+    measure_all()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure_all() -> Result<()> {
     ensure!(nix::unistd::Uid::effective().is_root(), "this needs root: network namespaces");
     lab::check_tools()?;
     lab::namespace::remove_leftovers()?;
@@ -93,6 +103,11 @@ fn main() -> Result<()> {
         };
         let kinds: Vec<_> = kinds.into_iter().filter(takes_part).collect();
         internet::run(&kinds, &folder, size)?;
+        return std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark");
+    }
+    if arguments.iter().any(|it| it == "--killed") {
+        let scenario = SCENARIOS.iter().find(|it| it.installs).context("a scenario")?;
+        killed::run(&folder, scenario)?;
         return std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark");
     }
     let links = arguments.iter().any(|it| it == "--links");

@@ -63,7 +63,7 @@ impl fmt::Display for SpeakerKind {
 /// One that runs; it ends with this value.
 pub(crate) struct Speaker {
     process: u32,
-    _fairway: Option<Fairway>,
+    pub(crate) fairway: Option<Fairway>,
     _daemon: Option<Process>,
     /// zebra, where FRR installs routes.
     installer: Option<Process>,
@@ -145,7 +145,7 @@ fn daemon(place: &Path, middle: &Namespace, program: &str, words: &[String]) -> 
     let log = place.join("speaker.log");
     let daemon = Process::spawn(middle, Path::new(program), words, &log)?;
     let process = daemon.id();
-    Ok(Speaker { process, _fairway: None, _daemon: Some(daemon), installer: None })
+    Ok(Speaker { process, fairway: None, _daemon: Some(daemon), installer: None })
 }
 
 fn zebra(place: &Path, middle: &Namespace, folder: &str, socket: &str) -> Result<Process> {
@@ -198,7 +198,7 @@ fn fairway(place: &Path, middle: &Namespace, scenario: &Scenario) -> Result<Spea
     }
     fairway.start(middle)?;
     let process = fairway.process_id()?;
-    Ok(Speaker { process, _fairway: Some(fairway), _daemon: None, installer: None })
+    Ok(Speaker { process, fairway: Some(fairway), _daemon: None, installer: None })
 }
 
 /// What client `number` of a route server does not want: what names it in a community, and paths through its AS.

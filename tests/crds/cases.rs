@@ -317,6 +317,8 @@ fn configurations() -> Vec<(Value, Verdict)> {
     let selector = json!({ "matchLabels": { "rack": "a" } });
     vec![
         (json!({}), Taken),
+        (json!({ "alwaysCompareMED": true }), Taken),
+        (json!({ "alwaysCompareMED": "yes" }), Refused("spec.alwaysCompareMED")),
         (json!({ "nodeSelectors": [selector], "rpki": {} }), Taken),
         (servers(json!([{ "address": "192.0.2.1" }])), Taken),
         (servers(json!([{ "address": "rpki.example", "port": 3323 }])), Taken),

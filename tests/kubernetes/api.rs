@@ -27,6 +27,7 @@ const KINDS: &[(&str, &str, bool)] = &[
     ("L2Advertisement", "/apis/metallb.io/v1beta1/l2advertisements", true),
     ("IPAddressPool", "/apis/metallb.io/v1beta1/ipaddresspools", true),
     ("Community", "/apis/metallb.io/v1beta1/communities", true),
+    ("BGPConfiguration", "/apis/fairway.dev/v1beta1/bgpconfigurations", true),
     ("ServiceBGPStatus", "/apis/metallb.io/v1beta1/servicebgpstatuses", true),
     ("ServiceL2Status", "/apis/metallb.io/v1beta1/servicel2statuses", true),
     ("ConfigurationState", "/apis/metallb.io/v1beta1/configurationstates", true),

@@ -469,7 +469,7 @@ fn routes(
         Effect::AllRoutes => before.routes.is_empty() || after.routes.is_empty(),
         Effect::Prefixes => other.is_empty() && !gone.is_empty() && !new.is_empty(),
         Effect::Addresses | Effect::OtherObject => other.is_empty(),
-        Effect::Attributes => gone.is_empty() && new.is_empty(),
+        Effect::Attributes | Effect::Choice => gone.is_empty() && new.is_empty(),
         Effect::AttributesInside => gone.is_empty() && new.is_empty() && name == "inside",
         Effect::AttributesOutside => gone.is_empty() && new.is_empty() && name != "inside",
         _ => false,

@@ -102,7 +102,7 @@ impl ResourceDefinition {
         ]
     }
 
-    /// The kinds of MetalLB's API, and of ours that share its group.
+    /// The kinds of MetalLB's API and of ours.
     pub fn metallb() -> Vec<Self> {
         let kinds = [
             ("v1beta1", "ipaddresspools", "IPAddressPool"),
@@ -117,6 +117,8 @@ impl ResourceDefinition {
         let custom = |(version, plural, kind)| {
             Self::custom(Resource::new("metallb.io", version, plural), kind, true)
         };
-        kinds.into_iter().map(custom).collect()
+        let of_metallb = kinds.into_iter().map(custom);
+        let ours = Resource::new("fairway.dev", "v1beta1", "bgpconfigurations");
+        of_metallb.chain([Self::custom(ours, "BGPConfiguration", true)]).collect()
     }
 }

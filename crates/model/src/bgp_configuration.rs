@@ -13,6 +13,8 @@ pub struct BgpConfiguration {
     pub name: ObjectName,
     /// The nodes that it is for; none: all.
     pub node_selectors: Vec<LabelSelector>,
+    /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC.
+    pub always_compare_med: bool,
     /// The RPKI caches that are asked.
     pub rpki_servers: BTreeSet<RpkiServer>,
 }

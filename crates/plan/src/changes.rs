@@ -80,8 +80,8 @@ pub struct PlanUpdate {
     pub layer2: bool,
     /// The operator's lines for FRR changed.
     pub extras: bool,
-    /// The RPKI caches changed.
-    pub rpki_servers: bool,
+    /// What a BGPConfiguration sets changed.
+    pub speaker: bool,
     /// Objects that are left out now and were not before.
     pub faults: Vec<Fault>,
 }
@@ -89,6 +89,6 @@ pub struct PlanUpdate {
 impl PlanUpdate {
     /// Whether routers or FRR must be updated.
     pub fn is_for_routers(&self) -> bool {
-        !self.sessions.is_empty() || !self.routes.is_empty() || self.extras || self.rpki_servers
+        !self.sessions.is_empty() || !self.routes.is_empty() || self.extras || self.speaker
     }
 }

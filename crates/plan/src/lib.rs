@@ -64,6 +64,8 @@ pub struct NodePlan {
     pub extras: Option<Arc<Extras>>,
     /// The RPKI caches that are asked.
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
+    /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC.
+    pub always_compare_med: bool,
     /// Objects that had to be left out, and why.
     pub faults: Vec<Fault>,
 }
@@ -76,6 +78,7 @@ impl NodePlan {
             routes: Arc::clone(&self.routes),
             extras: self.extras.clone(),
             rpki_servers: Arc::clone(&self.rpki_servers),
+            always_compare_med: self.always_compare_med,
             awaits_sources,
         }
     }

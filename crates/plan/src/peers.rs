@@ -10,7 +10,8 @@ use fairway_ground::{
     AoKey, AoKeys, FamilySet, ListenRange, Password, PeerKey, Remote, RouterId, RpkiServer,
 };
 use fairway_model::{
-    AoKeyReference, ClusterIndex, Node, ObjectName, Peer, PeerPassword, Secret, any_matches,
+    AoKeyReference, BgpConfiguration, ClusterIndex, Node, ObjectName, Peer, PeerPassword, Secret,
+    any_matches,
 };
 use fairway_seam::{PeerBfd, PeerConfig};
 
@@ -45,14 +46,27 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
     (configs.into_values().collect(), faults)
 }
 
+/// Those that select `node`.
+fn configurations<'a>(
+    index: &'a ClusterIndex,
+    node: &'a Node,
+) -> impl Iterator<Item = &'a BgpConfiguration> {
+    let all = index.bgp_configurations.values();
+    all.filter(|it| any_matches(&it.node_selectors, &node.labels))
+}
+
+/// Whether one of them compares the MED of all paths.
+pub(super) fn always_compares_med(index: &ClusterIndex, node: &Node) -> bool {
+    configurations(index, node).any(|it| it.always_compare_med)
+}
+
 /// The RPKI caches that `node` asks, up to their maximum, and those that had to be left out.
 pub(super) fn rpki_servers(
     index: &ClusterIndex,
     node: &Node,
 ) -> (BTreeSet<RpkiServer>, Vec<Fault>) {
     let (mut servers, mut faults) = (BTreeSet::new(), Vec::new());
-    let configurations = index.bgp_configurations.values();
-    for configuration in configurations.filter(|it| any_matches(&it.node_selectors, &node.labels)) {
+    for configuration in configurations(index, node) {
         for server in &configuration.rpki_servers {
             if servers.len() < RpkiServer::COUNT_MAX || servers.contains(server) {
                 servers.insert(server.clone());

@@ -17,7 +17,7 @@ use super::basis::Basis;
 use super::decision::{Decision, Facts};
 use super::layer2::{Member, Own};
 use super::local::Obstacles;
-use super::peers::rpki_servers;
+use super::peers::{always_compares_med, rpki_servers};
 use super::routes::{RouteTable, Settled};
 use super::{
     Announcement, Fault, Layer2Announcement, Local, NodePlan, PlanChanges, PlanDiff, PlanOptions,
@@ -159,7 +159,8 @@ impl NodePlanner {
             sessions,
             layer2: before.layer2 != self.plan.layer2,
             extras: before.extras != self.plan.extras,
-            rpki_servers: before.rpki_servers != self.plan.rpki_servers,
+            speaker: before.rpki_servers != self.plan.rpki_servers
+                || before.always_compare_med != self.plan.always_compare_med,
             faults: self.plan.faults.iter().filter(is_new).cloned().collect(),
         }
     }
@@ -183,6 +184,7 @@ impl NodePlanner {
         let (rpki_servers, too_many) = rpki_servers(index, &self.node);
         self.plan.rpki_servers = Arc::new(rpki_servers);
         self.plan.faults.extend(too_many);
+        self.plan.always_compare_med = always_compares_med(index, &self.node);
     }
 
     /// Decides about Services as if none conflicted with another, and notes what that affects.

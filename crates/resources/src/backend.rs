@@ -5,7 +5,7 @@
 //! are those of its manual and of the releases 8.4 and 10.3. Knows no other object; FRR's
 //! constraints between several objects belong to the catalog.
 
-use fairway_model::{Bandwidth, BfdProfile, BgpAdvertisement, Object, Peer};
+use fairway_model::{Bandwidth, BfdProfile, BgpAdvertisement, BgpConfiguration, Object, Peer};
 
 use super::field_path::FieldPath;
 use super::report::Report;
@@ -41,12 +41,7 @@ impl BackendKind {
             ),
             (Self::Frr { version }, Object::Peer(it)) => frr_peer(it, version, report),
             (Self::Frr { .. }, Object::BfdProfile(it)) => frr_profile(it, report),
-            (Self::Frr { .. }, Object::BgpConfiguration(it)) if !it.rpki_servers.is_empty() => {
-                report.fault(
-                    &FieldPath::of("spec.rpki"),
-                    "is not supported with FRR; remove it, or use --bgp native",
-                )
-            }
+            (Self::Frr { .. }, Object::BgpConfiguration(it)) => frr_configuration(it, report),
             (Self::Frr { version }, Object::BgpAdvertisement(it)) => {
                 frr_advertisement(it, version, report);
             }
@@ -101,6 +96,22 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
         } else {
             needs((9, 1), version, &path, report);
         }
+    }
+}
+
+fn frr_configuration(it: &BgpConfiguration, report: &mut Report<'_>) {
+    if !it.rpki_servers.is_empty() {
+        report.fault(
+            &FieldPath::of("spec.rpki"),
+            "is not supported with FRR; remove it, or use --bgp native",
+        );
+    }
+    if it.always_compare_med {
+        report.fault(
+            &FieldPath::of("spec.alwaysCompareMED"),
+            "is not supported with FRR, whose instance others may use too; write bgp \
+             always-compare-med into the ConfigMap bgpextras, or use --bgp native",
+        );
     }
 }
 

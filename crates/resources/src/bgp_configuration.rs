@@ -1,6 +1,6 @@
 //! BGPConfiguration (fairway.dev/v1beta1): what concerns the BGP speaker of a node and no single peer.
 //!
-//! Answers which RPKI caches are asked, and by which nodes. Knows no other object, and not whether a cache is reached.
+//! Answers which RPKI caches are asked, whose MEDs are compared, and on which nodes. Knows no other object, and not whether a cache is reached.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -27,6 +27,10 @@ pub(crate) const VERSION: &str = "fairway.dev/v1beta1";
 pub(crate) struct RawSpec {
     /// Selects the nodes that it is for. None: all.
     node_selectors: Option<List<RawLabelSelector>>,
+    /// Compares the MED of paths through different neighbouring ASes too, as FRR's bgp always-compare-med. Default: only of
+    /// those through the same one.
+    #[serde(rename = "alwaysCompareMED")]
+    always_compare_med: Option<bool>,
     /// Validation of the origin of received routes (RFC 6811).
     rpki: Option<RawRpki>,
 }
@@ -77,6 +81,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
             &spec.key("nodeSelectors"),
             report,
         ),
+        always_compare_med: raw.always_compare_med.unwrap_or(false),
         rpki_servers: servers(raw.rpki.unwrap_or_default().servers, report),
     }))
 }

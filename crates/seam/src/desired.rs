@@ -29,6 +29,8 @@ pub struct Desired {
     pub extras: Option<Arc<Extras>>,
     /// The RPKI caches that are asked. Only the native backend uses them.
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
+    /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC. Likewise.
+    pub always_compare_med: bool,
 }
 
 /// What one plan announces: the part of [`Desired`] that does not depend on the state of the daemon.
@@ -42,6 +44,8 @@ pub struct Announcements {
     pub extras: Option<Arc<Extras>>,
     /// The RPKI caches that are asked.
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
+    /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC.
+    pub always_compare_med: bool,
     /// There may be more objects than are known ([`Desired::awaits_sources`]).
     pub awaits_sources: bool,
 }

@@ -42,6 +42,22 @@ fn asked(trial: Trial, refused: &str) -> Trial {
         .awaits(REFUSED_PREFIX)
 }
 
+/// Two neighbours of different ASes announce one prefix, the one with the lower router ID with the higher MED; the third is told
+/// the better one.
+fn compared(trial: Trial) -> Trial {
+    let announced = |name: &str, peer: &str, med: u32| {
+        let spec = json!({"prefixes": ["192.0.2.0/24"], "peers": [peer], "med": med});
+        Some(scene::object("BGPAdvertisement", name, spec))
+    };
+    let (first, second) = (announced("first", "outside", 20), announced("second", "trial", 10));
+    let all = || json!({"allowed": {"mode": "all"}});
+    trial
+        .object("their-routes", first.clone(), first)
+        .object("their-others", second.clone(), second)
+        .with("peer", "spec.toReceive", all())
+        .with("inside", "spec.toAdvertise.allowed", json!({"mode": "all"}))
+}
+
 fn configurations() -> Vec<Trial> {
     let field = |path, before, after| Trial::field(Kind::BgpConfiguration, path, before, after);
     let host = |name: &str| json!([{"matchLabels": {"kubernetes.io/hostname": name}}]);
@@ -52,6 +68,7 @@ fn configurations() -> Vec<Trial> {
         field("metadata.labels", json!({"a": "b"}), json!({"a": "c"})),
         field("metadata.annotations", json!({"a": "b"}), json!({"a": "c"})),
         field("status", Value::Null, json!({})),
+        compared(field("spec.alwaysCompareMED", Value::Null, json!(true))),
         asked(field("spec.nodeSelectors", host("node-b"), host("node-a")), "invalid"),
         asked(
             field("spec.rpki.servers[].address", json!("127.0.0.6"), json!(cache::ADDRESS)),

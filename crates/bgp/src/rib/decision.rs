@@ -15,8 +15,18 @@ pub(super) const LOCAL_PREF_DEFAULT: u32 = 100;
 /// LOCAL_PREF of a route that is about to be withdrawn: any other is preferred (RFC 8326 §4).
 pub(super) const LOCAL_PREF_LAST: u32 = 0;
 
+/// Which paths are compared by their MULTI_EXIT_DISC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MedScope {
+    /// Those through the same neighbouring AS (RFC 4271 §9.1.2.2 c).
+    #[default]
+    SameAs,
+    /// All, as with FRR's `bgp always-compare-med`.
+    All,
+}
+
 /// For each of `paths` the step that eliminated it; `None` for the best.
-pub fn decide<P: Borrow<Path>>(paths: &[P]) -> Vec<Option<DecisionStep>> {
+pub fn decide<P: Borrow<Path>>(paths: &[P], meds: MedScope) -> Vec<Option<DecisionStep>> {
     let mut lost = vec![None; paths.len()];
     if paths.len() < 2 {
         return lost; // Nearly all prefixes have one path.
@@ -26,7 +36,7 @@ pub fn decide<P: Borrow<Path>>(paths: &[P]) -> Vec<Option<DecisionStep>> {
     contest.keep_least(DecisionStep::LocalPref, |path| Reverse(local_pref(path)));
     contest.keep_least(DecisionStep::AsPathLength, |path| path.attributes.as_path.length());
     contest.keep_least(DecisionStep::Origin, |path| path.attributes.origin);
-    contest.compare_exit_discriminators();
+    contest.compare_exit_discriminators(meds);
     contest.keep_least(DecisionStep::PeerKind, |path| path.source.kind == PeerKind::Internal);
     // §9.1.2.2 e, the cost to reach the next hop, is not known here: all are equal.
     contest.keep_least(DecisionStep::RouterId, identifier);
@@ -39,19 +49,19 @@ pub fn decide<P: Borrow<Path>>(paths: &[P]) -> Vec<Option<DecisionStep>> {
 }
 
 /// The index of the best of `paths`.
-pub(super) fn best<P: Borrow<Path>>(paths: &[P]) -> Option<usize> {
+pub(super) fn best<P: Borrow<Path>>(paths: &[P], meds: MedScope) -> Option<usize> {
     match paths {
         [] => None,
         [_] => Some(0),
-        paths => decide(paths).iter().position(Option::is_none),
+        paths => decide(paths, meds).iter().position(Option::is_none),
     }
 }
 
 /// The best `limit` of `paths`, best first: each would be used if those before it were withdrawn.
-pub(super) fn best_first(mut paths: Vec<&Path>, limit: usize) -> Vec<&Path> {
+pub(super) fn best_first(mut paths: Vec<&Path>, limit: usize, meds: MedScope) -> Vec<&Path> {
     let mut chosen = Vec::new();
     while chosen.len() < limit
-        && let Some(position) = best(&paths)
+        && let Some(position) = best(&paths, meds)
     {
         chosen.push(paths.swap_remove(position));
     }
@@ -75,8 +85,8 @@ impl<P: Borrow<Path>> Contest<'_, P> {
     }
 
     /// Compares each path with those through the same neighbouring AS, whether or not these lose against
-    /// others (§9.1.2.2 c).
-    fn compare_exit_discriminators(&mut self) {
+    /// others (§9.1.2.2 c), or with all.
+    fn compare_exit_discriminators(&mut self, meds: MedScope) {
         let discriminator = |path: &Path| path.attributes.med.unwrap_or(0);
         let alive: Vec<&Path> = self
             .paths
@@ -87,7 +97,7 @@ impl<P: Borrow<Path>> Contest<'_, P> {
         for (path, lost) in self.paths.iter().zip(&mut *self.lost) {
             let path = path.borrow();
             let beaten = alive.iter().any(|other| {
-                neighbouring_as(other) == neighbouring_as(path)
+                (meds == MedScope::All || neighbouring_as(other) == neighbouring_as(path))
                     && discriminator(other) < discriminator(path)
             });
             if lost.is_none() && beaten {
@@ -162,9 +172,9 @@ mod tests {
 
     /// Asserts that `winner` beats `loser` at `step`, in either order.
     fn assert_beats(winner: &Path, loser: &Path, step: DecisionStep) {
-        assert_eq!(decide(&[winner.clone(), loser.clone()]), [None, Some(step)]);
-        assert_eq!(decide(&[loser.clone(), winner.clone()]), [Some(step), None]);
-        assert_eq!(best(&[loser.clone(), winner.clone()]), Some(1));
+        assert_eq!(decide(&[winner.clone(), loser.clone()], MedScope::SameAs), [None, Some(step)]);
+        assert_eq!(decide(&[loser.clone(), winner.clone()], MedScope::SameAs), [Some(step), None]);
+        assert_eq!(best(&[loser.clone(), winner.clone()], MedScope::SameAs), Some(1));
     }
 
     //= RFC 4271 §5.1.5 MUST: the higher degree of preference wins.
@@ -213,6 +223,9 @@ mod tests {
         let step = DecisionStep::MultiExitDiscriminator;
         assert_beats(&through(2, 9, None), &through(1, 9, Some(1)), step);
         assert_beats(&through(1, 9, Some(50)), &through(2, 8, Some(1)), DecisionStep::RouterId);
+        // Unless the operator wants that.
+        let paths = [through(1, 9, Some(50)), through(2, 8, Some(1))];
+        assert_eq!(decide(&paths, MedScope::All), [Some(step), None]);
     }
 
     #[test]
@@ -228,7 +241,7 @@ mod tests {
         let orders = [[&a, &b, &c], [&a, &c, &b], [&b, &a, &c], [&b, &c, &a], [&c, &a, &b]];
         for order in orders {
             let paths: Vec<Path> = order.into_iter().cloned().collect();
-            assert_eq!(paths[best(&paths).unwrap()], b);
+            assert_eq!(paths[best(&paths, MedScope::SameAs).unwrap()], b);
         }
     }
 
@@ -292,9 +305,9 @@ mod tests {
         // The third path eliminates the first for the best place, but not for the second.
         let (a, b, c) = (through(1, 9, 20), through(2, 8, 0), through(3, 9, 10));
         for order in [[&a, &b, &c], [&c, &b, &a], [&b, &a, &c]] {
-            assert_eq!(best_first(order.to_vec(), 9), [&b, &c, &a]);
-            assert_eq!(best_first(order.to_vec(), 2), [&b, &c]);
-            assert!(best_first(order.to_vec(), 0).is_empty());
+            assert_eq!(best_first(order.to_vec(), 9, MedScope::SameAs), [&b, &c, &a]);
+            assert_eq!(best_first(order.to_vec(), 2, MedScope::SameAs), [&b, &c]);
+            assert!(best_first(order.to_vec(), 0, MedScope::SameAs).is_empty());
         }
     }
 
@@ -321,7 +334,7 @@ mod tests {
 
     #[test]
     fn no_paths_no_best() {
-        assert_eq!(best::<Path>(&[]), None);
-        assert_eq!(best(&[path(1)]), Some(0));
+        assert_eq!(best::<Path>(&[], MedScope::SameAs), None);
+        assert_eq!(best(&[path(1)], MedScope::SameAs), Some(0));
     }
 }

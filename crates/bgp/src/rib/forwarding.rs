@@ -26,7 +26,7 @@ pub fn gateways(
     let candidates = routes.paths().iter();
     let candidates: Vec<&Path> =
         candidates.filter(|it| it.source.key.vrf == vrf && is_installed(&it.source)).collect();
-    let steps = decide(&candidates);
+    let steps = decide(&candidates, routes.meds());
     let equals = candidates.iter().zip(steps).filter(|(_, lost_at)| {
         use DecisionStep::{PathId, PeerAddress, RouterId};
         matches!(lost_at, None | Some(RouterId | PeerAddress | PathId))

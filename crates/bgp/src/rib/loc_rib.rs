@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use super::decision::MedScope;
 use super::originated::Originated;
 use super::prefix_table::{PrefixId, PrefixTable};
-use super::routes::Routes;
+use super::routes::{Routes, Selection};
 use fairway_ground::{Nlri, PeerKey, PerFamily, Prefix};
 use fairway_seam::{DesiredRoute, LearnedRoute, Path, PathSource, RouteChange};
 
@@ -25,8 +26,7 @@ pub struct LocRib {
     vacant: Vec<PrefixId>,
     /// How many vacant ones are worth a look whether peers wait for them.
     vacant_max: usize,
-    /// Peers are told identifiers of paths, which must not change.
-    keeps_path_ids: bool,
+    selection: Selection,
     /// How many times changes were taken.
     version: u64,
 }
@@ -73,16 +73,34 @@ pub struct Changes {
 impl LocRib {
     /// Keeps the identifiers of paths, or not: needed if a peer is sent several paths to a prefix.
     pub fn keep_path_ids(&mut self, keeps: bool) {
-        self.keeps_path_ids = keeps;
+        self.selection.keeps_path_ids = keeps;
+    }
+
+    /// Which paths are compared by their MED: routes are chosen again.
+    pub fn compare_meds(&mut self, meds: MedScope) {
+        if std::mem::replace(&mut self.selection.meds, meds) == meds {
+            return;
+        }
+        let slots = self.nets.iter_mut();
+        let others = slots
+            .filter_map(|slot| slot.entry.routes.compare_meds(meds, true).then_some(slot.prefix));
+        let others: Vec<Prefix> = others.collect();
+        for prefix in others {
+            if let Some(id) = self.nets.id(prefix) {
+                self.change(id, |routes| {
+                    routes.compare_meds(meds, false);
+                });
+            }
+        }
     }
 
     /// Replaces all originated routes.
     pub fn set(&mut self, routes: impl Into<Arc<[DesiredRoute]>>) {
         let mut originated = std::mem::take(&mut self.originated);
         originated.replace(routes.into(), |prefix, own| {
-            let keeps = self.keeps_path_ids;
+            let selection = self.selection;
             if let Some(id) = self.nets.id_or_insert(prefix) {
-                self.change(id, |routes| routes.originate(own, keeps));
+                self.change(id, |routes| routes.originate(own, selection));
             }
         });
         self.originated = originated;
@@ -94,7 +112,7 @@ impl LocRib {
         source: &Arc<PathSource>,
         changes: impl IntoIterator<Item = RouteChange>,
     ) {
-        let keeps = self.keeps_path_ids;
+        let selection = self.selection;
         for RouteChange { nlri: Nlri { prefix, path_id }, attributes } in changes {
             let id = match attributes {
                 Some(_) => self.nets.id_or_insert(prefix),
@@ -104,7 +122,7 @@ impl LocRib {
             let source_of = || Arc::clone(source);
             let path =
                 attributes.map(|attributes| Path { source: source_of(), path_id, attributes });
-            self.change(id, |routes| routes.learn(source.key, path_id, path, keeps));
+            self.change(id, |routes| routes.learn(source.key, path_id, path, selection));
         }
     }
 

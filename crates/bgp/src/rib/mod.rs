@@ -37,7 +37,7 @@ mod waiting;
 
 pub use adj_rib_in::AdjRibIn;
 pub use adj_rib_out::AdjRibOut;
-pub use decision::decide;
+pub use decision::{MedScope, decide};
 pub use export::{Encoding, Exporter, Ineligible, Outgoing};
 pub use export_groups::ExportGroups;
 pub use forwarding::gateways;

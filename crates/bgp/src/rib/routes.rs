@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::decision::{best, best_first, decide};
+use super::decision::{MedScope, best, best_first, decide};
 use fairway_ground::{PathId, PeerKey};
 use fairway_seam::{DecisionStep, DesiredRoute, Path, RouteAttributes};
 
@@ -42,6 +42,15 @@ pub struct Several {
     /// For each path, the identifier that peers are told.
     path_ids: Vec<PathId>,
     best: usize,
+    meds: MedScope,
+}
+
+/// How routes are kept and chosen, of all prefixes alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Selection {
+    /// Peers are told identifiers of paths, which must not change.
+    pub(super) keeps_path_ids: bool,
+    pub(super) meds: MedScope,
 }
 
 /// A route that a peer may be sent for a prefix.
@@ -97,7 +106,7 @@ impl Routes {
 
     /// For each received path the step of route selection that eliminated it; `None` for the one that is used.
     pub fn steps(&self) -> Vec<Option<DecisionStep>> {
-        let mut steps = decide(self.paths());
+        let mut steps = decide(self.paths(), self.meds());
         if !self.offers().is_empty() {
             steps.fill(Some(DecisionStep::Originated));
         }
@@ -135,7 +144,7 @@ impl Routes {
             return Some(Route::Learned(best));
         }
         let paths = paths.iter().filter(|path| may_be_told(path)).collect();
-        best_first(paths, 1).first().map(|path| Route::Learned(path))
+        best_first(paths, 1, self.meds()).first().map(|path| Route::Learned(path))
     }
 
     /// The routes that `peer` may be sent, if it is sent several: at most `limit`, best first, with their
@@ -160,7 +169,7 @@ impl Routes {
         }
         let all = self.paths();
         let paths = all.iter().filter(|path| may_be_told(path)).collect();
-        for path in best_first(paths, limit.saturating_sub(routes.len())) {
+        for path in best_first(paths, limit.saturating_sub(routes.len()), self.meds()) {
             let place = all.iter().position(|it| std::ptr::eq(it, path));
             let path_id = place.and_then(|place| path_ids.get(place));
             routes.extend(path_id.map(|path_id| (*path_id, Route::Learned(path))));
@@ -168,8 +177,30 @@ impl Routes {
         routes
     }
 
-    /// Replaces those that are originated here. With `keeps_path_ids` the identifiers of the others stay.
-    pub(super) fn originate(&mut self, routes: &[DesiredRoute], keeps_path_ids: bool) {
+    /// Which paths are compared by their MED.
+    pub(super) fn meds(&self) -> MedScope {
+        match self {
+            Self::Several(several) => several.meds,
+            // There is nothing to compare.
+            Self::None | Self::Originated(_) | Self::Learned(_) => MedScope::default(),
+        }
+    }
+
+    /// Other paths are compared by their MED from now on. Returns whether another one is the best, which is left as it was
+    /// with `only_asks`.
+    pub(super) fn compare_meds(&mut self, meds: MedScope, only_asks: bool) -> bool {
+        let Self::Several(several) = self else { return false };
+        let now = best(&several.paths, meds).unwrap_or(0);
+        let is_other = now != several.best;
+        if !is_other || !only_asks {
+            let several = Arc::make_mut(several);
+            (several.best, several.meds) = (now, meds);
+        }
+        is_other
+    }
+
+    /// Replaces those that are originated here.
+    pub(super) fn originate(&mut self, routes: &[DesiredRoute], selection: Selection) {
         let offer = |route: &DesiredRoute| Offer {
             peers: Arc::clone(&route.peers),
             attributes: Arc::clone(&route.attributes),
@@ -186,7 +217,8 @@ impl Routes {
             of_several.offer_id = of_several.free_id();
         }
         of_several.offers = offers;
-        *self = Self::from_several(several, keeps_path_ids);
+        of_several.meds = selection.meds;
+        *self = Self::from_several(several, selection.keeps_path_ids);
     }
 
     /// Replaces the path of `peer` with this identifier, or removes it.
@@ -195,7 +227,7 @@ impl Routes {
         peer: PeerKey,
         path_id: PathId,
         path: Option<Path>,
-        keeps_path_ids: bool,
+        selection: Selection,
     ) {
         let is_it = |known: &Path| known.source.key == peer && known.path_id == path_id;
         // What nearly all changes are needs no list.
@@ -205,8 +237,10 @@ impl Routes {
             (Self::Learned(known), None) if is_it(known) => *self = Self::None,
             (_, path) => {
                 let mut several = std::mem::take(self).into_several();
-                Arc::make_mut(&mut several).replace(is_it, path);
-                *self = Self::from_several(several, keeps_path_ids);
+                let of_several = Arc::make_mut(&mut several);
+                of_several.meds = selection.meds;
+                of_several.replace(is_it, path);
+                *self = Self::from_several(several, selection.keeps_path_ids);
             }
         }
     }
@@ -257,7 +291,7 @@ impl Several {
             }
             (None, None) => {}
         }
-        self.best = best(&self.paths).unwrap_or(0);
+        self.best = best(&self.paths, self.meds).unwrap_or(0);
     }
 
     /// The smallest identifier that no route has.
@@ -296,6 +330,9 @@ mod tests {
     use fairway_ground::{AsPath, Asn, NextHop, PeerKind, Rng, RouterId};
     use fairway_seam::{PathAttributes, PathSource};
 
+    /// Identifiers stay.
+    const KEPT: Selection = Selection { keeps_path_ids: true, meds: MedScope::SameAs };
+
     fn key(number: u8) -> PeerKey {
         PeerKey::from(std::net::IpAddr::from([192, 0, 2, number]))
     }
@@ -325,11 +362,11 @@ mod tests {
     }
 
     fn learn(routes: &mut Routes, path: Path) {
-        routes.learn(path.source.key, path.path_id, Some(path), true);
+        routes.learn(path.source.key, path.path_id, Some(path), KEPT);
     }
 
     fn withdraw(routes: &mut Routes, number: u8, path_id: u32) {
-        routes.learn(key(number), PathId::new(path_id), None, true);
+        routes.learn(key(number), PathId::new(path_id), None, KEPT);
     }
 
     /// Identifier and neighbour of what peer 99 is told, best first; 0 is a route of our own.
@@ -351,10 +388,10 @@ mod tests {
         }
         assert_eq!(told(&routes, 9), [(4, 3), (3, 2), (2, 2)]);
         assert_eq!(told(&routes, 2), [(4, 3), (3, 2)]);
-        routes.originate(&[originated(99)], true);
+        routes.originate(&[originated(99)], KEPT);
         assert_eq!(told(&routes, 2), [(5, 0), (4, 3)]);
         // A route originated for others only hides the received ones: its peers were chosen explicitly.
-        routes.originate(&[originated(98)], true);
+        routes.originate(&[originated(98)], KEPT);
         assert_eq!(told(&routes, 2), []);
     }
 
@@ -374,9 +411,9 @@ mod tests {
         withdraw(&mut routes, 7, 0);
         withdraw(&mut routes, 6, 0);
         assert_eq!(told(&routes, 9), [(3, 9)], "the last one, too");
-        routes.originate(&[originated(99)], true);
+        routes.originate(&[originated(99)], KEPT);
         assert_eq!(told(&routes, 9), [(1, 0), (3, 9)]);
-        routes.originate(&[], true);
+        routes.originate(&[], KEPT);
         withdraw(&mut routes, 9, 0);
         assert_eq!(routes, Routes::None);
     }
@@ -388,7 +425,7 @@ mod tests {
         learn(&mut routes, path(8, 0, 1));
         withdraw(&mut routes, 7, 0);
         assert!(matches!(routes, Routes::Several(_)));
-        routes.learn(key(8), PathId::NONE, Some(path(8, 0, 2)), false);
+        routes.learn(key(8), PathId::NONE, Some(path(8, 0, 2)), Selection::default());
         assert!(matches!(routes, Routes::Learned(_)));
     }
 
@@ -404,7 +441,7 @@ mod tests {
                 0 => withdraw(&mut routes, number, path_id),
                 1 => {
                     let offers: Vec<_> = (0..draw(3)).map(|it| originated(99 - it)).collect();
-                    routes.originate(&offers, true);
+                    routes.originate(&offers, KEPT);
                 }
                 _ => {
                     let mut path = path(number, path_id, draw(3).into());
@@ -417,7 +454,7 @@ mod tests {
             let ids: BTreeSet<u32> = all.iter().map(|(path_id, _)| *path_id).collect();
             assert_eq!(ids.len(), all.len());
             assert!(ids.iter().all(|it| (1..=9).contains(it)), "{ids:?}");
-            let best = decide(routes.paths()).iter().position(Option::is_none);
+            let best = decide(routes.paths(), MedScope::SameAs).iter().position(Option::is_none);
             assert_eq!(routes.best(), best.map(|place| &routes.paths()[place]));
             let hidden = 2 + draw(4);
             let may_be_told = |path: &Path| path.source.key != key(hidden);
@@ -427,5 +464,26 @@ mod tests {
                 assert_eq!(routes, Routes::None);
             }
         }
+    }
+
+    #[test]
+    fn meds_of_different_systems_count_where_the_operator_wants_that() {
+        let through = |number: u8, asn: u32, med: u32| {
+            let mut path = path(number, 0, 1);
+            let attributes = Arc::make_mut(&mut path.attributes);
+            (attributes.as_path, attributes.med) = (AsPath::sequence(vec![asn]), Some(med));
+            path
+        };
+        let mut routes = Routes::None;
+        learn(&mut routes, through(2, 8, 50));
+        learn(&mut routes, through(3, 9, 1));
+        let best = |routes: &Routes| routes.best().unwrap().source.router_id.get();
+        assert_eq!(best(&routes), 2);
+        assert!(routes.compare_meds(MedScope::All, true));
+        assert_eq!(best(&routes), 2, "it was only asked");
+        assert!(routes.compare_meds(MedScope::All, false));
+        assert_eq!(best(&routes), 3);
+        assert_eq!(routes.steps(), [Some(DecisionStep::MultiExitDiscriminator), None]);
+        assert!(!routes.compare_meds(MedScope::All, false));
     }
 }

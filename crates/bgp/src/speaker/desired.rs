@@ -12,6 +12,7 @@ use super::guard::Guard;
 use super::neighbour::Neighbour;
 use super::ranges::{Joined, Refused};
 use super::speaker::Speaker;
+use crate::rib::MedScope;
 use crate::session::Peer;
 use crate::wire::notification::cease;
 use fairway_ground::{Instant, PeerKey, Remote};
@@ -30,6 +31,8 @@ impl<G: Guard> Speaker<G> {
         self.desired = Arc::clone(&desired);
         self.ranges.set(desired.peers.iter());
         self.rib.keep_path_ids(desired.peers.iter().any(|config| config.add_path.send.is_some()));
+        let meds = if desired.always_compare_med { MedScope::All } else { MedScope::SameAs };
+        self.rib.compare_meds(meds);
         let wanted = self.wanted(&desired);
         let mut installs_others = false;
         for key in self.keys() {

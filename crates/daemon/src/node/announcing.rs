@@ -40,7 +40,14 @@ impl Handed {
     fn apply(&mut self, drain: DrainState, change_age: Option<Duration>) {
         // Before the first plan nothing is announced.
         let Some(announced) = self.last.clone() else { return };
-        let Announcements { peers, routes, extras, rpki_servers, awaits_sources } = announced;
+        let Announcements {
+            peers,
+            routes,
+            extras,
+            rpki_servers,
+            always_compare_med,
+            awaits_sources,
+        } = announced;
         self.generation = self.generation.saturating_add(1);
         self.backend.apply(Desired {
             generation: self.generation,
@@ -51,6 +58,7 @@ impl Handed {
             change_age,
             extras,
             rpki_servers,
+            always_compare_med,
         });
     }
 }

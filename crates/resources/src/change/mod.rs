@@ -42,6 +42,8 @@ pub enum Effect {
     LaterAddresses,
     /// Other RPKI caches are asked.
     Caches,
+    /// Received routes are chosen by other criteria.
+    Choice,
     /// It is another object.
     OtherObject,
     /// The operator's lines in FRR's configuration change.
@@ -146,6 +148,10 @@ impl Effect {
             }
             Self::AttributesOutside => {
                 "eBGP: one UPDATE in place of each route, it is never withdrawn; iBGP: nothing"
+            }
+            Self::Choice => {
+                "routes are chosen again: where another one is the best now, one UPDATE in place of each; sessions \
+                 stay up"
             }
             Self::Caches => {
                 "routes whose state is another one are accepted, refused or changed by the rules that \

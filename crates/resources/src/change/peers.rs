@@ -6,8 +6,8 @@ use fairway_seam::ChangeEffect::{
 
 use super::Change;
 use super::Effect::{
-    Caches, ExchangesBfdKeys, FrrLines, HearsLess, Kept, Nothing, PeerComesOrGoes, Routes, Session,
-    TooManyPrefixes,
+    Caches, Choice, ExchangesBfdKeys, FrrLines, HearsLess, Kept, Nothing, PeerComesOrGoes, Routes,
+    Session, TooManyPrefixes,
 };
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
 
@@ -192,6 +192,7 @@ pub(super) const BGP_CONFIGURATION: &[Change] = &[
     Change::field("metadata.labels", Nothing),
     Change::field("metadata.annotations", Nothing),
     Change::field("spec.nodeSelectors", Caches),
+    Change::field("spec.alwaysCompareMED", Choice),
     Change::field("spec.rpki.servers[].address", Caches),
     Change::field("spec.rpki.servers[].port", Caches),
     Change::field("status", Nothing),

@@ -111,7 +111,7 @@ fn a_client_of_a_route_server_is_told_the_best_of_what_is_for_it() {
     let mut second = with(heard(PeerKind::External), |it| it.med = Some(60));
     Arc::make_mut(&mut second.source).key = PeerKey::from(IpAddr::from([192, 0, 2, 10]));
     for path in [best, second] {
-        routes.learn(path.source.key, PathId::NONE, Some(path), false);
+        routes.learn(path.source.key, PathId::NONE, Some(path), Default::default());
     }
     let told = |client| {
         let mut exporter = exporter(&neighbour(PeerKind::External, client)).0;
