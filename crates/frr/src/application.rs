@@ -30,7 +30,7 @@ use load::Load;
 use memory::Memory;
 use recording::Recording;
 use refusals::Refusals;
-use site::{Obstacles, Vacancy};
+use site::{Disturbance, Obstacles, Vacancy};
 
 /// Shortest and longest wait between a failure and the next attempt: FRR restarts within a second, and
 /// checking whether it is up is cheap.
@@ -376,9 +376,9 @@ impl Application {
                 self.vacancy.reconnected(running.bgpd_age);
             }
             let shown = self.known.as_ref().and_then(|it| it.daemons.get(&Daemon::Bgpd));
-            let is_changing = running.is_loading || shown.is_some_and(|it| it != bgpd);
+            let disturbance = Disturbance::between(shown, bgpd, self.site, running.is_loading);
             // Read again after the wait: there may be a router of somebody else then.
-            let wait = self.vacancy.wait(now, bgpd, running.bgpd_age, is_changing);
+            let wait = self.vacancy.wait(now, bgpd, running.bgpd_age, disturbance);
             if !wait.is_zero() {
                 self.loading_until = self.loading_until.max(now.saturating_add(wait));
             }

@@ -60,32 +60,67 @@ pub(super) struct Vacancy {
     has_default: bool,
     /// When it was found that there is none any more.
     lost_at: Option<Now>,
+    /// Since when somebody else removes lines while the default instance is ours.
+    cleared_since: Option<Now>,
+}
+
+/// What somebody else does to the configuration, compared with the one that was read before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Disturbance {
+    pub(super) is_changing: bool,
+    /// Lines are removed, and the default instance is ours: it may be the next line, and theirs may follow. A line of
+    /// ours that is sent meanwhile enters the instance and so creates it, after which FRR refuses theirs.
+    pub(super) is_clearing: bool,
+}
+
+impl Disturbance {
+    pub(super) fn between(
+        shown: Option<&Configuration>,
+        bgpd: &Configuration,
+        site: Option<Site>,
+        is_loading: bool,
+    ) -> Self {
+        let Some(shown) = shown.filter(|it| *it != bgpd) else {
+            return Self { is_changing: is_loading, is_clearing: false };
+        };
+        let key = |it: &Statement| (it.context.clone(), it.line.clone());
+        let is_left: BTreeSet<_> = bgpd.statements.iter().map(key).collect();
+        let is_clearing = site == Some(Site::Alone)
+            && shown.statements.iter().any(|it| !is_left.contains(&key(it)));
+        Self { is_changing: true, is_clearing }
+    }
 }
 
 impl Vacancy {
-    /// How long to wait, in an FRR that has been up for so long; unknown counts as just started. `is_changing`: somebody
-    /// else changes the configuration.
+    /// How long to wait, in an FRR that has been up for so long; unknown counts as just started.
     pub(super) fn wait(
         &mut self,
         now: Now,
         bgpd: &Configuration,
         age: Option<Duration>,
-        is_changing: bool,
+        disturbance: Disturbance,
     ) -> Duration {
         let is_first = !std::mem::replace(&mut self.was_read, true);
         let has_default = default_router(bgpd).is_some();
         let had_default = std::mem::replace(&mut self.has_default, has_default);
         if has_default {
             self.lost_at = None;
-            return Duration::ZERO;
+            if !disturbance.is_clearing {
+                self.cleared_since = None;
+                return Duration::ZERO;
+            }
+            let since = *self.cleared_since.get_or_insert(now);
+            let is_waiting = now.saturating_sub(since) < RESTLESS_LIMIT;
+            return if is_waiting { REST } else { Duration::ZERO };
         }
+        self.cleared_since = None;
         if had_default {
             self.lost_at = Some(now);
         }
         let age = age.or((!is_first).then_some(Duration::MAX)).unwrap_or_default();
         let after_start = LOADING_LIMIT.saturating_sub(age);
         let is_restless = self.lost_at.is_some_and(|lost_at| {
-            had_default || (is_changing && now.saturating_sub(lost_at) < RESTLESS_LIMIT)
+            had_default || (disturbance.is_changing && now.saturating_sub(lost_at) < RESTLESS_LIMIT)
         });
         after_start.max(if is_restless { REST } else { Duration::ZERO })
     }

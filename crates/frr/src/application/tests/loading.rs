@@ -43,6 +43,22 @@ fn a_router_that_was_removed_comes_back_once_nobody_changes_anything() {
     assert_eq!(world.bgpd.lines(), wanted);
 }
 
+/// A line of ours enters the router that it is in, and so creates it where it was just removed.
+#[test]
+fn nothing_is_sent_while_somebody_removes_lines_one_after_another() {
+    let mut world = World::new();
+    world.want(1, &text(&[(1, "a"), (2, "b")]));
+    world.pass(Duration::from_secs(5));
+    let wanted = world.bgpd.lines();
+    world.bgpd = made(&text(&[(1, "a")]));
+    let left = world.bgpd.lines();
+    world.application.hint(world.now);
+    world.pass(Duration::from_millis(400));
+    assert_eq!(world.bgpd.lines(), left, "the router may be the next line");
+    world.pass(Duration::from_millis(600));
+    assert_eq!(world.bgpd.lines(), wanted);
+}
+
 #[test]
 fn a_router_that_replaces_ours_is_not_refused() {
     for seconds in [1, 8] {
