@@ -65,7 +65,7 @@ pub(super) struct Vacancy {
 }
 
 /// What somebody else does to the configuration, compared with the one that was read before.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Disturbance {
     pub(super) is_changing: bool,
     /// Lines are removed, and the default instance is ours: it may be the next line, and theirs may follow. A line of
