@@ -40,8 +40,8 @@ use fairway_bgp::speaker::{Action, Event, Guard, PeerAction, Speaker};
 use fairway_ground::{Allowance, Allowances, Bound, Instant, PeerKey};
 use fairway_seam::{BgpView, Clear, ClearError, Desired, EarlierRun, Leave, ViewScope};
 
-/// Events handled before the loop fills sockets and checks deadlines: a quarter of a megabyte of
-/// UPDATEs at most.
+/// Events handled before the loop fills sockets and checks deadlines, beside the ends of connections: a quarter of
+/// a megabyte of UPDATEs at most.
 const BURST_MAX: usize = 16;
 
 /// Bytes given to a socket at once. Small enough that a change never waits behind much, large
@@ -204,11 +204,11 @@ impl CoreTask {
             while let Some(event) = self.bfd.next_event() {
                 self.bfd_event(event);
             }
-            for _ in 0..BURST_MAX {
-                if self.speaker.has_much_to_pass_on() {
-                    break;
-                }
+            let mut room = BURST_MAX;
+            while room > 0 && !self.speaker.has_much_to_pass_on() {
                 let Ok(event) = network.try_recv() else { break };
+                // A connection that has ended needs nothing more: it is not told what the others will be.
+                room = room.saturating_sub(usize::from(!event.news.is_end()));
                 self.network_event(event);
             }
             self.turn();

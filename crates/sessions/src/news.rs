@@ -40,3 +40,10 @@ pub(super) enum News {
     /// The connection ended, in order or with an error.
     Closed { id: ConnectionId, why: Option<String> },
 }
+
+impl News {
+    /// Whether a connection has ended.
+    pub(super) fn is_end(&self) -> bool {
+        matches!(self, Self::Closed { .. })
+    }
+}

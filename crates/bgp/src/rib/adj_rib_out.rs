@@ -22,8 +22,8 @@ use crate::wire::{MessageType, RouteRefresh};
 use fairway_ground::{AddressFamily, FamilySet, Nlri, PathId, PerFamily};
 
 /// If so many routes wait, other prefixes are only noted: a peer that reads slowly, or not at all until its session ends,
-/// has some megabytes in memory.
-const WAITING_MAX: usize = if cfg!(test) { 8 } else { 65_536 };
+/// has less than a megabyte in memory, so that two hundred of them may do so.
+const WAITING_MAX: usize = if cfg!(test) { 8 } else { 16_384 };
 
 /// The Adj-RIB-Out of one session, with the same lifetime.
 #[derive(Debug)]

@@ -18,11 +18,14 @@ use fairway_ground::{AddressFamily, LocalNextHops, Nlri, PathId, Prefix};
 use fairway_seam::{DrainState, PathAttributes, PeerConfig};
 
 /// Of a neighbour with a whole table ahead, as many routes wait to be sent: enough for messages with the same attributes to
-/// be full, and few enough to stay in the cache.
-const WAITING_MAX: usize = if cfg!(test) { 4 } else { 8192 };
+/// be full, and few enough to stay in the cache, of two hundred neighbours with a policy of their own, too.
+const WAITING_MAX: usize = if cfg!(test) { 4 } else { 1024 };
+
+/// Of a group with a whole table ahead, as many routes are encoded at once.
+const GROUP_ROUTES_MAX: usize = if cfg!(test) { 4 } else { 8192 };
 
 /// Longer lists of changes are not encoded for a group: the octets would be too many at once.
-const GROUP_CHANGES_MAX: usize = 8 * WAITING_MAX;
+const GROUP_CHANGES_MAX: usize = 8 * GROUP_ROUTES_MAX;
 
 /// Of what a peer is sent with its group, as many octets wait for its socket in any case. One that reads more slowly
 /// looks itself, and is sent the last change of each prefix alone.
@@ -217,7 +220,7 @@ impl Outbound {
     /// Looks at prefixes that were not looked at yet together with peers that have the same policy. Returns whether that
     /// was possible.
     fn look_ahead_with_group(&mut self, rib: &LocRib, groups: &mut ExportGroups) -> bool {
-        let ahead = groups.routes_from(&self.exporter, rib, self.ahead, WAITING_MAX);
+        let ahead = groups.routes_from(&self.exporter, rib, self.ahead, GROUP_ROUTES_MAX);
         let Some((updates, end)) = ahead else { return false };
         self.ahead = end;
         self.is_behind = end < rib.end();

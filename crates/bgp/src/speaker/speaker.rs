@@ -15,6 +15,7 @@ use super::forwarding::Forwarding;
 use super::guard::{Guard, Unguarded};
 use super::neighbour::Neighbour;
 use super::ranges::Ranges;
+use super::unlearned::Unlearned;
 use crate::rib::{ExportGroups, LocRib};
 use crate::session::{self, Connected, ConnectionId, Peer, Startup};
 use fairway_ground::{Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
@@ -51,6 +52,8 @@ pub struct Speaker<G: Guard = Unguarded> {
     pub(super) acted: BTreeSet<PeerKey>,
     /// Those of them that may have something to send.
     pub(super) unfilled: VecDeque<PeerKey>,
+    /// How many neighbours have changes of routes that the RIB has not got yet.
+    pub(super) unlearning: usize,
     pub(super) outbox: Outbox,
     pub(super) seed: u64,
     /// How many peers have existed.
@@ -85,6 +88,7 @@ impl<G: Guard> Speaker<G> {
             changes_told: Latencies::default(),
             acted: BTreeSet::new(),
             unfilled: VecDeque::new(),
+            unlearning: 0,
             outbox: Outbox::default(),
             seed,
             incarnations: 0,
@@ -346,9 +350,10 @@ impl<G: Guard> Speaker<G> {
     /// Lets one peer act on what is due.
     fn act(&mut self, now: Instant, key: PeerKey) {
         let is_first = !self.acted.contains(&key);
+        let share = Unlearned::share(self.unlearning);
         self.run_guarded(now, key, |neighbour, rib, outbox| {
             if is_first {
-                neighbour.unlearned.learn_part(rib);
+                neighbour.unlearned.learn_part(rib, share);
                 neighbour.peer.validate_part(now);
             }
             if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {

@@ -9,8 +9,10 @@ use std::vec;
 use crate::rib::LocRib;
 use fairway_seam::{PathSource, RouteChange};
 
-/// Changes of one part. About those of one read of a socket, which enter the RIB at once.
+/// Changes of one turn. About those of one read of a socket, which enter the RIB at once.
 const PART_MAX: usize = if cfg!(test) { 16 } else { 4096 };
+/// Of each neighbour, as many in any case: of two hundred sessions that end at once, all go on.
+const PART_MIN: usize = if cfg!(test) { 4 } else { 64 };
 /// What a neighbour announces behind that may wait, in changes of some 50 octets each; of more, the first ones enter the
 /// RIB at once. The others belong to routes that had been accepted, of which there are no more than `maxPrefixes` permits.
 const ANNOUNCED_MAX: usize = 16 * PART_MAX;
@@ -52,13 +54,17 @@ impl Unlearned {
         }
         self.lists.push_back(List { source, changes: changes.into_iter(), is_long });
         while self.announced > ANNOUNCED_MAX {
-            self.learn_part(rib);
+            self.learn_part(rib, PART_MAX);
         }
     }
 
-    /// The first part enters the RIB.
-    pub(super) fn learn_part(&mut self, rib: &mut LocRib) {
-        let mut room = PART_MAX;
+    /// How many changes of a neighbour enter the RIB in one turn, if so many neighbours have some.
+    pub(super) fn share(neighbours: usize) -> usize {
+        (PART_MAX / neighbours.max(1)).max(PART_MIN)
+    }
+
+    /// The first ones enter the RIB, as many as there is room for.
+    pub(super) fn learn_part(&mut self, rib: &mut LocRib, mut room: usize) {
         while room > 0
             && let Some(List { source, changes, is_long }) = self.lists.front_mut()
         {
@@ -126,11 +132,19 @@ mod tests {
         unlearned.push(source(), changes(0..4 * PART_MAX, false), &mut rib);
         unlearned.push(source(), changes(4 * PART_MAX - 3..4 * PART_MAX, true), &mut rib);
         for left in (0..4).rev() {
-            unlearned.learn_part(&mut rib);
+            unlearned.learn_part(&mut rib, PART_MAX);
             assert_eq!(rib.counts().ipv4, left * PART_MAX);
         }
-        unlearned.learn_part(&mut rib);
+        unlearned.learn_part(&mut rib, PART_MAX);
         assert_eq!((rib.counts().ipv4, unlearned.is_empty()), (3, true));
+    }
+
+    #[test]
+    fn many_neighbours_share_a_turn_and_each_of_them_goes_on() {
+        assert_eq!(
+            [0, 1, 2, 1000].map(Unlearned::share),
+            [PART_MAX, PART_MAX, PART_MAX / 2, PART_MIN]
+        );
     }
 
     #[test]
