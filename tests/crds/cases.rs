@@ -164,6 +164,20 @@ fn our_peers() -> Vec<(Value, Verdict)> {
             peer(json!({ "peerAddress": null, "listenRange": "192.0.2.0/24", "listenLimit": 0 })),
             Refused("spec.listenLimit"),
         ),
+        (
+            peer(json!({
+                "peerAddress": null,
+                "autoDiscovery": { "mode": "DefaultGateway", "addressFamily": "ipv6" },
+            })),
+            Taken,
+        ),
+        (
+            peer(json!({
+                "peerAddress": null,
+                "autoDiscovery": { "mode": "LLDP", "addressFamily": "ipv6" },
+            })),
+            Refused("spec.autoDiscovery.mode"),
+        ),
         (peer(json!({ "ttlSecurityHops": 255 })), Refused("spec.ttlSecurityHops")),
         (peer(json!({ "addPath": { "send": 17 } })), Refused("spec.addPath.send")),
         (peer(json!({ "allowASIn": 11 })), Refused("spec.allowASIn")),

@@ -79,6 +79,8 @@ impl World {
             }
             Action::Controller(ControllerAction::Event(_)) => {} // Nothing receives Events here.
             Action::Speaker(SpeakerAction::GetSecret(name)) => self.ask_secret(who, name),
+            // No peer of the simulation is one.
+            Action::Speaker(SpeakerAction::FollowGateways) => {}
             Action::Speaker(SpeakerAction::Announce(announced)) => self.announce(who, announced),
             Action::Speaker(SpeakerAction::Persist) => {
                 if self.misbehaviour.keeps_snapshots()

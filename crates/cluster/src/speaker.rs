@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use fairway_allocator::{Outcome, Outcomes, PoolLookup, Reason};
 use fairway_ground::{Abstention, Instant};
-use fairway_model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Service};
+use fairway_model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Peer, Service};
 use fairway_plan::{
-    AttributeDefaults, Local, NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate,
+    AttributeDefaults, Gateways, Local, NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate,
 };
 use fairway_resources::{BackendKind, Finding};
 use fairway_seam::{Announcements, Leave};
@@ -81,6 +81,8 @@ pub enum SpeakerAction {
     Ask(Kind, Request),
     /// Read this Secret.
     GetSecret(ObjectName),
+    /// Some peer is the default gateway: hand in [`SpeakerCore::set_gateways`], now and when they change.
+    FollowGateways,
     /// Hand these announcements to the backend.
     Announce(Announcements),
     /// Save [`SpeakerCore::snapshot`] for the next start, in place of the earlier one.
@@ -121,8 +123,9 @@ pub struct SpeakerCore {
     pending: Changes,
     /// The members that own layer 2 addresses; `None` while all nodes count as alive.
     members: Option<BTreeMap<String, BTreeSet<Abstention>>>,
-    /// They are others than in the plan.
+    /// They are others than in the plan, or the machine is.
     has_other_members: bool,
+    local: Local,
     updates: Updates,
 }
 
@@ -149,6 +152,7 @@ impl SpeakerCore {
             pending: Changes::default(),
             members: None,
             has_other_members: false,
+            local: Local::default(),
             updates: Updates::default(),
         };
         if let Some(snapshot) = snapshot {
@@ -183,8 +187,25 @@ impl SpeakerCore {
 
     /// The interfaces that layer 2 can answer on.
     pub fn set_interfaces(&mut self, names: &BTreeSet<String>) {
-        self.planner.set_local(Local { interfaces: Some(names.clone()), ..Local::default() });
+        self.local.interfaces = Some(names.clone());
+        self.follow_local();
+    }
+
+    /// The default gateways of this machine.
+    pub fn set_gateways(&mut self, gateways: Gateways) {
+        self.local.gateways = Some(gateways);
+        self.follow_local();
+    }
+
+    fn follow_local(&mut self) {
+        self.planner.set_local(self.local.clone());
         self.has_other_members = true;
+    }
+
+    /// A peer is the default gateway, which was not asked for yet.
+    fn misses_gateways(&self) -> bool {
+        let mut peers = self.belief.index().peers.values();
+        self.local.gateways.is_none() && peers.any(Peer::is_default_gateway)
     }
 
     /// What this node is no candidate for on layer 2.
@@ -200,6 +221,9 @@ impl SpeakerCore {
     /// The next action; `None` until an event arrives or [`Self::next_deadline`] has passed. The wire comes
     /// before the disk: no route waits for a flush.
     pub fn poll_action(&mut self, now: Instant) -> Option<SpeakerAction> {
+        if self.misses_gateways() {
+            return Some(SpeakerAction::FollowGateways);
+        }
         self.follow();
         if std::mem::take(&mut self.to_announce) {
             return Some(SpeakerAction::Announce(self.announced()));

@@ -102,7 +102,7 @@ impl Surroundings {
                 let is_direct = |way: &&NextHop| way.gateway.is_none();
                 route.next_hops.iter().find(is_direct)?.index?
             }
-            Remote::Range(_) => return None,
+            Remote::Range(_) | Remote::DefaultGateway(_) => return None,
         };
         self.machine.link(index).filter(|link| link.is_usable()).map(|link| link.index)
     }

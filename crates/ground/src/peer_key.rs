@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use super::{InterfaceName, Prefix};
+use super::{AddressFamily, InterfaceName, Prefix};
 
 /// The remote end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +15,9 @@ pub enum Remote {
     /// Any neighbour with an address in this range. A range has no session: each of its neighbours has a key
     /// of its own.
     Range(Prefix),
+    /// The default gateway of the machine in this family, as long as its address is not known: in a plan that is made
+    /// elsewhere. It has no session.
+    DefaultGateway(AddressFamily),
 }
 
 /// Identifies a neighbour on this node.
@@ -31,7 +34,7 @@ impl PeerKey {
     pub fn address(&self) -> Option<IpAddr> {
         match self.remote {
             Remote::Address(address) => Some(address),
-            Remote::Interface(_) | Remote::Range(_) => None,
+            Remote::Interface(_) | Remote::Range(_) | Remote::DefaultGateway(_) => None,
         }
     }
 
@@ -39,7 +42,7 @@ impl PeerKey {
     pub fn interface(&self) -> Option<InterfaceName> {
         match self.remote {
             Remote::Interface(interface) => Some(interface),
-            Remote::Address(_) | Remote::Range(_) => None,
+            Remote::Address(_) | Remote::Range(_) | Remote::DefaultGateway(_) => None,
         }
     }
 
@@ -61,6 +64,7 @@ impl fmt::Display for Remote {
             Self::Address(address) => address.fmt(f),
             Self::Interface(interface) => interface.fmt(f),
             Self::Range(range) => range.fmt(f),
+            Self::DefaultGateway(family) => write!(f, "{} default gateway", family.ip_version()),
         }
     }
 }
@@ -86,5 +90,7 @@ mod tests {
         let interface = "eth0".parse().unwrap();
         let unnumbered = PeerKey { remote: Remote::Interface(interface), vrf: None };
         assert_eq!((unnumbered.address(), unnumbered.interface()), (None, Some(interface)));
+        let remote = Remote::DefaultGateway(AddressFamily::Ipv6Unicast);
+        assert_eq!(PeerKey { remote, vrf }.to_string(), "IPv6 default gateway vrf blue");
     }
 }

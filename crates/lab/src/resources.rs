@@ -123,6 +123,8 @@ pub enum PeerPlace {
     Interface(&'static str),
     /// The prefix, and how many neighbours of it there may be.
     ListenRange(&'static str, Option<u32>),
+    /// The default gateway of this family: `ipv4` or `ipv6`.
+    DefaultGateway(&'static str),
 }
 
 impl Peer {
@@ -185,6 +187,10 @@ impl Peer {
         match self.place {
             None => field("peerAddress", &quoted(self.address)),
             Some(PeerPlace::Interface(interface)) => field("interface", &interface),
+            Some(PeerPlace::DefaultGateway(family)) => {
+                let way = format!("{{mode: DefaultGateway, addressFamily: {family}}}");
+                field("autoDiscovery", &way);
+            }
             Some(PeerPlace::ListenRange(range, limit)) => {
                 field("listenRange", &quoted(range));
                 if let Some(limit) = limit {

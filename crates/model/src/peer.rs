@@ -50,7 +50,7 @@ pub struct Peer {
     pub local_asn: Option<Asn>,
     /// Its AS.
     pub remote_as: RemoteAs,
-    /// The router, or the range of routers.
+    /// The router, the range of routers, or how the router is found.
     pub remote: Remote,
     /// The maximum number of neighbours of a range.
     pub listen_limit: u32,
@@ -118,5 +118,10 @@ impl Peer {
     /// The key of its sessions and routes. No node has two peers with one key.
     pub fn key(&self) -> PeerKey {
         PeerKey { remote: self.remote, vrf: self.vrf }
+    }
+
+    /// Whether it is the default gateway of each node.
+    pub fn is_default_gateway(&self) -> bool {
+        matches!(self.remote, Remote::DefaultGateway(_))
     }
 }

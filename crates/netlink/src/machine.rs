@@ -14,7 +14,7 @@ use crate::decode::Fact;
 use crate::kind::{Kind, Kinds};
 use crate::link::Link;
 use crate::neighbour::Neighbour;
-use crate::route::Route;
+use crate::route::{Route, TABLE_MAIN};
 
 pub(crate) use change::Applied;
 
@@ -152,6 +152,25 @@ impl Machine {
         self.routes.iter()
     }
 
+    /// The router of the default route with the smallest metric, in the main table or in that of a VRF. Of several next hops
+    /// the first one with a router of the same family.
+    pub fn default_gateway(&self, vrf: Option<u32>, is_ipv6: bool) -> Option<IpAddr> {
+        let table = match vrf {
+            Some(vrf) => self.link(vrf)?.vrf_table?,
+            None => TABLE_MAIN,
+        };
+        let is_default = |route: &&Route| {
+            let destination = route.destination;
+            route.table == table
+                && destination.prefix_len() == 0
+                && destination.addr().is_ipv6() == is_ipv6
+                && route.type_of_service == 0
+        };
+        let best = self.routes().filter(is_default).min_by_key(|route| route.metric)?;
+        let mut gateways = best.next_hops.iter().filter_map(|it| it.gateway);
+        gateways.find(|it| it.is_ipv6() == is_ipv6)
+    }
+
     /// All neighbours, by interface.
     pub fn neighbours(&self) -> impl Iterator<Item = &Neighbour> {
         self.neighbours.values()
@@ -192,7 +211,7 @@ impl Machine {
 
     /// Whether routes of this table are followed: it is the main one, or that of a VRF.
     pub(crate) fn follows_table(&self, table: u32) -> bool {
-        table == crate::route::TABLE_MAIN || self.links().any(|link| link.vrf_table == Some(table))
+        table == TABLE_MAIN || self.links().any(|link| link.vrf_table == Some(table))
     }
 }
 

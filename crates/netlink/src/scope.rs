@@ -32,6 +32,8 @@ pub enum RouteScope {
     Marked(RouteMark),
     /// Those without this mark; the kernel does not report the others.
     Unmarked(RouteMark),
+    /// Default routes; the kernel does not report the others.
+    Default,
 }
 
 impl RouteScope {
@@ -42,6 +44,7 @@ impl RouteScope {
             Self::OfPrograms(protocols) => protocols.contains(&route.protocol),
             Self::Marked(mark) => mark.is_of(route),
             Self::Unmarked(mark) => !mark.is_of(route),
+            Self::Default => route.destination.prefix_len() == 0,
         }
     }
 }

@@ -592,6 +592,34 @@ fn many_routes_with_many_ways_are_written_in_one_call() {
 }
 
 #[test]
+fn a_reader_of_default_routes_follows_the_gateway_and_nothing_else() {
+    in_namespace(|| async {
+        pair();
+        ip("address add 10.0.0.1/24 dev e0");
+        ip("route add default via 10.0.0.2 metric 20");
+        let scope = Scope { routes: Some(RouteScope::Default), ..Scope::default() };
+        let mut watch = Watch::open(scope).unwrap();
+        let gateway = |it: &Machine| it.default_gateway(None, false).map(|it| it.to_string());
+        assert_eq!(gateway(&watch.snapshot()).as_deref(), Some("10.0.0.2"));
+        let e0 = index(&watch.snapshot(), "e0");
+        let route = |it: u32| marked(&format!("172.16.{it}.0/24"), e0, &["10.0.0.2"]);
+        let orders: Vec<RouteOrder> = (0..100).map(|it| RouteOrder::Add(route(it))).collect();
+        assert!(
+            Requests::open().unwrap().change_routes(&orders).unwrap().iter().all(Result::is_ok)
+        );
+        let woken = timeout(Duration::from_millis(50), watch.changed()).await;
+        assert!(woken.is_err(), "{woken:?}");
+        ip("route add default via 10.0.0.3 metric 10");
+        let is_third = |it: &Machine| gateway(it).as_deref() == Some("10.0.0.3");
+        until(&mut watch, "the one with the smaller metric", is_third).await;
+        assert!(watch.snapshot().routes().all(|it| it.destination.prefix_len() == 0));
+        ip("route del default via 10.0.0.3 metric 10");
+        ip("route del default via 10.0.0.2 metric 20");
+        until(&mut watch, "no gateway", |it| gateway(it).is_none()).await;
+    });
+}
+
+#[test]
 fn a_reader_that_leaves_routes_out_is_not_woken_by_them() {
     in_namespace(|| async {
         pair();

@@ -151,6 +151,8 @@ impl PeerRecord {
             Remote::Address(_) => Self { address: Some(remote), vrf, ..Self::default() },
             Remote::Interface(_) => Self { interface: Some(remote), vrf, ..Self::default() },
             Remote::Range(_) => Self { range: Some(remote), vrf, ..Self::default() },
+            // Does not happen: what is announced is announced to an address.
+            Remote::DefaultGateway(_) => Self { vrf, ..Self::default() },
         }
     }
 

@@ -13,7 +13,7 @@ use fairway_seam::PeerConfig;
 use super::advertisements::{self, Place};
 use super::combination::Combinations;
 use super::routes::RouteTable;
-use super::{Fault, PlanOptions, Reason, peers};
+use super::{Fault, Local, PlanOptions, Reason, peers};
 
 /// Derived from everything but Services and EndpointSlices.
 #[derive(Debug, Default)]
@@ -30,9 +30,10 @@ impl Basis {
     pub(super) fn new(
         index: &ClusterIndex,
         node: &Node,
+        local: &Local,
         options: PlanOptions,
     ) -> (Self, Vec<PeerConfig>, Vec<Fault>) {
-        let (peers, mut faults) = peers::of_node(index, node);
+        let (peers, mut faults) = peers::of_node(index, node, local.gateways.as_ref());
         let (in_force, left_out) =
             advertisements::on_node(index, node, &peers, options.attribute_defaults);
         faults.extend(left_out);

@@ -43,7 +43,7 @@ pub use changes::{PlanChanges, PlanUpdate};
 pub use cluster::ClusterPlan;
 pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
 pub use layer2::{Answer, Layer2Verdict};
-pub use local::Local;
+pub use local::{Gateways, Local};
 pub use peers::router_id;
 pub use planner::NodePlanner;
 pub use reason::{Because, Fault, NextOwner, Obstacle, Reason};

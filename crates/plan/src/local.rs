@@ -1,5 +1,5 @@
-//! What this machine finds out about itself and no object says: which Services it does not serve, and which
-//! interfaces it can answer on; and what follows from that on layer 2.
+//! What this machine finds out about itself and no object says: which Services it does not serve, which
+//! interfaces it can answer on, and its default gateways; and what follows from that on layer 2.
 //!
 //! Facts only; handed to the planner by the daemon.
 
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairway_allocator::{Outcomes, PoolLookup};
-use fairway_ground::Abstention;
+use fairway_ground::{Abstention, AddressFamily, InterfaceName};
 use fairway_model::{ClusterIndex, Layer2Advertisement, Node, ObjectName};
 
 use super::abstention::{from_address, from_advertisement};
@@ -23,7 +23,12 @@ pub struct Local {
     pub pending: BTreeSet<ObjectName>,
     /// The names of the interfaces that layer 2 can answer on; `None` while that is not known.
     pub interfaces: Option<BTreeSet<String>>,
+    /// Its default gateways; `None` while they are not known.
+    pub gateways: Option<Gateways>,
 }
+
+/// Default gateways, by VRF and family.
+pub type Gateways = BTreeMap<(Option<InterfaceName>, AddressFamily), IpAddr>;
 
 /// What rules a node out on layer 2.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

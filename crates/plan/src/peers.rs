@@ -15,16 +15,27 @@ use fairway_model::{
 };
 use fairway_seam::{PeerBfd, PeerConfig};
 
-use super::Fault;
+use super::{Fault, Gateways};
 
-/// The neighbours of `node` in the order of their keys, and the peers that had to be left out.
-pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Vec<Fault>) {
+/// The neighbours of `node` in the order of their keys, and the peers that had to be left out. Without `gateways`, which
+/// only the node itself knows, a neighbour that is one of them has no address.
+pub(super) fn of_node(
+    index: &ClusterIndex,
+    node: &Node,
+    gateways: Option<&Gateways>,
+) -> (Vec<PeerConfig>, Vec<Fault>) {
     let mut faults = Vec::new();
     let mut owners: BTreeMap<PeerKey, &ObjectName> = BTreeMap::new();
     let mut configs: BTreeMap<PeerKey, PeerConfig> = BTreeMap::new();
     let selected = |peer: &&Peer| any_matches(&peer.node_selectors, &node.labels);
     for peer in index.peers.values().filter(selected) {
-        let key = peer.key();
+        let key = match resolved(peer, gateways) {
+            Ok(key) => key,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
         // A peer that is left out for its Secret keeps its place: if another with the same key took over
         // now, it would have to go again when the Secret appears.
         if let Some(owner) = owners.get(&key) {
@@ -33,7 +44,7 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
             continue;
         }
         owners.insert(key, &peer.name);
-        match config(index, peer, node) {
+        match config(index, peer, key, node) {
             Ok(config) => {
                 configs.insert(key, config);
             }
@@ -44,6 +55,22 @@ pub(super) fn of_node(index: &ClusterIndex, node: &Node) -> (Vec<PeerConfig>, Ve
         }
     }
     (configs.into_values().collect(), faults)
+}
+
+/// The key of the peer on a node with these default gateways.
+fn resolved(peer: &Peer, gateways: Option<&Gateways>) -> Result<PeerKey, Fault> {
+    let key = peer.key();
+    let (Remote::DefaultGateway(family), Some(gateways)) = (key.remote, gateways) else {
+        return Ok(key);
+    };
+    let (name, vrf) = (peer.name.clone(), key.vrf);
+    match gateways.get(&(vrf, family)).copied() {
+        None => Err(Fault::NoGateway { peer: name, family, vrf }),
+        Some(address @ IpAddr::V6(it)) if it.is_unicast_link_local() => {
+            Err(Fault::LinkLocalGateway { peer: name, address })
+        }
+        Some(address) => Ok(PeerKey { remote: Remote::Address(address), vrf }),
+    }
 }
 
 /// Those that select `node`.
@@ -88,16 +115,17 @@ struct MissingKey<'a> {
 fn config<'a>(
     index: &'a ClusterIndex,
     peer: &'a Peer,
+    key: PeerKey,
     node: &Node,
 ) -> Result<PeerConfig, MissingKey<'a>> {
     let router_id = peer.router_id.unwrap_or_else(|| router_id(node));
     let local_asn = peer.local_asn.unwrap_or(peer.my_asn);
-    let basis = PeerConfig::new(peer.key(), local_asn, peer.remote_as, router_id);
+    let basis = PeerConfig::new(key, local_asn, peer.remote_as, router_id);
     Ok(PeerConfig {
         name: peer.name.name.clone(),
         listen_range: match peer.remote {
             Remote::Range(prefix) => Some(ListenRange { prefix, limit: peer.listen_limit }),
-            Remote::Address(_) | Remote::Interface(_) => None,
+            Remote::Address(_) | Remote::Interface(_) | Remote::DefaultGateway(_) => None,
         },
         router_asn: peer.my_asn,
         passive: peer.passive,

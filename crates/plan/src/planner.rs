@@ -169,7 +169,8 @@ impl NodePlanner {
     pub(super) fn make(&mut self, index: &ClusterIndex, outcomes: &Outcomes) {
         self.routes = RouteTable::default();
         self.obstacles = self.local.obstacles(index, &self.node, outcomes);
-        let (mut basis, peers, mut faults) = Basis::new(index, &self.node, self.options);
+        let (mut basis, peers, mut faults) =
+            Basis::new(index, &self.node, &self.local, self.options);
         faults.extend(basis.originate(&mut self.routes));
         self.basis = basis;
         let mut touched = self.decide(index, outcomes, outcomes.keys());

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use fairway_ground::{PeerKey, Prefix, Remote, RpkiServer};
+use fairway_ground::{AddressFamily, InterfaceName, PeerKey, Prefix, Remote, RpkiServer};
 use fairway_model::{NodeName, ObjectName};
 
 /// Why a Service, one of its addresses or one of its prefixes is not announced from a node. The
@@ -156,6 +156,31 @@ pub enum Fault {
         /// The missing key of the Secret.
         key: String,
     },
+    /// A peer that is the default gateway, which this machine does not have.
+    #[error(
+        "BGPPeer {peer} is left out: this node has no {} default route{} with a gateway that has an address (ip {}route show default)",
+        family.ip_version(),
+        vrf.map(|vrf| format!(" in VRF {vrf}")).unwrap_or_default(),
+        if *family == AddressFamily::Ipv6Unicast { "-6 " } else { "" }
+    )]
+    NoGateway {
+        /// The peer.
+        peer: ObjectName,
+        /// The family of the gateway.
+        family: AddressFamily,
+        /// Where it is looked for.
+        vrf: Option<InterfaceName>,
+    },
+    /// Likewise, with an address that means nothing without its interface.
+    #[error(
+        "BGPPeer {peer} is left out: the default gateway {address} of this node is link-local; expected a BGPPeer with interface in place of autoDiscovery"
+    )]
+    LinkLocalGateway {
+        /// The peer.
+        peer: ObjectName,
+        /// The address.
+        address: IpAddr,
+    },
     /// A peer with the address, interface or range of another, in the same VRF.
     #[error(
         "BGPPeer {peer} is left out: {key} is already the {} of BGPPeer {other}",
@@ -264,5 +289,6 @@ fn noun(remote: Remote) -> &'static str {
         Remote::Address(_) => "address",
         Remote::Interface(_) => "interface",
         Remote::Range(_) => "range",
+        Remote::DefaultGateway(_) => "default gateway",
     }
 }

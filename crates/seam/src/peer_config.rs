@@ -134,6 +134,7 @@ impl PeerConfig {
             families: match key.remote {
                 Remote::Address(address) => FamilySet::only(AddressFamily::of(address)),
                 Remote::Range(range) => FamilySet::only(range.family()),
+                Remote::DefaultGateway(family) => FamilySet::only(family),
                 Remote::Interface(_) => FamilySet::BOTH,
             },
             extended_next_hop: false,

@@ -379,7 +379,7 @@ fn change_keys_of(
         Remote::Address(address) => Prefix::host(address),
         Remote::Range(range) => range,
         // The address of an unnumbered one is not known yet.
-        Remote::Interface(_) => return Ok(()),
+        Remote::Interface(_) | Remote::DefaultGateway(_) => return Ok(()),
     };
     if before == wanted || peers.family() != AddressFamily::of(local) {
         return Ok(());

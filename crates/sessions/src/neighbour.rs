@@ -213,7 +213,7 @@ impl Neighbour {
                 (None, Some(trouble)) => Err(trouble.clone().into()),
                 (None, None) => Err(DialError::NoRouter(interface)),
             },
-            Remote::Range(_) => Err(DialError::NoAddress),
+            Remote::Range(_) | Remote::DefaultGateway(_) => Err(DialError::NoAddress),
         }
     }
 

@@ -76,6 +76,7 @@ pub(super) fn id_type(key: PeerKey) -> &'static str {
     match key.remote {
         Remote::Address(address) => family_word(AddressFamily::of(address)),
         Remote::Range(range) => family_word(range.family()),
+        Remote::DefaultGateway(family) => family_word(family),
         Remote::Interface(_) => "interface",
     }
 }

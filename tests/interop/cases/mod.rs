@@ -353,6 +353,7 @@ pub(crate) const CASES: &[Case] = cases![
     SETTING neighbours::a_listen_range_accepts_a_router_that_nobody_named,
     SETTING neighbours::a_listen_range_demands_its_password,
     SETTING neighbours::a_listen_range_accepts_no_more_than_its_limit,
+    SETTING neighbours::the_default_gateway_is_the_peer,
     SETTING neighbours::a_dynamic_as_is_any_as_but_ours,
     SETTING neighbours::a_local_as_stands_in_for_our_own,
     SETTING neighbours::a_chosen_next_hop_is_announced,

@@ -1,6 +1,7 @@
-//! Which kinds of neighbour are there? Named by interface, by range or by address; near or far; in
+//! Which kinds of neighbour are there? Named by interface, by range, by address or as the default gateway; near or far; in
 //! an AS that is known or not, towards an AS that is ours or put on. Rows of the matrix.
 
+use std::fs;
 use std::net::IpAddr;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -259,6 +260,47 @@ pub(super) fn a_listen_range_accepts_no_more_than_its_limit(cell: &Cell) -> Resu
         let session = second.session()?;
         ensure!(!session.established, "the second router says {}", session.state);
         ensure!(scene.router.session()?.established, "the first router has lost its session");
+        Ok(())
+    })?;
+    drop(second);
+    drop(site);
+    Ok(())
+}
+
+/// Topology: router --- node --- second router, eBGP over IPv4; the BGPPeer has `autoDiscovery: {mode: DefaultGateway}`.
+/// Proves: without a default route there is no session, and the daemon says so; the default gateway is the peer, and the
+/// next one after it, of which the first is told that it is a peer no more.
+pub(super) fn the_default_gateway_is_the_peer(cell: &Cell) -> Result<()> {
+    let mut scene = Scene::plain(cell, Family::Ipv4)?;
+    let mut peer = scene.peer();
+    peer.place = Some(PeerPlace::DefaultGateway("ipv4"));
+    scene.apply_peer(&peer)?;
+    scene.announce("203.0.113.10")?;
+    scene.start()?;
+    scene.wait("the missing default route is told", PATIENCE, |_| {
+        let log = fs::read_to_string(lab::fairway::log_in(&cell.directory))?;
+        ensure!(log.contains("is left out: this node has no IPv4 default route"), "it is not");
+        Ok(())
+    })?;
+    let first = Wiring::Direct.router_address(Family::Ipv4)?.to_string();
+    scene.lab.node.ip(&["route", "add", "default", "via", &first])?;
+    scene.established()?;
+    scene.route_arrives("203.0.113.10/32")?;
+
+    let site = scene.lab.add_second_router(cell.number)?;
+    let spec = RouterSpec::between(
+        lab::SECOND[0].parse().context("the second router's address")?,
+        lab::SECOND[1].parse().context("the second router's IPv6 address")?,
+        lab::NODE_TO_SECOND[0].parse().context("the node's address")?,
+    );
+    let mut second = cell.router.prepare(&site, &spec)?;
+    second.start(&site)?;
+    scene.lab.node.ip(&["route", "replace", "default", "via", lab::SECOND[0]])?;
+    scene.wait("the second router has the session", 3 * PATIENCE, |scene| {
+        second.check_running()?;
+        let session = second.session()?;
+        ensure!(session.established, "the second router says {}", session.state);
+        ensure!(!scene.router.session()?.established, "the first router has its session still");
         Ok(())
     })?;
     drop(second);

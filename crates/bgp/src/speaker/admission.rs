@@ -95,6 +95,7 @@ impl Admission {
             let of_key = match key.remote {
                 Remote::Address(address) => AddressFamily::of(address),
                 Remote::Range(range) => range.family(),
+                Remote::DefaultGateway(family) => family,
                 Remote::Interface(_) => AddressFamily::Ipv6Unicast,
             };
             key.vrf == vrf && of_key == family

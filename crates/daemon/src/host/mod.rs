@@ -9,6 +9,7 @@ mod clock;
 mod draining;
 mod earlier;
 mod findings;
+mod gateways;
 mod machine;
 mod published;
 pub(crate) mod saver;
@@ -20,6 +21,7 @@ pub(crate) use clock::{Clock, epoch_milliseconds, epoch_seconds};
 pub(crate) use draining::Draining;
 pub(crate) use earlier::{announced, earlier_run};
 pub(crate) use findings::FindingLog;
+pub(crate) use gateways::GatewayWatch;
 pub(crate) use machine::{
     addresses, host_name, open_at_once, outlive_signals, raise_descriptor_limit, seed,
 };

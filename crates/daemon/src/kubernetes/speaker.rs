@@ -33,7 +33,7 @@ use super::secrets::{SecretAnswer, Secrets};
 use super::writing::Written;
 use crate::admin::ReloadOrder;
 use crate::build_info;
-use crate::host::{self, Clock, Published, saver};
+use crate::host::{self, Clock, GatewayWatch, Published, saver};
 use crate::metrics::SecureOptions;
 use crate::node::{self, Announcing, Claimed, NodeError, Owners, Source};
 use crate::node_api::NodeApiOptions;
@@ -126,6 +126,8 @@ enum Event {
     Changed(u64),
     /// Interfaces or addresses of layer 2 have changed, for the time of this number.
     Layer2Changed(u64),
+    /// The default gateways may have changed.
+    GatewaysChanged,
     /// It is time to read the sessions.
     LookDue,
     Looked(Option<Box<Seen>>),
@@ -150,6 +152,7 @@ struct Cluster {
     had_plan: bool,
     /// The first address of each other node.
     member_addresses: BTreeSet<IpAddr>,
+    gateways: GatewayWatch,
     layer2: Option<Arc<Edge>>,
     /// Likewise of layer 2.
     layer2_seen: u64,
@@ -206,6 +209,7 @@ impl Cluster {
             seen: 0,
             had_plan: false,
             member_addresses: BTreeSet::new(),
+            gateways: GatewayWatch::default(),
             layer2: None,
             layer2_seen: 0,
             assumed_node: Node::assumed(&options.host.node, host::addresses()),
@@ -322,6 +326,7 @@ impl Source for Cluster {
             number = layer2_changed(self.layer2.as_deref(), self.layer2_seen) => {
                 Some(Event::Layer2Changed(number))
             }
+            () = self.gateways.changed() => Some(Event::GatewaysChanged),
             () = self.reporting.look_due() => Some(Event::LookDue),
             Some(seen) = self.reports.views.recv() => Some(Event::Looked(seen)),
             Some(listed) = self.reports.lists.recv() => Some(Event::Listed(listed)),
@@ -341,6 +346,7 @@ impl Source for Cluster {
                 self.layer2_seen = number;
                 self.reporting.want_look();
             }
+            Event::GatewaysChanged => self.core.set_gateways(self.gateways.read()),
             Event::LookDue => self.reporting.look(node.layer2()),
             Event::Looked(seen) => {
                 let (findings, drain) = (node.findings(), node.drain_status());
@@ -363,6 +369,7 @@ impl Source for Cluster {
                 SpeakerAction::Persist => node.want_save(),
                 SpeakerAction::Ask(kind, request) => self.reading.ask(kind, request),
                 SpeakerAction::GetSecret(name) => self.secrets.get(name),
+                SpeakerAction::FollowGateways => self.core.set_gateways(self.gateways.read()),
             }
         }
         self.heard_at = None;

@@ -8,7 +8,7 @@ use std::time::{self, Duration};
 
 use fairway_allocator::{Allocator, Memory};
 use fairway_ground::{Abstention, Instant};
-use fairway_model::{Changes, ClusterIndex, Node, ObjectName};
+use fairway_model::{Changes, ClusterIndex, Node, ObjectName, Peer};
 use fairway_node::drain::Moment;
 use fairway_node::withdrawing::Withdrawing;
 use fairway_plan::{self as plan, Local, NodePlanner, PlanChanges, PlanOptions};
@@ -19,7 +19,7 @@ use tracing::{error, info, warn};
 
 use super::health::{Checks, Ended};
 use crate::admin::ReloadOrder;
-use crate::host::{self, Assigner, Published, saver, state_file};
+use crate::host::{self, Assigner, GatewayWatch, Published, saver, state_file};
 use crate::metrics::ClientCounters;
 use crate::node::{Announcing, Owners, Source};
 use crate::options::HostOptions;
@@ -37,6 +37,8 @@ pub(super) enum Event {
     Withdrawn,
     /// A health check has ended.
     Checked(Ended),
+    /// The default gateways may have changed.
+    GatewaysChanged,
 }
 
 /// See the module.
@@ -64,6 +66,7 @@ pub(super) struct Files {
     /// What the backend was told of both.
     told_awaits: Option<bool>,
     checks: Checks,
+    gateways: GatewayWatch,
     /// What this machine has found out about itself.
     local: Local,
     counters: Arc<ClientCounters>,
@@ -107,6 +110,7 @@ impl Files {
             checks_until: None,
             told_awaits: None,
             checks: Checks::new(),
+            gateways: GatewayWatch::default(),
             local: Local::default(),
             counters,
         }
@@ -124,6 +128,10 @@ impl Files {
         node.forget_published();
         let changes = Arc::make_mut(&mut self.index).follow(resolution.objects);
         self.follow_checks(&changes);
+        if self.local.gateways.is_none() && self.index.peers.values().any(Peer::is_default_gateway)
+        {
+            self.follow_gateways();
+        }
         let described = self.index.nodes.get(&self.assumed_node.name);
         self.node = described.unwrap_or(&self.assumed_node).clone();
         self.planner.set_node(self.node.clone());
@@ -155,6 +163,11 @@ impl Files {
         if self.checks.follow(wanted.collect(), |name| planned.contains_key(name)) {
             self.follow_health();
         }
+    }
+
+    fn follow_gateways(&mut self) {
+        self.local.gateways = Some(self.gateways.read());
+        self.planner.set_local(self.local.clone());
     }
 
     fn follow_health(&mut self) {
@@ -252,6 +265,7 @@ impl Source for Files {
             }
             () = withdrawn(&*self.backend, awaited) => Some(Event::Withdrawn),
             ended = self.checks.ended() => Some(Event::Checked(ended)),
+            () = self.gateways.changed() => Some(Event::GatewaysChanged),
         }
     }
 
@@ -259,6 +273,11 @@ impl Source for Files {
         match event {
             Event::Checked(ended) => {
                 self.checked(now, ended, node);
+                Reading::AsBefore
+            }
+            Event::GatewaysChanged => {
+                self.follow_gateways();
+                self.decide(now, &Changes::default(), None, node);
                 Reading::AsBefore
             }
             Event::Changed(batch) => {

@@ -16,6 +16,7 @@ pub(super) fn of_neighbour(key: PeerKey) -> String {
         Remote::Address(address) => address.to_string(),
         Remote::Interface(name) => format!("if-{}", plain(name.as_str())),
         Remote::Range(prefix) => format!("range-{}_{}", prefix.address(), prefix.length()),
+        Remote::DefaultGateway(family) => format!("gateway-{}", family.ip_version()),
     };
     match key.vrf {
         Some(vrf) => format!("{remote}@{}", plain(vrf.as_str())),

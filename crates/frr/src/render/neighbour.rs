@@ -37,6 +37,8 @@ pub(super) enum Refusal {
     Version { what: &'static str, since: (u8, u8), has: (u8, u8) },
     #[error("tcpAO is not supported with FRR, which has no TCP-AO")]
     TcpAo,
+    #[error("the address of the default gateway is known on the node alone")]
+    NoAddress,
     #[error("rules are not supported with FRR")]
     Rules,
     #[error("installRoutes is not supported with FRR")]
@@ -142,6 +144,7 @@ impl Neighbour {
             Remote::Address(address) => ("", address.to_string()),
             Remote::Interface(name) => ("interface", name.to_string()),
             Remote::Range(_) => ("group", names::of_group(&mark, peer.key)),
+            Remote::DefaultGateway(_) => return Err(Refusal::NoAddress),
         };
         let vrf = peer.key.vrf.map(|vrf| Word::new(vrf.as_str().as_bytes()));
         let hold = peer.hold_time.seconds();
@@ -217,7 +220,7 @@ impl Neighbour {
         let rank = match self.key.remote {
             Remote::Range(_) => 0,
             Remote::Interface(_) => 1,
-            Remote::Address(_) => 2,
+            Remote::Address(_) | Remote::DefaultGateway(_) => 2,
         };
         (rank, self.key)
     }
@@ -226,7 +229,7 @@ impl Neighbour {
     pub(super) fn range(&self) -> Option<(String, Word)> {
         match self.key.remote {
             Remote::Range(prefix) => Some((prefix.to_string(), self.name.clone())),
-            Remote::Address(_) | Remote::Interface(_) => None,
+            Remote::Address(_) | Remote::Interface(_) | Remote::DefaultGateway(_) => None,
         }
     }
 }
@@ -308,7 +311,7 @@ fn needs_no_network(peer: &PeerConfig) -> bool {
     let is_ipv6 = match peer.key.remote {
         Remote::Address(address) => address.is_ipv6(),
         Remote::Range(prefix) => prefix.family() == AddressFamily::Ipv6Unicast,
-        Remote::Interface(_) => false,
+        Remote::Interface(_) | Remote::DefaultGateway(_) => false,
     };
     is_ipv6 && peer.kind() == PeerKind::External && peer.is_next_door()
 }

@@ -142,7 +142,7 @@ fn sources(vrf: Option<InterfaceName>, peers: &[PeerView]) -> BTreeMap<From, Arc
             let from = match key.remote {
                 Remote::Address(address) => From::Address(address),
                 Remote::Interface(interface) => From::Interface(interface),
-                Remote::Range(_) => return None,
+                Remote::Range(_) | Remote::DefaultGateway(_) => return None,
             };
             let session = peer.session.as_ref();
             let address = session.map(|it| it.remote.ip()).or(key.address());

@@ -66,8 +66,12 @@ impl RouteSocket {
         bind(descriptor.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
         let port = getsockname::<NetlinkAddr>(descriptor.as_raw_fd())?.pid();
         let socket = Self { descriptor, port };
-        if follows && let Some(RouteScope::Unmarked(mark)) = scope.routes {
-            socket.attach(&without_events_of(mark))?;
+        match scope.routes {
+            Some(RouteScope::Unmarked(mark)) if follows => {
+                socket.attach(&without_events_of(mark))?
+            }
+            Some(RouteScope::Default) if follows => socket.attach(&default_routes_alone())?,
+            _ => {}
         }
         Ok(socket)
     }
@@ -123,29 +127,55 @@ impl RouteSocket {
     }
 }
 
-/// Drops the events of routes with this mark, so that a million of them do not wake a reader that leaves them out. Lists
-/// pass: one datagram of them has many routes.
+const LOAD_HALF: u16 = 0x28;
+const LOAD_BYTE: u16 = 0x30;
+const LOAD_WORD: u16 = 0x20;
+const LOAD_WORD_AT_INDEX: u16 = 0x40;
+const SET: u16 = 0x00;
+const SET_INDEX: u16 = 0x01;
+const COPY_TO_INDEX: u16 = 0x07;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_BITS: u16 = 0x45;
+const RETURN: u16 = 0x06;
+/// The place of the attribute whose kind is the index, from the place in the accumulator on (`SKF_AD_NLATTR`).
+const FIND_ATTRIBUTE: u32 = 0xFFFF_F00C;
+
+/// Places in a message.
+const KIND: u32 = 4;
+const FLAGS: u32 = 6;
+/// Of one about a route.
+const DESTINATION_LENGTH: u32 = 16 + 1;
+const PROTOCOL: u32 = 16 + 5;
+const ATTRIBUTES: u32 = 16 + 12;
+
+/// In the machine's order of bytes, which loads take for the network's.
+fn half(value: u16) -> u32 {
+    u32::from(u16::from_be_bytes(value.to_ne_bytes()))
+}
+
+fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+
+/// Drops the events of routes that are no default routes, so that a million of them do not wake a reader that wants none of
+/// them. Lists pass: one datagram of them has many routes.
+fn default_routes_alone() -> [libc::sock_filter; 9] {
+    [
+        step(LOAD_HALF, 0, 0, KIND),
+        step(JUMP_IF_EQUAL, 1, 0, half(libc::RTM_NEWROUTE)),
+        step(JUMP_IF_EQUAL, 0, 4, half(libc::RTM_DELROUTE)),
+        step(LOAD_HALF, 0, 0, FLAGS),
+        step(JUMP_IF_BITS, 2, 0, half(NLM_F_MULTIPART)),
+        step(LOAD_BYTE, 0, 0, DESTINATION_LENGTH),
+        step(JUMP_IF_EQUAL, 0, 1, 0),
+        step(RETURN, 0, 0, u32::MAX),
+        step(RETURN, 0, 0, 0),
+    ]
+}
+
+/// Drops the events of routes with this mark, likewise.
 fn without_events_of(mark: RouteMark) -> [libc::sock_filter; 15] {
-    const LOAD_HALF: u16 = 0x28;
-    const LOAD_BYTE: u16 = 0x30;
-    const LOAD_WORD: u16 = 0x20;
-    const LOAD_WORD_AT_INDEX: u16 = 0x40;
-    const SET: u16 = 0x00;
-    const SET_INDEX: u16 = 0x01;
-    const COPY_TO_INDEX: u16 = 0x07;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const JUMP_IF_BITS: u16 = 0x45;
-    const RETURN: u16 = 0x06;
-    /// The place of the attribute whose kind is the index, from the place in the accumulator on (`SKF_AD_NLATTR`).
-    const FIND_ATTRIBUTE: u32 = 0xFFFF_F00C;
-    const KIND: u32 = 4;
-    const FLAGS: u32 = 6;
-    const PROTOCOL: u32 = 16 + 5;
-    const ATTRIBUTES: u32 = 16 + 12;
-    // The machine's order of bytes, which loads take for the network's.
-    let half = |value: u16| u32::from(u16::from_be_bytes(value.to_ne_bytes()));
     let word = |value: u32| u32::from_be_bytes(value.to_ne_bytes());
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     [
         step(LOAD_HALF, 0, 0, KIND),
         step(JUMP_IF_EQUAL, 1, 0, half(libc::RTM_NEWROUTE)),

@@ -237,6 +237,7 @@ fn remote(before: &PeerConfig, after: &PeerConfig) -> FieldEdit {
         Remote::Address(_) => "peerAddress",
         Remote::Interface(_) => "interface",
         Remote::Range(_) => "listenRange",
+        Remote::DefaultGateway(_) => "autoDiscovery",
     };
     let values = Some((before.key.to_string(), after.key.to_string()));
     FieldEdit { name: name.to_owned(), values }

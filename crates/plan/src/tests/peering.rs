@@ -4,7 +4,8 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use fairway_ground::{
-    AoAlgorithm, AoKey, ClientKind, FamilySet, GracefulRestart, Role, ShutdownMessage,
+    AoAlgorithm, AoKey, ClientKind, FamilySet, GracefulRestart, InterfaceName, Role,
+    ShutdownMessage,
 };
 use fairway_model::AoKeyReference;
 use fairway_seam::PeerConfig;
@@ -185,6 +186,44 @@ fn keys_of_tcp_ao_are_taken_from_secrets_or_the_peer_waits() {
     let plan = cluster.plan();
     let secrets: Vec<_> = plan.peers[0].tcp_ao.iter().map(AoKey::expose).collect();
     assert_eq!(secrets, [b"of-first".as_slice(), b"of-second"]);
+}
+
+#[test]
+fn a_default_gateway_is_the_address_that_the_node_knows() {
+    let remote = Remote::DefaultGateway(AddressFamily::Ipv6Unicast);
+    let vrf = "blue".parse().ok();
+    let mut cluster = Cluster::empty();
+    cluster.peer(Peer { remote, ..peer("main", "192.0.2.1") });
+    cluster.peer(Peer { remote, vrf, ..peer("vrf", "192.0.2.1") });
+    // Elsewhere it has no address, and all else holds.
+    let elsewhere = cluster.plan();
+    assert_eq!(elsewhere.peers.iter().map(|it| it.key.remote).collect::<Vec<_>>(), [remote; 2]);
+    assert_eq!(elsewhere.peers[0].families, FamilySet::only(AddressFamily::Ipv6Unicast));
+    assert!(elsewhere.faults.is_empty());
+
+    let family = AddressFamily::Ipv6Unicast;
+    let known = |gateways: &[(Option<InterfaceName>, &str)]| {
+        let gateways = gateways.iter().map(|(vrf, address)| ((*vrf, family), ip(address)));
+        let local = Local { gateways: Some(gateways.collect()), ..Local::default() };
+        let mut planner = NodePlanner::new(node("n1"), OPTIONS);
+        planner.set_local(local);
+        planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+        let plan = planner.plan();
+        let peers: Vec<_> = plan.peers.iter().map(|it| it.key.to_string()).collect();
+        (peers, plan.faults.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let (peers, faults) = known(&[(None, "2001:db8::1"), (vrf, "2001:db8::2")]);
+    assert_eq!(
+        (peers.as_slice(), faults.len()),
+        (&["2001:db8::1".to_owned(), "2001:db8::2 vrf blue".to_owned()][..], 0)
+    );
+    let (peers, faults) = known(&[(vrf, "fe80::1")]);
+    assert!(peers.is_empty());
+    assert!(
+        faults[0]
+            .contains("BGPPeer default/main is left out: this node has no IPv6 default route with")
+    );
+    assert!(faults[1].contains("the default gateway fe80::1 of this node is link-local"));
 }
 
 #[test]

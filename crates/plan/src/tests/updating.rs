@@ -70,7 +70,10 @@ impl World {
         let number = self.below(3);
         let node_selectors =
             if self.one_in(4) { selecting("kubernetes.io/hostname=n2") } else { Vec::new() };
-        Peer { node_selectors, ..peer(&format!("p{number}"), &format!("192.0.2.{number}")) }
+        let peer = peer(&format!("p{number}"), &format!("192.0.2.{number}"));
+        let gateway = Remote::DefaultGateway(V4);
+        let remote = if number == 0 && self.one_in(2) { gateway } else { peer.remote };
+        Peer { node_selectors, remote, ..peer }
     }
 
     fn any_pool(&mut self) -> Pool {
@@ -149,6 +152,9 @@ impl World {
             failing: [(name(&failing), "refused".to_owned())].into(),
             pending: [name(&pending)].into(),
             interfaces: self.any(&[None, Some("eth0"), Some("eth1")]).map(|it| names(&[it])),
+            gateways: self
+                .any(&[None, Some("192.0.2.250"), Some("192.0.2.251")])
+                .map(|it| [((None, V4), ip(it))].into()),
         }
     }
 

@@ -18,7 +18,7 @@ use fairway_ground::{
 use fairway_model::{Object, Peer};
 use fairway_seam::PeerConfig;
 use keys::{RawAuthenticationOption, RawSecretReference};
-use remote::{DynamicAs, Neighbour};
+use remote::{DynamicAs, Neighbour, RawAutoDiscovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use timers::RawGracefulRestart;
@@ -56,12 +56,14 @@ pub(crate) struct RawSpec {
     #[schemars(extend("enum" = ["internal", "external"]))]
     #[serde(rename = "dynamicASN")]
     dynamic_asn: Option<Text<Given<DynamicAs>>>,
-    /// The address of the peer. This, interface or listenRange.
+    /// The address of the peer. This, interface, listenRange or autoDiscovery.
     peer_address: Option<Text<Given<HostAddress>>>,
     /// The interface that leads to the peer, which needs no address there (unnumbered).
     interface: Option<Text<Given<InterfaceName>>>,
     /// A prefix from which any peer may connect, in place of one peer. Fairway only.
     listen_range: Option<Text<Given<Prefix>>>,
+    /// The peer is the default gateway of the node. Fairway only.
+    auto_discovery: Option<RawAutoDiscovery>,
     /// The most peers of listenRange at a time. Default: 100. Fairway only.
     listen_limit: Option<ListenLimit>,
     /// The VRF that the session runs in.
@@ -304,6 +306,7 @@ fn check_families(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>)
         Remote::Interface(_) => return,
         Remote::Address(address) => AddressFamily::of(address),
         Remote::Range(range) => range.family(),
+        Remote::DefaultGateway(family) => family,
     };
     if raw.extended_nexthop == Some(true) && family == AddressFamily::Ipv6Unicast {
         report.warning(

@@ -1,4 +1,4 @@
-//! The neighbour of a BGPPeer: by address, by interface or from a range, and its AS.
+//! The neighbour of a BGPPeer: by address, by interface, from a range or as the default gateway, and its AS.
 //!
 //! Knows nothing of the messages of the session; `parse` calls it.
 
@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use fairway_ground::{AddressFamily, Asn, Prefix, Remote, RemoteAs};
 use fairway_seam::PeerConfig;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::RawSpec;
 use crate::field_path::FieldPath;
@@ -33,6 +35,49 @@ impl FromStr for DynamicAs {
             "internal" => Ok(Self::Internal),
             "external" => Ok(Self::External),
             other => Err(format!("{other:?} is not allowed; expected internal or external")),
+        }
+    }
+}
+
+/// `autoDiscovery`: the node finds out which router the peer is.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RawAutoDiscovery {
+    /// How: DefaultGateway.
+    #[schemars(required, extend("enum" = ["DefaultGateway"]))]
+    mode: Option<Text<DiscoveryMode>>,
+    /// The family of the default route, whose gateway is the peer: ipv4 or ipv6.
+    #[schemars(required, extend("enum" = ["ipv4", "ipv6"]))]
+    address_family: Option<Text<GatewayFamily>>,
+}
+
+/// How the peer is found. There is one way.
+#[derive(Debug, Clone, Copy)]
+struct DiscoveryMode;
+
+impl FromStr for DiscoveryMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "DefaultGateway" => Ok(Self),
+            other => Err(format!("{other:?} is not allowed; expected DefaultGateway")),
+        }
+    }
+}
+
+/// The family of a default route.
+#[derive(Debug, Clone, Copy)]
+struct GatewayFamily(AddressFamily);
+
+impl FromStr for GatewayFamily {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ipv4" => Ok(Self(AddressFamily::Ipv4Unicast)),
+            "ipv6" => Ok(Self(AddressFamily::Ipv6Unicast)),
+            other => Err(format!("{other:?} is not allowed; expected ipv4 or ipv6")),
         }
     }
 }
@@ -122,15 +167,18 @@ fn remote(raw: &RawSpec, report: &mut Report<'_>) -> Option<Remote> {
     let address = address.map(|HostAddress(address)| Remote::Address(address));
     let interface = raw.interface.as_ref().and_then(|Text(Given(name))| *name);
     let range = raw.listen_range.as_ref().and_then(|Text(Given(range))| *range);
+    let gateway = raw.auto_discovery.as_ref().and_then(|it| gateway(it, report));
     let ways = [
         ("peerAddress", address),
         ("interface", interface.map(Remote::Interface)),
         ("listenRange", range.map(Remote::Range)),
+        ("autoDiscovery", gateway),
     ];
     let mut given = ways.into_iter().filter_map(|(field, way)| Some((field, way?)));
     let Some((first, remote)) = given.next() else {
         if !ways.iter().any(|(field, _)| report.is_faulty(&spec.key(field))) {
-            let expected = "the router's IP address, or interface or listenRange in its place";
+            let expected =
+                "the router's IP address, or interface, listenRange or autoDiscovery in its place";
             report.missing(&spec.key("peerAddress"), expected);
         }
         return None;
@@ -150,9 +198,17 @@ fn remote(raw: &RawSpec, report: &mut Report<'_>) -> Option<Remote> {
             );
         }
         Remote::Range(range) => check_range(range, report),
-        Remote::Address(_) | Remote::Interface(_) => {}
+        Remote::Address(_) | Remote::Interface(_) | Remote::DefaultGateway(_) => {}
     }
     Some(remote)
+}
+
+fn gateway(raw: &RawAutoDiscovery, report: &mut Report<'_>) -> Option<Remote> {
+    let path = FieldPath::of("spec.autoDiscovery");
+    let mode = report.required(raw.mode.as_ref(), &path.key("mode"), "DefaultGateway");
+    let family = raw.address_family.as_ref().map(|Text(GatewayFamily(family))| *family);
+    let family = report.required(family, &path.key("addressFamily"), "ipv4 or ipv6");
+    mode.and(family).map(Remote::DefaultGateway)
 }
 
 /// The length of `::ffff:0:0/96`, the IPv4-mapped IPv6 addresses.
@@ -206,12 +262,18 @@ fn check_dialling(raw: &RawSpec, remote: Option<Remote>, report: &mut Report<'_>
                 "and spec.interface cannot both be set: such a session runs between link-local \
                  addresses; remove one",
             ),
+            Some(Remote::DefaultGateway(family)) if family != AddressFamily::of(source) => {
+                let family = family.ip_version();
+                let message =
+                    format_args!("{source} is not of the family of the {family} default gateway");
+                report.fault(&path, message);
+            }
             Some(Remote::Range(_)) => report.fault(
                 &path,
                 "and spec.listenRange cannot both be set: the neighbours of a range are never \
                  dialled; remove one",
             ),
-            Some(Remote::Address(_)) | None => {}
+            Some(Remote::Address(_) | Remote::DefaultGateway(_)) | None => {}
         }
     }
     // The API server fills in the default port, so that one carries no intent.

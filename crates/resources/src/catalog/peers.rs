@@ -102,6 +102,7 @@ impl<'a> Peers<'a> {
             Remote::Address(_) => ("spec.peerAddress", "address"),
             Remote::Interface(_) => ("spec.interface", "interface"),
             Remote::Range(_) => ("spec.listenRange", "range"),
+            Remote::DefaultGateway(_) => ("spec.autoDiscovery", "peer"),
         };
         let message = |other: &ObjectKey| {
             format!(

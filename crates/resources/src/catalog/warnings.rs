@@ -104,7 +104,7 @@ impl<'a> Facts<'a> {
         let (field, address, length) = match it.remote {
             Remote::Address(address) => ("spec.peerAddress", address, u8::MAX),
             Remote::Range(range) => ("spec.listenRange", range.address(), range.length()),
-            Remote::Interface(_) => return None,
+            Remote::Interface(_) | Remote::DefaultGateway(_) => return None,
         };
         let (range, other) = self.signed_ranges.iter().find_map(|other| {
             let Remote::Range(range) = other.remote else { return None };

@@ -28,6 +28,8 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.peerAddress", Session(OtherPeer)),
     Change::field("spec.interface", Session(OtherPeer)),
     Change::field("spec.listenRange", Session(OtherPeer)),
+    Change::field("spec.autoDiscovery.mode", Kept),
+    Change::field("spec.autoDiscovery.addressFamily", Session(OtherPeer)),
     Change::field("spec.listenLimit", Nothing),
     Change::field("spec.vrf", Session(OtherPeer)),
     Change::field("spec.passive", Nothing),

@@ -277,7 +277,7 @@ impl CoreTask {
                 let session = peer.remote_address().map(|it| it.ip());
                 session.or_else(|| self.neighbours.get(&key)?.router().map(IpAddr::V6))
             }
-            Remote::Range(_) => None,
+            Remote::Range(_) | Remote::DefaultGateway(_) => None,
         }
     }
 
