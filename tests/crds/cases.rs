@@ -300,6 +300,8 @@ fn advertisements() -> Vec<(Value, Verdict)> {
         ),
         (json!({ "podCIDRs": true }), Taken),
         (json!({ "podCIDRs": "yes" }), Refused("spec.podCIDRs")),
+        (json!({ "blackhole": true }), Taken),
+        (json!({ "blackhole": "yes" }), Refused("spec.blackhole")),
         (json!({ "linkBandwidth": 10_000_000_000_u64 }), Taken),
         (json!({ "linkBandwidth": "fast" }), Refused("spec.linkBandwidth")),
         (json!({ "linkBandwidth": 0 }), Refused("spec.linkBandwidth")),

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use fairway_ground::{Instant, InterfaceName};
 use fairway_netlink::{NextHop, Route};
-use fairway_seam::{ForwardingChange, Gateway};
+use fairway_seam::{Forward, ForwardingChange, Gateway};
 
 pub use self::entry::Place;
 use self::entry::{Entry, Group};
 use super::interned::{Interned, Number};
-use super::order::{Order, Outcome, Refused};
+use super::order::{DROP, Order, Outcome, Refused, ways_of};
 use super::surroundings::{Surroundings, prefix};
 
 /// How long a refused order waits: a million of them cost seconds.
@@ -45,7 +45,7 @@ pub enum Note {
 pub struct Fib {
     surroundings: Surroundings,
     entries: BTreeMap<Place, Entry>,
-    /// The routers of routes; with each the ways to them.
+    /// Where packets shall go; with each the ways there.
     groups: Interned<Group>,
     ways_of: BTreeMap<Number, Number>,
     ways: Interned<[NextHop]>,
@@ -70,9 +70,9 @@ impl Fib {
         for route in ours {
             let vrf = fib.surroundings.vrf_of_table(route.table);
             let (Some(vrf), Some(prefix)) = (vrf, prefix(route.destination)) else { continue };
-            let present = fib.ways.hold(route.next_hops.into());
-            let entry =
-                Entry { present, table: route.table, is_leftover: true, ..Entry::default() };
+            let table = route.table;
+            let present = fib.ways.hold(ways_of(route));
+            let entry = Entry { present, table, is_leftover: true, ..Entry::default() };
             fib.entries.insert(Place { vrf, prefix }, entry);
         }
         fib
@@ -95,12 +95,13 @@ impl Fib {
 
     /// BGP wants to forward otherwise.
     pub fn want(&mut self, changes: impl IntoIterator<Item = ForwardingChange>) {
-        for ForwardingChange { vrf, prefix, gateways } in changes {
+        for ForwardingChange { vrf, prefix, forward } in changes {
             let place = Place { vrf, prefix };
-            if gateways.is_empty() && !self.entries.contains_key(&place) {
+            let is_nothing = forward.is_nothing();
+            if is_nothing && !self.entries.contains_key(&place) {
                 continue;
             }
-            let wanted = if gateways.is_empty() { 0 } else { self.hold(Group { vrf, gateways }) };
+            let wanted = if is_nothing { 0 } else { self.hold(Group { vrf, forward }) };
             let entry = self.entries.entry(place).or_default();
             let before = std::mem::replace(&mut entry.wanted, wanted);
             // A route that is withdrawn was known, so it is not one that may still come.
@@ -161,7 +162,7 @@ impl Fib {
         for route in ours {
             let vrf = self.surroundings.vrf_of_table(route.table);
             let (Some(vrf), Some(prefix)) = (vrf, prefix(route.destination)) else { continue };
-            listed.insert(Place { vrf, prefix }, (route.table, route.next_hops.into()));
+            listed.insert(Place { vrf, prefix }, (route.table, ways_of(route)));
         }
         for (place, entry) in &mut self.entries {
             let (table, ways) = listed.remove(place).unwrap_or_default();
@@ -316,12 +317,17 @@ impl Fib {
     }
 
     fn ways_to(&mut self, group: &Group) -> Number {
-        let ways = self.surroundings.ways(group.vrf, &group.gateways);
+        let ways = match &group.forward {
+            Forward::By(gateways) => self.surroundings.ways(group.vrf, gateways),
+            Forward::Drop => Arc::from([DROP]),
+        };
         if ways.is_empty() { 0 } else { self.ways.hold(ways) }
     }
 
     fn note_unreachable(&mut self, group: &Group) {
-        self.note(Note::Unreachable(group.vrf, Arc::clone(&group.gateways)));
+        if let Forward::By(gateways) = &group.forward {
+            self.note(Note::Unreachable(group.vrf, Arc::clone(gateways)));
+        }
     }
 
     fn hold(&mut self, group: Group) -> Number {

@@ -9,6 +9,14 @@ use fairway_netlink::{NextHop, Route, RouteKind, RouteOrder};
 
 use super::surroundings::MARK;
 
+/// The only way of a route that drops: no interface and no router.
+pub(crate) const DROP: NextHop = NextHop { index: None, gateway: None, weight: 1 };
+
+/// The ways of a route of the kernel.
+pub(crate) fn ways_of(route: Route) -> Arc<[NextHop]> {
+    if route.kind == RouteKind::Blackhole { Arc::from([DROP]) } else { route.next_hops.into() }
+}
+
 /// A change of a route of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
@@ -41,15 +49,17 @@ pub type Outcome = Result<(), Refused>;
 impl Order {
     /// In the words of the kernel.
     pub fn in_kernel(&self) -> RouteOrder {
+        let ways = self.ways.as_deref().unwrap_or_default();
+        let drops = ways == [DROP];
         let route = Route {
             table: self.table,
             destination: self.prefix.into(),
             metric: MARK.metric,
             type_of_service: 0,
-            kind: RouteKind::Unicast,
+            kind: if drops { RouteKind::Blackhole } else { RouteKind::Unicast },
             protocol: MARK.protocol,
             source: None,
-            next_hops: self.ways.iter().flat_map(|ways| ways.iter().cloned()).collect(),
+            next_hops: if drops { Vec::new() } else { ways.to_vec() },
         };
         match (&self.ways, self.replaces) {
             (None, _) => RouteOrder::Remove(route),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use fairway_fib::{Input, Installer, MARK};
 use fairway_ground::Prefix;
 use fairway_netlink::{Route, RouteScope, Scope, read};
-use fairway_seam::{ForwardingChange, Gateway};
+use fairway_seam::{Forward, ForwardingChange, Gateway};
 use nix::sched::{CloneFlags, unshare};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -75,7 +75,7 @@ async fn want(installer: &Installer, count: u32, gateways: &[&str]) {
     let change = |number| ForwardingChange {
         vrf: None,
         prefix: prefix(number),
-        gateways: Arc::clone(&gateways),
+        forward: Forward::By(Arc::clone(&gateways)),
     };
     let changes = (0..count).map(change).collect();
     installer.inputs().send(Input::Want(changes)).await.unwrap();

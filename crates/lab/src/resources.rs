@@ -386,6 +386,7 @@ pub struct Advertisement<'a> {
     /// As `auto`, or bits per second.
     pub link_bandwidth: Option<&'a str>,
     pub prefixes: &'a [String],
+    pub blackhole: bool,
     pub peers: &'a [&'a str],
     /// Only the service with this name.
     pub only_service: Option<&'a str>,
@@ -408,6 +409,9 @@ impl Advertisement<'_> {
         }
         if let Some(bandwidth) = self.link_bandwidth {
             text += &format!("  linkBandwidth: {bandwidth}\n");
+        }
+        if self.blackhole {
+            text += "  blackhole: true\n";
         }
         if let Some(service) = self.only_service {
             text += &format!("  serviceSelectors:\n  - matchLabels:\n      app: {service}\n");

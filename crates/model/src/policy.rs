@@ -86,6 +86,8 @@ pub struct BgpAdvertisement {
     pub prefixes: Vec<Prefix>,
     /// Each node originates the networks of its Pods: these count as its `prefixes`.
     pub pod_cidrs: bool,
+    /// Nodes drop packets to its prefixes that nothing on them takes.
+    pub blackhole: bool,
 }
 
 /// The value of an attribute that a route can have only one of.

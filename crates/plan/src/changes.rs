@@ -80,7 +80,7 @@ pub struct PlanUpdate {
     pub layer2: bool,
     /// The operator's lines for FRR changed.
     pub extras: bool,
-    /// What a BGPConfiguration sets changed.
+    /// What a BGPConfiguration sets changed, or which packets are dropped.
     pub speaker: bool,
     /// Objects that are left out now and were not before.
     pub faults: Vec<Fault>,

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairway_ground::PeerKey;
+use fairway_ground::{InterfaceName, PeerKey};
 use fairway_model::{Bandwidth, ObjectName};
 use fairway_seam::RouteAttributes;
 
@@ -38,6 +38,8 @@ pub(super) struct Combination {
     pub(super) advertisements: Arc<[ObjectName]>,
     /// The peers of all of them.
     pub(super) peers: Arc<BTreeSet<PeerKey>>,
+    /// The VRFs in which packets to the prefix are dropped that nothing else takes.
+    pub(super) drops_in: Vec<Option<InterfaceName>>,
     /// The attributes for each peer, or the conflict.
     pub(super) shares: Result<Vec<Share>, Reason>,
 }
@@ -104,6 +106,9 @@ impl Combinations {
             places.iter().filter_map(|place| self.in_force.get(*place)).collect();
         let advertisements = speakers.iter().map(|it| it.source.name.clone()).collect();
         let peers = speakers.iter().flat_map(|it| it.peers.iter().copied()).collect();
+        let dropping = speakers.iter().filter(|it| it.source.blackhole).flat_map(|it| &it.peers);
+        let drops_in: BTreeSet<_> = dropping.map(|peer| peer.vrf).collect();
+        let drops_in = drops_in.into_iter().collect();
         let heard = heard(&speakers);
         let peers = shared(&mut self.peer_sets, peers);
         let shares = heard.map(|heard| {
@@ -116,7 +121,7 @@ impl Combinations {
             shares.sort();
             shares
         });
-        Combination { places, advertisements, peers, shares }
+        Combination { places, advertisements, peers, drops_in, shares }
     }
 }
 

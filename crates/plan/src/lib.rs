@@ -36,7 +36,7 @@ use std::sync::Arc;
 use fairway_allocator::Outcomes;
 use fairway_ground::{PeerKey, Prefix, RpkiServer};
 use fairway_model::{ClusterIndex, Node, NodeName, ObjectName};
-use fairway_seam::{Announcements, DesiredRoute, Extras, PeerConfig};
+use fairway_seam::{Announcements, Blackholes, DesiredRoute, Extras, PeerConfig};
 
 pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement};
 pub use changes::{PlanChanges, PlanUpdate};
@@ -66,6 +66,8 @@ pub struct NodePlan {
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
     /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC.
     pub always_compare_med: bool,
+    /// Where packets to prefixes of our own are dropped that nothing else on this node takes.
+    pub blackholes: Arc<Blackholes>,
     /// Objects that had to be left out, and why.
     pub faults: Vec<Fault>,
 }
@@ -79,6 +81,7 @@ impl NodePlan {
             extras: self.extras.clone(),
             rpki_servers: Arc::clone(&self.rpki_servers),
             always_compare_med: self.always_compare_med,
+            blackholes: Arc::clone(&self.blackholes),
             awaits_sources,
         }
     }

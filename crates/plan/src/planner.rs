@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_allocator::Outcomes;
-use fairway_ground::{Abstention, Prefix};
+use fairway_ground::{Abstention, InterfaceName, Prefix};
 use fairway_model::{ClusterIndex, FrrExtras, Kind, Node, ObjectName};
 use fairway_seam::{DesiredRoute, Extras};
 
@@ -126,6 +126,7 @@ impl NodePlanner {
         if std::mem::take(&mut self.is_outdated) || changes.all || has_other_obstacles {
             return self.replan(index, outcomes);
         }
+        let blackholes = Arc::clone(&self.plan.blackholes);
         let mut touched = self.decide(index, outcomes, &changes.services);
         let routes = self.settle_routes(&mut touched);
         let layer2 = self.settle_layer2(touched.answered);
@@ -144,7 +145,13 @@ impl NodePlanner {
         }
         let mut services = touched.services;
         services.retain(|name, before| self.plan.services.get(name) != before.as_ref());
-        PlanUpdate { services, routes: diff, layer2: is_layer2_other, ..PlanUpdate::default() }
+        PlanUpdate {
+            services,
+            routes: diff,
+            layer2: is_layer2_other,
+            speaker: blackholes != self.plan.blackholes,
+            ..PlanUpdate::default()
+        }
     }
 
     /// Recomputes everything, and returns what changed.
@@ -160,7 +167,8 @@ impl NodePlanner {
             layer2: before.layer2 != self.plan.layer2,
             extras: before.extras != self.plan.extras,
             speaker: before.rpki_servers != self.plan.rpki_servers
-                || before.always_compare_med != self.plan.always_compare_med,
+                || before.always_compare_med != self.plan.always_compare_med
+                || before.blackholes != self.plan.blackholes,
             faults: self.plan.faults.iter().filter(is_new).cloned().collect(),
         }
     }
@@ -258,16 +266,31 @@ impl NodePlanner {
     fn settle_routes(&mut self, touched: &mut Touched) -> BTreeMap<Prefix, Vec<DesiredRoute>> {
         let mut edits = BTreeMap::new();
         for prefix in std::mem::take(&mut touched.prefixes) {
-            let Settled { routes, verdicts } =
+            let Settled { routes, drops_in, verdicts } =
                 self.routes.settle(prefix, &mut self.basis.combinations);
             if routes_of(&self.plan.routes, prefix) != routes {
                 edits.insert(prefix, routes);
             }
+            self.drop_in(prefix, &drops_in);
             for (name, verdict) in verdicts {
                 self.pass_on(prefix, &name, verdict, touched);
             }
         }
         edits
+    }
+
+    /// Packets to the prefix are dropped in these VRFs and in no other.
+    fn drop_in(&mut self, prefix: Prefix, vrfs: &[Option<InterfaceName>]) {
+        let from_prefix = self.plan.blackholes.range((prefix, None)..);
+        let before: Vec<_> = from_prefix.take_while(|(of, _)| *of == prefix).copied().collect();
+        if before.iter().map(|(_, vrf)| vrf).eq(vrfs) {
+            return;
+        }
+        let blackholes = Arc::make_mut(&mut self.plan.blackholes);
+        for dropped in &before {
+            blackholes.remove(dropped);
+        }
+        blackholes.extend(vrfs.iter().map(|vrf| (prefix, *vrf)));
     }
 
     /// A Service is not announced with a prefix, for this reason, or is announced again.

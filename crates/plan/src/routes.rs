@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairway_ground::Prefix;
+use fairway_ground::{InterfaceName, Prefix};
 use fairway_model::ObjectName;
 use fairway_seam::DesiredRoute;
 
@@ -49,6 +49,8 @@ pub(super) struct RouteTable {
 pub(super) struct Settled {
     /// Its routes, each for other peers.
     pub(super) routes: Vec<DesiredRoute>,
+    /// The VRFs in which its packets are dropped that nothing else takes.
+    pub(super) drops_in: Vec<Option<InterfaceName>>,
     /// Services of which the verdict changed: announced, or the reason why not.
     pub(super) verdicts: Vec<(ObjectName, Option<Reason>)>,
 }
@@ -118,7 +120,13 @@ impl RouteTable {
             peers: Arc::clone(&share.peers),
             attributes: combinations.attributes(share, endpoints),
         });
-        Settled { routes: routes.collect(), verdicts }
+        // Of a single address there is nothing that nobody takes.
+        let drops_in = if prefix == Prefix::host(prefix.address()) {
+            Vec::new()
+        } else {
+            combination.drops_in.clone()
+        };
+        Settled { routes: routes.collect(), drops_in, verdicts }
     }
 
     /// The attributes that `service` has for `prefix`.

@@ -125,6 +125,13 @@ fn frr_profile(it: &BfdProfile, report: &mut Report<'_>) {
 }
 
 fn frr_advertisement(it: &BgpAdvertisement, version: Option<(u8, u8)>, report: &mut Report<'_>) {
+    if it.blackhole {
+        report.fault(
+            &FieldPath::of("spec.blackhole"),
+            "is not supported with FRR; write `ip route PREFIX blackhole` into the ConfigMap bgpextras, or use \
+             --bgp native",
+        );
+    }
     let Some(Bandwidth::Fixed(bandwidth)) = it.link_bandwidth else { return };
     let path = FieldPath::of("spec.linkBandwidth");
     let bits = bandwidth.bits_per_second;

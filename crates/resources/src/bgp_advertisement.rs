@@ -58,6 +58,9 @@ pub(crate) struct RawSpec {
     /// Fairway only.
     #[serde(rename = "podCIDRs")]
     pod_cidrs: Option<bool>,
+    /// Whether nodes drop what arrives for the announced prefixes and is for no address in use: a blackhole route in
+    /// the kernel, for each prefix that is more than one address. Default: false. Fairway only.
+    blackhole: Option<bool>,
     /// How many extra times our AS is in the path; eBGP only. MetalLB takes 1 to 10.
     as_path_prepend: Option<PrependCount>,
     /// MULTI_EXIT_DISC of the routes. Fairway only.
@@ -146,6 +149,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         peers: unique(raw.peers, &spec.key("peers"), report),
         prefixes: unique(prefixes, &spec.key("prefixes"), report).into_iter().collect(),
         pod_cidrs: raw.pod_cidrs.unwrap_or_default(),
+        blackhole: raw.blackhole.unwrap_or_default(),
     }))
 }
 
@@ -166,5 +170,6 @@ fn everything(metadata: Metadata) -> BgpAdvertisement {
         peers: BTreeSet::new(),
         prefixes: Vec::new(),
         pod_cidrs: false,
+        blackhole: false,
     }
 }

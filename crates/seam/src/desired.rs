@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_ground::{Community, LargeCommunity, LinkBandwidth, PeerKey, Prefix, RpkiServer};
+use fairway_ground::{
+    Community, InterfaceName, LargeCommunity, LinkBandwidth, PeerKey, Prefix, RpkiServer,
+};
 
 use crate::PeerConfig;
 
@@ -31,7 +33,12 @@ pub struct Desired {
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
     /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC. Likewise.
     pub always_compare_med: bool,
+    /// Where packets to prefixes of our own are dropped that nothing else on this node takes. Likewise.
+    pub blackholes: Arc<Blackholes>,
 }
+
+/// Prefixes, each with a VRF.
+pub type Blackholes = BTreeSet<(Prefix, Option<InterfaceName>)>;
 
 /// What one plan announces: the part of [`Desired`] that does not depend on the state of the daemon.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,6 +53,8 @@ pub struct Announcements {
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
     /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC.
     pub always_compare_med: bool,
+    /// Where packets to prefixes of our own are dropped.
+    pub blackholes: Arc<Blackholes>,
     /// There may be more objects than are known ([`Desired::awaits_sources`]).
     pub awaits_sources: bool,
 }

@@ -1,4 +1,4 @@
-//! Which learned routes this machine shall forward by.
+//! Which routes this machine shall forward by: learned ones, and own ones whose packets it drops.
 //!
 //! Says which routers lead to a prefix, in BGP's words. How they are reached is for who installs the routes.
 
@@ -17,8 +17,24 @@ pub struct ForwardingChange {
     pub vrf: Option<InterfaceName>,
     /// Its destination.
     pub prefix: Prefix,
-    /// The routers, sorted, among which packets are shared; without any there is no such route any more.
-    pub gateways: Arc<[Gateway]>,
+    /// What becomes of the packets.
+    pub forward: Forward,
+}
+
+/// What becomes of packets to a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Forward {
+    /// They are shared among these routers, sorted; without any there is no such route any more.
+    By(Arc<[Gateway]>),
+    /// They are dropped, unless another route is about a part of the prefix.
+    Drop,
+}
+
+impl Forward {
+    /// Whether there is no such route any more.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Self::By(gateways) if gateways.is_empty())
+    }
 }
 
 /// A router.

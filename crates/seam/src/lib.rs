@@ -29,10 +29,11 @@ mod view;
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
 pub use backend::{Backend, BackendError, Clear, ClearError, ClearFuture, ViewFuture, ViewScope};
 pub use desired::{
-    Announcements, Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave, RouteAttributes,
+    Announcements, Blackholes, Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave,
+    RouteAttributes,
 };
 
-pub use forwarding::{ForwardingChange, GATEWAYS_MAX, Gateway};
+pub use forwarding::{Forward, ForwardingChange, GATEWAYS_MAX, Gateway};
 pub use ineligible::Ineligible;
 pub use latencies::Latencies;
 pub use layer2::{AddressAnswer, AnsweredAddress, CheckedAddress, ForeignClaim, Layer2View};

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::scene::{Cell, expect_equal};
+use super::scene::{Cell, Scene, expect_equal};
 use super::transit::Transit;
 use lab::process::Process;
-use lab::resources::{Allowed, Peer};
+use lab::resources::{Advertisement, Allowed, Peer};
 use lab::routers::Origination;
 use lab::wait::PATIENCE;
 use lab::{Family, SECOND};
@@ -102,6 +102,50 @@ impl Monitor {
     fn end(self) -> Result<String> {
         std::fs::read_to_string(&self.log).context("reading what the kernel reported")
     }
+}
+
+/// Topology: router --- node, eBGP over IPv4; an advertisement announces an aggregate of each family, with `blackhole: true`.
+/// Proves: the kernel of the node drops what nobody takes of them, and nothing of the addresses in use; a static route to one
+/// of them stays alone; without the field, and without the advertisement, the routes go.
+pub(super) fn what_nobody_takes_of_an_aggregate_is_dropped(cell: &Cell) -> Result<()> {
+    const AGGREGATES: [&str; 2] = ["10.20.0.0/16", "2001:db8:20::/48"];
+    let mut scene = Scene::plain(cell, Family::Ipv4)?;
+    let prefixes = AGGREGATES.map(str::to_owned);
+    let own = Advertisement {
+        name: "own",
+        prefixes: &prefixes,
+        blackhole: true,
+        ..Advertisement::default()
+    };
+    scene.fairway.apply("own", &own.yaml())?;
+    scene.bring_up("203.0.113.10")?;
+    scene.route_arrives(AGGREGATES[0])?;
+    drops_become(&mut scene, &AGGREGATES)?;
+    let theirs = ["route", "add", AGGREGATES[0], "via", ROUTER];
+    scene.lab.node.ip(&theirs)?;
+    drops_become(&mut scene, &AGGREGATES[1..])?;
+    scene.lab.node.ip(&["route", "del", AGGREGATES[0], "via", ROUTER])?;
+    drops_become(&mut scene, &AGGREGATES)?;
+    scene.fairway.apply("own", &Advertisement { blackhole: false, ..own }.yaml())?;
+    drops_become(&mut scene, &[])
+}
+
+fn drops_become(scene: &mut Scene, expected: &[&str]) -> Result<()> {
+    scene.wait(&format!("the kernel drops packets to {expected:?}"), 2 * PATIENCE, |scene| {
+        let mut dropped = Vec::new();
+        for family in ["-4", "-6"] {
+            let words = [family, "route", "show", "table", "main", "type", "blackhole"];
+            let text = scene.lab.node.ip(&words)?;
+            let lines = text.lines().filter(|line| line.contains("proto bgp metric 1790"));
+            let prefix = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
+            dropped.extend(lines.filter_map(prefix));
+        }
+        expect_equal(
+            "blackhole routes",
+            &dropped,
+            &expected.iter().map(|it| (*it).to_owned()).collect(),
+        )
+    })
 }
 
 /// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65003), both families over IPv4; both announce one

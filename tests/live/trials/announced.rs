@@ -89,6 +89,12 @@ fn advertisements() -> Vec<Trial> {
             "spec.podCIDRs",
             json!(["10.244.0.0/24"]),
         ),
+        // Of single addresses nothing is dropped, so that the kernel of this machine stays as it is.
+        field("spec.blackhole", json!(false), json!(true)).with(
+            "advertisement",
+            "spec.prefixes",
+            json!(["10.20.0.1/32"]),
+        ),
         field("status", Value::Null, json!({"a": "b"})),
     ]
 }

@@ -241,6 +241,11 @@ impl LocRib {
         slot.map(|slot| &slot.entry.routes)
     }
 
+    /// The number of `prefix`, if there are routes to it, or were lately.
+    pub fn id_of(&self, prefix: Prefix) -> Option<PrefixId> {
+        self.nets.id(prefix)
+    }
+
     /// A prefix, with its routes at the last call of [`LocRib::take_changes`].
     pub fn known_routes(&self, id: PrefixId) -> Option<(Prefix, &Routes)> {
         self.nets.get(id).map(|slot| (slot.prefix, self.known_of(&slot.entry)))

@@ -1,4 +1,5 @@
-//! Which routes this machine forwards by, as they change, and when they are all known after a start.
+//! Which routes this machine forwards by, as they change, and when they are all known after a start. Learned ones, and those
+//! of our own whose packets it drops.
 //!
 //! Another part of [`Speaker`]; which routers a route has is [`crate::rib::gateways`]'s.
 
@@ -11,7 +12,7 @@ use super::guard::Guard;
 use super::speaker::Speaker;
 use crate::rib::{PrefixId, gateways};
 use fairway_ground::{Instant, InterfaceName};
-use fairway_seam::{ForwardingChange, Gateway, PathSource, PeerConfig};
+use fairway_seam::{Blackholes, Forward, ForwardingChange, Gateway, PathSource, PeerConfig};
 
 /// How long routes of an earlier run stay for neighbours that have not sent all of theirs: FRR's time for stale paths.
 const COMPLETE_WAIT: Duration = Duration::from_secs(360);
@@ -22,7 +23,7 @@ pub(super) struct Forwarding {
     /// Until when neighbours are waited for.
     until: Instant,
     is_complete: bool,
-    /// Where some neighbour had routes to install; none where nobody ever had.
+    /// Where some neighbour had routes to install, or packets are dropped; none where nobody ever had.
     vrfs: BTreeSet<Option<InterfaceName>>,
 }
 
@@ -56,16 +57,42 @@ impl<G: Guard> Speaker<G> {
         for id in ids {
             let Some((prefix, routes)) = self.rib.known_routes(id) else { continue };
             for vrf in &self.forwarding.vrfs {
-                let gateways = gateways(routes, *vrf, installs);
+                let vrf = *vrf;
+                if self.desired.blackholes.contains(&(prefix, vrf)) {
+                    changes.push(ForwardingChange { vrf, prefix, forward: Forward::Drop });
+                    continue;
+                }
+                let gateways = gateways(routes, vrf, installs);
                 if *last != *gateways {
                     last = gateways.into();
                 }
-                changes.push(ForwardingChange { vrf: *vrf, prefix, gateways: Arc::clone(&last) });
+                let forward = Forward::By(Arc::clone(&last));
+                changes.push(ForwardingChange { vrf, prefix, forward });
             }
         }
         if !changes.is_empty() {
             self.outbox.push(Action::Forward(changes));
         }
+    }
+
+    /// Packets to other prefixes than before are dropped.
+    pub(super) fn drop_others(&mut self, before: &Blackholes) {
+        let now = Arc::clone(&self.desired.blackholes);
+        let (mut known, mut changes) = (Vec::new(), Vec::new());
+        for (prefix, vrf) in now.symmetric_difference(before).copied() {
+            self.forwarding.vrfs.insert(vrf);
+            if let Some(id) = self.rib.id_of(prefix) {
+                known.push(id);
+                continue;
+            }
+            let is_dropped = now.contains(&(prefix, vrf));
+            let forward = if is_dropped { Forward::Drop } else { Forward::By(Arc::default()) };
+            changes.push(ForwardingChange { vrf, prefix, forward });
+        }
+        if !changes.is_empty() {
+            self.outbox.push(Action::Forward(changes));
+        }
+        self.forward(known.into_iter());
     }
 
     /// The same of all prefixes: a neighbour's routes are installed from now on, or not any more.
@@ -128,6 +155,28 @@ mod tests {
         speaker.handle(at(400), desired(false));
         assert!(is_complete(&mut speaker, at(400)), "its neighbour had the time");
         assert!(speaker.forwarding_deadline().is_none());
+    }
+
+    #[test]
+    fn packets_to_a_prefix_of_ours_are_dropped_as_long_as_that_is_asked() {
+        let prefix: fairway_ground::Prefix = "10.20.0.0/16".parse().unwrap();
+        let mut speaker = Speaker::new(Instant::ZERO, 1, None);
+        let mut forwarded = |blackholes: &[Option<InterfaceName>]| {
+            let blackholes = Arc::new(blackholes.iter().map(|vrf| (prefix, *vrf)).collect());
+            let desired = Desired { blackholes, ..Desired::default() };
+            speaker.handle(Instant::ZERO, Event::Desired(Arc::new(desired), None));
+            let actions = std::iter::from_fn(|| speaker.poll_action());
+            let changes = actions.filter_map(|it| match it {
+                Action::Forward(changes) => Some(changes),
+                _ => None,
+            });
+            changes.flatten().map(|it| (it.vrf, it.forward)).collect::<Vec<_>>()
+        };
+        let (red, nothing) = ("red".parse().ok(), Forward::By(Arc::default()));
+        assert_eq!(forwarded(&[None]), [(None, Forward::Drop)]);
+        assert_eq!(forwarded(&[None]), []);
+        assert_eq!(forwarded(&[red]), [(None, nothing.clone()), (red, Forward::Drop)]);
+        assert_eq!(forwarded(&[]), [(red, nothing)]);
     }
 
     #[test]

@@ -46,6 +46,7 @@ impl Handed {
             extras,
             rpki_servers,
             always_compare_med,
+            blackholes,
             awaits_sources,
         } = announced;
         self.generation = self.generation.saturating_add(1);
@@ -59,6 +60,7 @@ impl Handed {
             extras,
             rpki_servers,
             always_compare_med,
+            blackholes,
         });
     }
 }

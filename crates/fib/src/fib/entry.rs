@@ -1,10 +1,9 @@
-//! One destination, and the routers of routes.
+//! One destination, and where its packets shall go.
 
 use std::fmt;
-use std::sync::Arc;
 
 use fairway_ground::{InterfaceName, Prefix};
-use fairway_seam::Gateway;
+use fairway_seam::Forward;
 
 use crate::interned::Number;
 
@@ -27,7 +26,7 @@ impl fmt::Display for Place {
 /// What is wanted at a place, and what is there.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// The routers; 0 for no route.
+    /// Where packets shall go; 0 for no route.
     pub(super) wanted: Number,
     /// The ways in the kernel; 0 for no route.
     pub(super) present: Number,
@@ -49,9 +48,9 @@ impl Entry {
     }
 }
 
-/// Routers of routes in a VRF.
+/// Where packets of a VRF shall go.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Group {
     pub(super) vrf: Option<InterfaceName>,
-    pub(super) gateways: Arc<[Gateway]>,
+    pub(super) forward: Forward,
 }

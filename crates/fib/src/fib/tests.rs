@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::order::{DROP, ways_of};
 use crate::surroundings::MARK;
 use fairway_ground::{Prefix, Rng};
 use fairway_netlink::{Fact, Link, Machine, RouteKind, RouteOrder};
@@ -57,7 +58,15 @@ impl Kernel {
     fn listed(&self) -> Vec<Route> {
         let listed = self.ours.iter();
         listed
-            .map(|(prefix, ways)| route((*prefix).into(), MARK.protocol, MARK.metric, ways.clone()))
+            .map(|(prefix, ways)| {
+                let of_ways = route((*prefix).into(), MARK.protocol, MARK.metric, ways.clone());
+                match ways.as_slice() {
+                    [DROP] => {
+                        Route { kind: RouteKind::Blackhole, next_hops: Vec::new(), ..of_ways }
+                    }
+                    _ => of_ways,
+                }
+            })
             .collect()
     }
 
@@ -78,13 +87,14 @@ impl Kernel {
             order;
         assert!(MARK.is_of(route) && route.table == MAIN, "{order:?}");
         let prefix = crate::surroundings::prefix(route.destination).unwrap();
-        let reaches = |way: &NextHop| self.is_up[usize::try_from(way.index.unwrap()).unwrap()];
+        let is_up = |index: u32| self.is_up[usize::try_from(index).unwrap()];
+        let reaches = |way: &NextHop| way.index.is_some_and(is_up);
         match order {
             RouteOrder::Remove(_) => self.ours.remove(&prefix).map(drop).ok_or(Refused::NotThere),
             RouteOrder::Add(_) if self.ours.contains_key(&prefix) => Err(Refused::Exists),
             _ if !route.next_hops.iter().all(reaches) => Err(Refused::Other(113)),
             _ => {
-                self.ours.insert(prefix, route.next_hops.clone());
+                self.ours.insert(prefix, ways_of(route.clone()).to_vec());
                 Ok(())
             }
         }
@@ -110,8 +120,8 @@ fn gateway(text: &str) -> Gateway {
 }
 
 fn change(prefix: &str, gateways: &[&str]) -> ForwardingChange {
-    let gateways = gateways.iter().map(|it| gateway(it)).collect();
-    ForwardingChange { vrf: None, prefix: prefix.parse().unwrap(), gateways }
+    let forward = Forward::By(gateways.iter().map(|it| gateway(it)).collect());
+    ForwardingChange { vrf: None, prefix: prefix.parse().unwrap(), forward }
 }
 
 /// Carries out all orders.
@@ -154,6 +164,31 @@ fn a_route_follows_its_routers() {
     fib.want([change("192.0.2.0/24", &[])]);
     settle(&mut fib, &mut kernel, Instant::ZERO);
     assert!(kernel.ours.is_empty() && fib.is_empty());
+}
+
+#[test]
+fn packets_that_shall_be_dropped_are_dropped_whatever_is_up() {
+    let mut kernel = Kernel::new();
+    let mut fib = Fib::new(kernel.surroundings(), []);
+    let place = Place { vrf: None, prefix: "192.0.2.0/24".parse().unwrap() };
+    let dropped = ForwardingChange { forward: Forward::Drop, ..change("192.0.2.0/24", &[]) };
+    fib.want([change("192.0.2.0/24", &["10.1.0.2"])]);
+    settle(&mut fib, &mut kernel, Instant::ZERO);
+    fib.want([dropped.clone()]);
+    settle(&mut fib, &mut kernel, Instant::ZERO);
+    assert_eq!(kernel.ours[&place.prefix], [DROP]);
+    kernel.set_up(0, false);
+    kernel.set_up(1, false);
+    fib.set_surroundings(kernel.surroundings());
+    assert!(!fib.has_orders() && fib.poll_note().is_none());
+    // After a restart it is as it shall be.
+    let mut next = Fib::new(kernel.surroundings(), kernel.listed());
+    next.want([dropped]);
+    next.complete();
+    assert!(next.poll_orders(9).is_empty());
+    next.want([change("192.0.2.0/24", &[])]);
+    settle(&mut next, &mut kernel, Instant::ZERO);
+    assert!(kernel.ours.is_empty());
 }
 
 #[test]
@@ -286,7 +321,7 @@ struct History {
     kernel: Kernel,
     fib: Fib,
     now: Instant,
-    wanted: BTreeMap<Prefix, Vec<Gateway>>,
+    wanted: BTreeMap<Prefix, Forward>,
 }
 
 impl History {
@@ -306,9 +341,11 @@ impl History {
                 let prefix = self.prefix();
                 let mask = self.below(16);
                 let routers = ROUTERS.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1);
-                let gateways: Vec<Gateway> = routers.map(|(_, it)| gateway(it)).collect();
-                self.wanted.insert(prefix, gateways.clone());
-                self.fib.want([ForwardingChange { vrf: None, prefix, gateways: gateways.into() }]);
+                let gateways = routers.map(|(_, it)| gateway(it)).collect();
+                let drops = self.below(5) == 0;
+                let forward = if drops { Forward::Drop } else { Forward::By(gateways) };
+                self.wanted.insert(prefix, forward.clone());
+                self.fib.want([ForwardingChange { vrf: None, prefix, forward }]);
             }
             4 => {
                 let (place, is_up) = (self.below(2), self.below(2) == 0);
@@ -328,10 +365,10 @@ impl History {
             7 => {
                 // A restart; what is wanted is said again, some of it later.
                 self.fib = Fib::new(self.kernel.surroundings(), self.kernel.listed());
-                let again = self.wanted.iter().map(|(prefix, gateways)| ForwardingChange {
+                let again = self.wanted.iter().map(|(prefix, forward)| ForwardingChange {
                     vrf: None,
                     prefix: *prefix,
-                    gateways: gateways.clone().into(),
+                    forward: forward.clone(),
                 });
                 self.fib.want(again.collect::<Vec<_>>());
                 self.fib.complete();
@@ -373,15 +410,18 @@ impl History {
         settle(&mut self.fib, &mut self.kernel, self.now);
         let surroundings = self.kernel.surroundings();
         let mut expected: BTreeMap<Prefix, Vec<NextHop>> = BTreeMap::new();
-        for (prefix, gateways) in &self.wanted {
-            let ways = surroundings.ways(None, gateways);
+        for (prefix, forward) in &self.wanted {
+            let ways = match forward {
+                Forward::By(gateways) => surroundings.ways(None, gateways),
+                Forward::Drop => [DROP].into(),
+            };
             if surroundings.foreign(MAIN, *prefix).is_none() && !ways.is_empty() {
                 expected.insert(*prefix, ways.to_vec());
             }
         }
         assert_eq!(self.kernel.ours, expected, "seed {seed}: {:#?}", self.fib);
         assert_eq!(self.kernel.foreign, foreign, "seed {seed}");
-        let wanted: usize = self.wanted.values().filter(|it| !it.is_empty()).count();
+        let wanted: usize = self.wanted.values().filter(|it| !it.is_nothing()).count();
         assert_eq!(self.fib.entries.len(), wanted, "seed {seed}: nothing else is remembered");
     }
 }

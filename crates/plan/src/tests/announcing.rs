@@ -100,6 +100,30 @@ fn a_node_announces_the_networks_of_its_own_pods_whatever_it_does_for_services()
 }
 
 #[test]
+fn what_nobody_takes_of_an_aggregate_is_dropped_where_that_is_asked() {
+    let mut cluster = Cluster::small();
+    cluster.service(service("web"));
+    cluster.slice(slice("web-1", "web", "n1"));
+    let vrf = "blue".parse().ok();
+    cluster.peer(Peer { vrf, ..peer("blue", "192.0.2.9") });
+    let prefixes = vec![prefix("10.20.0.0/16"), prefix("10.30.0.1/32")];
+    let own = BgpAdvertisement { prefixes, blackhole: true, ..advertisement("own") };
+    cluster.advertisement(own.clone());
+    let mut planner = NodePlanner::new(node("n1"), OPTIONS);
+    let mut dropped = |cluster: &Cluster| {
+        let update =
+            planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+        (update.speaker, planner.plan().blackholes.iter().copied().collect::<Vec<_>>())
+    };
+    let aggregate = prefix("10.20.0.0/16");
+    assert_eq!(dropped(&cluster), (true, vec![(aggregate, None), (aggregate, vrf)]));
+    cluster.advertisement(BgpAdvertisement { peers: names(&["blue"]), ..own.clone() });
+    assert_eq!(dropped(&cluster), (true, vec![(aggregate, vrf)]));
+    cluster.advertisement(BgpAdvertisement { blackhole: false, ..own });
+    assert_eq!(dropped(&cluster), (true, Vec::new()));
+}
+
+#[test]
 fn an_advertisement_must_select_pool_node_and_service() {
     let cases = [
         ("notOwner", BgpAdvertisement { pools: names(&["b"]), ..advertisement("all") }),

@@ -36,8 +36,12 @@ fn four_nodes() -> Cluster {
 
 /// A node that has found out nothing about itself.
 fn own(node: &Node) -> Own<'_> {
-    static NOTHING: Local =
-        Local { failing: BTreeMap::new(), pending: BTreeSet::new(), interfaces: None };
+    static NOTHING: Local = Local {
+        failing: BTreeMap::new(),
+        pending: BTreeSet::new(),
+        interfaces: None,
+        gateways: None,
+    };
     static NONE: Obstacles =
         Obstacles { of_addresses: BTreeMap::new(), abstentions: BTreeSet::new() };
     Own { node, local: &NOTHING, obstacles: &NONE }

@@ -153,6 +153,7 @@ fn advertisement(called: &str) -> BgpAdvertisement {
         peers: BTreeSet::new(),
         prefixes: Vec::new(),
         pod_cidrs: false,
+        blackhole: false,
     }
 }
 

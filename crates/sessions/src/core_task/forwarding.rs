@@ -3,11 +3,10 @@
 //! A busy thread does not hold up sessions: what it has no room for waits here, each prefix once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use fairway_fib::{Input, Installer};
 use fairway_ground::{InterfaceName, Prefix};
-use fairway_seam::{ForwardingChange, Gateway, Leave};
+use fairway_seam::{Forward, ForwardingChange, Leave};
 use tokio::sync::oneshot;
 use tracing::error;
 
@@ -20,7 +19,7 @@ pub(super) struct Forwarding {
     installer: Option<Installer>,
     /// The thread could not be started, or has ended, which was logged.
     has_failed: bool,
-    waiting: BTreeMap<(Option<InterfaceName>, Prefix), Arc<[Gateway]>>,
+    waiting: BTreeMap<(Option<InterfaceName>, Prefix), Forward>,
     /// Said after all that waits.
     completes: bool,
 }
@@ -28,7 +27,7 @@ pub(super) struct Forwarding {
 impl Forwarding {
     /// What is forwarded by has changed.
     pub(super) fn want(&mut self, changes: Vec<ForwardingChange>) {
-        let waiting = changes.into_iter().map(|it| ((it.vrf, it.prefix), it.gateways));
+        let waiting = changes.into_iter().map(|it| ((it.vrf, it.prefix), it.forward));
         self.waiting.extend(waiting);
         self.pass_on();
     }
@@ -70,9 +69,9 @@ impl Forwarding {
             }
             let mut changes = Vec::with_capacity(self.waiting.len().min(CHANGES_MAX));
             while changes.len() < CHANGES_MAX
-                && let Some(((vrf, prefix), gateways)) = self.waiting.pop_first()
+                && let Some(((vrf, prefix), forward)) = self.waiting.pop_first()
             {
-                changes.push(ForwardingChange { vrf, prefix, gateways });
+                changes.push(ForwardingChange { vrf, prefix, forward });
             }
             room.send(Input::Want(changes));
         }

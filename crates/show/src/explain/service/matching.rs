@@ -82,7 +82,10 @@ pub(in crate::explain) fn peers_elsewhere<'a>(
     let left_out = |name: &ObjectName| {
         let mut faults = snapshot.plan.faults.iter();
         faults.find(|fault| match fault {
-            Fault::MissingSecret { peer, .. } | Fault::SameRemote { peer, .. } => peer == name,
+            Fault::MissingSecret { peer, .. }
+            | Fault::NoGateway { peer, .. }
+            | Fault::LinkLocalGateway { peer, .. }
+            | Fault::SameRemote { peer, .. } => peer == name,
             Fault::UnknownCommunity { .. }
             | Fault::PrefixNotOriginated { .. }
             | Fault::TooManyRpkiServers { .. } => false,
