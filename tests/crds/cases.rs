@@ -48,6 +48,7 @@ pub(crate) fn all() -> Vec<Case> {
     };
     of("BGPPeer", peers())
         .chain(of("BGPPeer", our_peers()))
+        .chain(of("BGPPeer", unnamed_peers()))
         .chain(of("BFDProfile", profiles()))
         .chain(of("IPAddressPool", pools()))
         .chain(of("BGPAdvertisement", advertisements()))
@@ -112,8 +113,8 @@ fn peers() -> Vec<(Value, Verdict)> {
     ]
 }
 
-/// One rule with all its fields.
-fn rules(range: &Value) -> Value {
+/// Two rules with all fields of `toReceive`.
+fn received(range: &Value) -> Value {
     json!([{
         "name": "customers",
         "match": {
@@ -122,24 +123,31 @@ fn rules(range: &Value) -> Value {
         },
         "set": {
             "localPref": 0, "med": 4_294_967_295_u32, "asPathPrepend": 16,
-            "communities": { "add": ["no-export"], "remove": ["large:65001:1:2"], "replace": [] },
-            "nextHop": { "ipv4": "192.0.2.9", "ipv6": "2001:db8::9" },
+            "communities": { "add": ["no-export"], "remove": ["large:65001:1:2"] },
         },
         "action": "continue",
-    }])
+    }, { "set": { "communities": { "replace": [] } } }])
+}
+
+/// Likewise of `toAdvertise`.
+fn advertised(range: &Value) -> Value {
+    json!([{
+        "match": { "prefixes": [range], "asPath": "_65010$", "communities": ["large:65001:1:2"] },
+        "set": { "med": 0, "nextHop": { "ipv4": "192.0.2.9", "ipv6": "2001:db8::9" } },
+    }, { "action": "reject" }])
 }
 
 fn our_peers() -> Vec<(Value, Verdict)> {
     let route = json!({ "prefix": "198.51.100.0/24", "ge": 24, "le": 32 });
     let allowed = json!({ "mode": "filtered", "prefixes": [route] });
-    let rules = rules(&route);
+    let (received, advertised) = (received(&route), advertised(&route));
     let key = json!({ "name": "keys", "key": "first" });
     let ao = |algorithm: &str| json!({ "sendID": 0, "recvID": 255, "algorithm": algorithm, "secret": key });
     vec![
         (
             peer(json!({
-                "toReceive": { "allowed": allowed, "maxPrefixes": { "limit": 1000, "warnPercent": 80, "attributeBytes": 65_536 }, "rules": rules, "keepFiltered": true },
-                "toAdvertise": { "allowed": { "mode": "all" }, "nextHop": { "ipv4": "192.0.2.9" }, "rules": rules },
+                "toReceive": { "allowed": allowed, "maxPrefixes": { "limit": 1000, "warnPercent": 80, "attributeBytes": 65_536 }, "rules": received, "keepFiltered": true },
+                "toAdvertise": { "allowed": { "mode": "all" }, "nextHop": { "ipv4": "192.0.2.9" }, "rules": advertised },
                 "enableGracefulRestart": true,
                 "gracefulRestart": { "restartTime": "120s", "longLivedStaleTime": "1h" },
                 "addPath": { "send": 16, "receive": true },
@@ -153,30 +161,6 @@ fn our_peers() -> Vec<(Value, Verdict)> {
                 "passive": true,
             })),
             Taken,
-        ),
-        (
-            peer(
-                json!({ "peerAddress": null, "listenRange": "192.0.2.0/24", "listenLimit": 65535 }),
-            ),
-            Taken,
-        ),
-        (
-            peer(json!({ "peerAddress": null, "listenRange": "192.0.2.0/24", "listenLimit": 0 })),
-            Refused("spec.listenLimit"),
-        ),
-        (
-            peer(json!({
-                "peerAddress": null,
-                "autoDiscovery": { "mode": "DefaultGateway", "addressFamily": "ipv6" },
-            })),
-            Taken,
-        ),
-        (
-            peer(json!({
-                "peerAddress": null,
-                "autoDiscovery": { "mode": "LLDP", "addressFamily": "ipv6" },
-            })),
-            Refused("spec.autoDiscovery.mode"),
         ),
         (peer(json!({ "ttlSecurityHops": 255 })), Refused("spec.ttlSecurityHops")),
         (peer(json!({ "addPath": { "send": 17 } })), Refused("spec.addPath.send")),
@@ -209,6 +193,19 @@ fn our_peers() -> Vec<(Value, Verdict)> {
         ),
         (peer(json!({ "tcpAO": { "keys": [ao("aes-128-cmac-96")] } })), Taken),
         (peer(json!({ "tcpAO": {} })), Refused("spec.tcpAO.keys: Required")),
+    ]
+}
+
+/// Peers without an address.
+fn unnamed_peers() -> Vec<(Value, Verdict)> {
+    let found = |mode| json!({ "peerAddress": null, "autoDiscovery": { "mode": mode, "addressFamily": "ipv6" } });
+    let range =
+        |limit| json!({ "peerAddress": null, "listenRange": "192.0.2.0/24", "listenLimit": limit });
+    vec![
+        (peer(range(65535)), Taken),
+        (peer(range(0)), Refused("spec.listenLimit")),
+        (peer(found("DefaultGateway")), Taken),
+        (peer(found("LLDP")), Refused("spec.autoDiscovery.mode")),
     ]
 }
 

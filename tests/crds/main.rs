@@ -168,11 +168,12 @@ fn offer_one(cluster: &Cluster, case: &Case, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// An object of a kind of MetalLB's, in the version that is stored.
+/// An object in the version that is stored.
 pub(crate) fn object(kind: &str, name: &str, spec: &Value) -> Value {
     let version = if kind == "BGPPeer" { "v1beta2" } else { "v1beta1" };
+    let group = if kind == "BGPConfiguration" { "fairway.dev" } else { "metallb.io" };
     let mut object = json!({
-        "apiVersion": format!("metallb.io/{version}"),
+        "apiVersion": format!("{group}/{version}"),
         "kind": kind,
         "metadata": { "name": name, "namespace": "default" },
     });
