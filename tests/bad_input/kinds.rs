@@ -28,7 +28,7 @@ fn faulty_names_of_neighbours_are_told() {
         ("address and interface", with("interface: eth0"), 9, "spec.interface", "and spec.peerAddress cannot both be set"),
         ("address and range", with("listenRange: 10.0.0.0/8"), 9, "spec.listenRange", "and spec.peerAddress cannot both be set"),
         ("interface and range", of("interface: eth0\nlistenRange: 10.0.0.0/8"), 9, "spec.listenRange", "and spec.interface cannot both be set"),
-        ("nobody", of("interface: ''"), 5, "spec.peerAddress", "or interface or listenRange in its place"),
+        ("nobody", of("interface: ''"), 5, "spec.peerAddress", "or interface, listenRange or autoDiscovery in its place"),
         ("long name", of("interface: sixteen-letters-"), 8, "spec.interface", "1 to 15 bytes"),
         ("number", of("interface: 5"), 8, "spec.interface", "in quotes"),
         ("list", of("interface: [eth0]"), 8, "spec.interface", "is a list"),

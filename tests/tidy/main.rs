@@ -104,6 +104,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "layer2",
             "members",
             "model",
+            "netlink",
             "node",
             "plan",
             "resources",

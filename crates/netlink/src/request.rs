@@ -102,9 +102,11 @@ pub fn change_route(order: &RouteOrder, acknowledges: bool, sequence: u32) -> Ve
             (RouteNetlinkMessage::NewRoute(of_route(route)), NLM_F_CREATE | NLM_F_REPLACE)
         }
         RouteOrder::Remove(route) => {
-            // Without ways: all of them go.
+            // Without ways: all of them go. Of no kind: whatever it does to a packet.
             let route = Route { next_hops: Vec::new(), ..route.clone() };
-            (RouteNetlinkMessage::DelRoute(of_route(&route)), 0)
+            let mut message = of_route(&route);
+            message.header.kind = RouteType::Unspec;
+            (RouteNetlinkMessage::DelRoute(message), 0)
         }
     };
     encode(message, flags | acknowledges, sequence)

@@ -53,7 +53,7 @@ pub enum RouteOrder {
     Add(Route),
     /// Takes the place of the one with its table, destination and metric, which may be another program's.
     Replace(Route),
-    /// Removes the one of its table, destination, metric and protocol.
+    /// Removes the one of its table, destination, metric and protocol, whatever that does to a packet.
     Remove(Route),
 }
 

@@ -567,6 +567,15 @@ fn routes_of_both_families_are_written_as_they_are_listed() {
         let other = marked("2001:db8:1::/48", e0, &["2001:db8::4"]);
         requests.change_routes(&[RouteOrder::Replace(other.clone())]).unwrap();
         assert!(marked_routes().contains(&other) && marked_routes().len() == 6);
+        // One that drops is removed like any other.
+        for prefix in ["192.0.2.0/24", "2001:db8:1::/48"] {
+            let route = marked(prefix, e0, &[]);
+            let drops = Route { kind: RouteKind::Blackhole, ..route.clone() };
+            for order in [RouteOrder::Replace(drops), RouteOrder::Remove(route)] {
+                requests.change_routes(&[order]).unwrap()[0].as_ref().unwrap();
+            }
+        }
+        assert_eq!(marked_routes().len(), 4);
         let gone: Vec<RouteOrder> = marked_routes().into_iter().map(RouteOrder::Remove).collect();
         for outcome in requests.change_routes(&gone).unwrap() {
             outcome.unwrap();

@@ -32,7 +32,7 @@ pub(super) fn of_node(
         let key = match resolved(peer, gateways) {
             Ok(key) => key,
             Err(fault) => {
-                faults.push(fault);
+                faults.push(*fault);
                 continue;
             }
         };
@@ -58,16 +58,16 @@ pub(super) fn of_node(
 }
 
 /// The key of the peer on a node with these default gateways.
-fn resolved(peer: &Peer, gateways: Option<&Gateways>) -> Result<PeerKey, Fault> {
+fn resolved(peer: &Peer, gateways: Option<&Gateways>) -> Result<PeerKey, Box<Fault>> {
     let key = peer.key();
     let (Remote::DefaultGateway(family), Some(gateways)) = (key.remote, gateways) else {
         return Ok(key);
     };
     let (name, vrf) = (peer.name.clone(), key.vrf);
     match gateways.get(&(vrf, family)).copied() {
-        None => Err(Fault::NoGateway { peer: name, family, vrf }),
+        None => Err(Box::new(Fault::NoGateway { peer: name, family, vrf })),
         Some(address @ IpAddr::V6(it)) if it.is_unicast_link_local() => {
-            Err(Fault::LinkLocalGateway { peer: name, address })
+            Err(Box::new(Fault::LinkLocalGateway { peer: name, address }))
         }
         Some(address) => Ok(PeerKey { remote: Remote::Address(address), vrf }),
     }

@@ -176,7 +176,9 @@ fn remote(raw: &RawSpec, report: &mut Report<'_>) -> Option<Remote> {
     ];
     let mut given = ways.into_iter().filter_map(|(field, way)| Some((field, way?)));
     let Some((first, remote)) = given.next() else {
-        if !ways.iter().any(|(field, _)| report.is_faulty(&spec.key(field))) {
+        let is_faulty = ways.iter().any(|(field, _)| report.is_faulty(&spec.key(field)));
+        // What is missing of autoDiscovery was said.
+        if !is_faulty && raw.auto_discovery.is_none() {
             let expected =
                 "the router's IP address, or interface, listenRange or autoDiscovery in its place";
             report.missing(&spec.key("peerAddress"), expected);
