@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use fairway_frr::render::{Rendered, Settings, Site, render};
 use fairway_ground::{
-    AddPath, Asn, BfdSettings, ChosenNextHops, ClientKind, FamilySet, GracefulRestart, HoldTime,
-    ImportPolicy, LinkBandwidth, ListenRange, MaximumPrefixes, Password, PeerKey, Prefix,
-    PrefixFilter, PrefixRange, Remote, RemoteAs, Role, RouterId, ShutdownMessage,
+    AddPath, AsPathPattern, Asn, BfdSettings, ChosenNextHops, ClientKind, Communities, FamilySet,
+    GracefulRestart, HoldTime, ImportPolicy, LinkBandwidth, ListenRange, MaximumPrefixes, Password,
+    PeerKey, Prefix, PrefixFilter, PrefixRange, Remote, RemoteAs, Role, RouteMatch, RouteRule,
+    RouteSettings, RouterId, RuleAction, ShutdownMessage,
 };
 use fairway_seam::{
     Desired, DesiredRoute, DrainState, Extras, PeerBfd, PeerConfig, RouteAttributes,
@@ -323,6 +324,83 @@ fn routes() -> Vec<(&'static str, Desired)> {
     ]
 }
 
+/// Rules about routes.
+fn ruled() -> Vec<(&'static str, Desired)> {
+    let large = |text: &str| vec![text.parse().unwrap()];
+    let first = RouteRule {
+        matches: RouteMatch {
+            prefixes: [("10.0.0.0/8", None, Some(24)), ("2001:db8::/32", None, Some(48))]
+                .map(|(prefix, ge, le)| PrefixRange::new(prefix.parse().unwrap(), ge, le).unwrap())
+                .into(),
+            as_path: AsPathPattern::new("^65010_(65020|65021)$").ok(),
+            communities: Communities {
+                standard: ["65001:100", "no-export"].map(|it| it.parse().unwrap()).into(),
+                extended: vec!["rt:65001:1".parse().unwrap()],
+                large: large("65001:1:2"),
+            },
+            next_hops: ["192.0.2.0/24", "2001:db8::2/128"].map(|it| it.parse().unwrap()).into(),
+            ..RouteMatch::default()
+        },
+        settings: RouteSettings {
+            local_pref: Some(200),
+            med: Some(50),
+            removed: Communities {
+                standard: vec!["65001:7".parse().unwrap()],
+                large: large("65001:9:9"),
+                ..Communities::default()
+            },
+            added: Communities {
+                standard: vec!["65001:200".parse().unwrap()],
+                extended: ["rt:65001:2", "rt:65001:3", "soo:192.0.2.1:4"]
+                    .map(|it| it.parse().unwrap())
+                    .into(),
+                large: large("65001:1:3"),
+            },
+            prepend: 2,
+            ..RouteSettings::default()
+        },
+        action: RuleAction::Continue,
+        ..RouteRule::default()
+    };
+    let bare = RouteRule {
+        settings: RouteSettings { removes_communities: true, ..RouteSettings::default() },
+        ..RouteRule::default()
+    };
+    let last = RouteRule { action: RuleAction::Reject, ..RouteRule::default() };
+    let next_hops =
+        ChosenNextHops { ipv4: "192.0.2.9".parse().ok(), ipv6: "2001:db8::9".parse().ok() };
+    let leaving = RouteRule {
+        settings: RouteSettings { next_hops, ..first.settings.clone() },
+        ..first.clone()
+    };
+    let filtered = listed(&[("10.0.0.0/8", None, Some(24)), ("2001:db8::/32", Some(48), Some(64))]);
+    let transit = PeerConfig {
+        families: FamilySet::BOTH,
+        import: ImportPolicy {
+            allowed: filtered.clone(),
+            rules: [first, bare.clone(), last.clone()].into(),
+            ..ImportPolicy::default()
+        },
+        pass_on: PrefixFilter::Everything,
+        pass_on_rules: [leaving.clone(), last.clone()].into(),
+        ..tor()
+    };
+    let inside = PeerConfig {
+        import: ImportPolicy {
+            allowed: PrefixFilter::Everything,
+            rules: [last.clone()].into(),
+            ..ImportPolicy::default()
+        },
+        pass_on: filtered,
+        pass_on_rules: [bare, last].into(),
+        ..internal(address("inside", "192.0.2.3"))
+    };
+    let peers = vec![transit, inside];
+    let draining = Desired { drain: DrainState::Draining, ..to_all(peers.clone(), &attributes()) };
+    let drained = Desired { drain: DrainState::Drained, ..draining.clone() };
+    vec![("rules", plain(peers)), ("rules-draining", draining), ("rules-drained", drained)]
+}
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -335,7 +413,7 @@ fn version(name: &str) -> Option<(u8, u8)> {
 
 #[test]
 fn what_is_rendered_is_what_was_rendered() {
-    let cases = [neighbours(), sessions(), extensions(), routes()].concat();
+    let cases = [neighbours(), sessions(), extensions(), routes(), ruled()].concat();
     let names: BTreeSet<&str> = cases.iter().map(|(name, _)| *name).collect();
     assert_eq!(names.len(), cases.len());
     let write = std::env::var_os("FAIRWAY_WRITE").is_some();

@@ -87,6 +87,11 @@ impl AsPathPattern {
         Ok(Self { text: text.to_owned(), regex, plain: PlainForm::of(text) })
     }
 
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// Whether a path has this form.
     pub fn matches(&self, path: &AsPath) -> bool {
         // A segment without a number is written as nothing, or as `{}`.

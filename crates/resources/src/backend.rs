@@ -5,6 +5,7 @@
 //! are those of its manual and of the releases 8.4 and 10.3. Knows no other object; FRR's
 //! constraints between several objects belong to the catalog.
 
+use fairway_ground::RouteRule;
 use fairway_model::{Bandwidth, BfdProfile, BgpAdvertisement, BgpConfiguration, Object, Peer};
 
 use super::field_path::FieldPath;
@@ -26,6 +27,8 @@ pub enum BackendKind {
 
 /// The most paths that `addpath-tx-best-selected` takes.
 const FRR_PATHS_MAX: u8 = 6;
+/// How often FRR prepends the first AS of a path, at most.
+const FRR_LAST_AS_MAX: u8 = 10;
 /// FRR's unit of link bandwidth, in bits per second.
 const FRR_BANDWIDTH_UNIT: u64 = 1_000_000;
 /// The largest link bandwidth that every version accepts, in that unit.
@@ -65,16 +68,8 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
             "is not supported with FRR, which counts prefixes only; remove it, or use --bgp native",
         );
     }
-    for (field, has_rules) in
-        [("toReceive", !it.import.rules.is_empty()), ("toAdvertise", !it.pass_on_rules.is_empty())]
-    {
-        if has_rules {
-            report.fault(
-                &spec.key(field).key("rules"),
-                "is not supported with FRR; remove it, or use --bgp native",
-            );
-        }
-    }
+    frr_rules(&it.import.rules, &spec.key("toReceive").key("rules"), true, report);
+    frr_rules(&it.pass_on_rules, &spec.key("toAdvertise").key("rules"), false, report);
     if it.install_routes {
         report.fault(
             &spec.key("installRoutes"),
@@ -95,6 +90,40 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
             report.fault(&path, message);
         } else {
             needs((9, 1), version, &path, report);
+        }
+    }
+}
+
+fn frr_rules(rules: &[RouteRule], list: &FieldPath, receives: bool, report: &mut Report<'_>) {
+    for (number, RouteRule { matches, settings, .. }) in rules.iter().enumerate() {
+        let (path, set) = (list.index(number), list.index(number).key("set"));
+        if matches.origin_validation.is_some() {
+            report.fault(
+                &path.key("match").key("originValidation"),
+                "is not supported with FRR; remove it, or use --bgp native",
+            );
+        }
+        if receives && settings.prepend > FRR_LAST_AS_MAX {
+            let message = format_args!(
+                "{} is more than FRR can do with a received route; expected 0 to {FRR_LAST_AS_MAX}",
+                settings.prepend
+            );
+            report.fault(&set.key("asPathPrepend"), message);
+        }
+        let communities = set.key("communities");
+        if !settings.removed.extended.is_empty() {
+            report.fault(
+                &communities.key("remove"),
+                "with rt: or soo: is not supported with FRR, which removes none of them alone; expected \
+                 other communities, or use --bgp native",
+            );
+        }
+        if settings.removes_communities && !settings.added.extended.is_empty() {
+            report.fault(
+                &communities.key("replace"),
+                "with rt: or soo: is not supported with FRR, which sets none or adds some; expected other \
+                 communities, or use --bgp native",
+            );
         }
     }
 }

@@ -16,14 +16,14 @@ const LEARNED_TAG: &str = "18007";
 pub(super) fn after(sides: &Sides<'_>, batch: &Batch) -> Vec<String> {
     let steps = || batch.additions.iter().chain(&batch.removals);
     let lists: BTreeSet<&str> =
-        steps().filter(|it| it.context.is_empty()).filter_map(|it| prefix_list(&it.line)).collect();
+        steps().filter(|it| it.context.is_empty()).filter_map(|it| list(&it.line)).collect();
     let steady = steady_tags(sides);
     let running = || sides.running.statements.iter();
     let in_maps = || running().chain(sides.wanted.iter().copied());
     // A map that was not in use before concerns no existing route.
     let uses_list = |it: &&Statement| {
-        words(&it.line).last().is_some_and(|name| lists.contains(name))
-            && it.line.starts_with("match ")
+        let is_about_routes = it.line.starts_with("match ") || it.line.starts_with("set ");
+        is_about_routes && words(&it.line).iter().any(|name| lists.contains(name))
     };
     let mut maps: BTreeSet<&str> =
         in_maps().filter(uses_list).filter_map(|it| map(it.context.first()?, sides.mark)).collect();
@@ -43,9 +43,18 @@ fn map<'a>(opener: &'a str, mark: &str) -> Option<&'a str> {
     opener.strip_prefix("route-map ")?.split(' ').next().filter(|it| it.starts_with(mark))
 }
 
-fn prefix_list(line: &str) -> Option<&str> {
+/// The name of the list that a line is of.
+fn list(line: &str) -> Option<&str> {
     match words(line.strip_prefix("no ").unwrap_or(line)).as_slice() {
         ["ip" | "ipv6", "prefix-list", name, ..] => Some(name),
+        ["bgp", "as-path", "access-list", name, ..] => Some(name),
+        [
+            "bgp",
+            "community-list" | "large-community-list" | "extcommunity-list",
+            "standard",
+            name,
+            ..,
+        ] => Some(name),
         _ => None,
     }
 }

@@ -170,6 +170,9 @@ pub(crate) fn unset(context: &[Arc<str>], line: &str) -> String {
     if line.starts_with("description ") {
         return "no description".to_owned();
     }
+    if line.starts_with("on-match goto ") {
+        return "no on-match goto".to_owned();
+    }
     let what = setting(context, line);
     let in_profile = context.len() > 1 && context.first().is_some_and(|top| &**top == "bfd");
     let default = OF_PROFILE.iter().find(|it| in_profile && setting(context, it) == what);

@@ -114,15 +114,22 @@ impl Dialect {
 
     /// Settings for a learned route that is passed on.
     pub(super) fn of_learned(&self) -> SetLines {
+        let SetLines { next_hop_ipv4, next_hop_ipv6, .. } = self.next_hops();
+        SetLines { next_hop_ipv4, next_hop_ipv6, ..self.of_drain() }
+    }
+
+    /// Those of them that no rule changes.
+    pub(super) fn of_drain(&self) -> SetLines {
         let is_internal = self.kind == PeerKind::Internal;
         SetLines {
             community: self.draining.then(|| "graceful-shutdown additive".to_owned()),
             local_preference: (self.draining && is_internal).then(|| "0".to_owned()),
-            ..self.next_hops()
+            ..SetLines::default()
         }
     }
 
-    fn next_hops(&self) -> SetLines {
+    /// Those of them that a rule may change.
+    pub(super) fn next_hops(&self) -> SetLines {
         SetLines {
             next_hop_ipv4: self.next_hops.ipv4.map(|it| it.to_string()),
             next_hop_ipv6: self.next_hops.ipv6.map(|it| it.to_string()),
@@ -143,7 +150,7 @@ impl Dialect {
 }
 
 /// A community as FRR shows it: FRR has more names than Fairway.
-struct FrrCommunity(Community);
+pub(super) struct FrrCommunity(pub(super) Community);
 
 impl std::fmt::Display for FrrCommunity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -159,7 +166,7 @@ impl std::fmt::Display for FrrCommunity {
 }
 
 /// Separated by blanks; `None` if empty.
-fn joined(values: &[impl std::fmt::Display]) -> Option<String> {
+pub(super) fn joined(values: &[impl std::fmt::Display]) -> Option<String> {
     let (first, rest) = values.split_first()?;
     let mut text = first.to_string();
     for value in rest {

@@ -12,10 +12,13 @@ use super::attributes::{Dialect, SetLines};
 use super::classes::{Class, LEARNED_TAG, Network};
 use super::neighbour::Neighbour;
 use super::profiles::Profile;
+use super::rules::{GATE_LAST, PASS};
 use super::words::{Word, Words};
 
 /// First sequence number of entries for learned routes, after those of all classes.
 const LEARNED_SEQUENCE: u32 = 65_000;
+/// The same where rules decide about them, which are more.
+const RULED_SEQUENCE: u32 = 61_000;
 /// FRR's default, which it does not show.
 const LISTEN_LIMIT_DEFAULT: u32 = 100;
 
@@ -34,6 +37,27 @@ pub(super) struct Document {
     pub(super) mark: String,
     /// The view in place of the default instance.
     pub(super) view: Option<&'static str>,
+    pub(super) places: Places,
+}
+
+/// Places in route maps with rules.
+#[derive(Debug, Serialize)]
+pub(super) struct Places {
+    /// What is added to them in a map for routes that are sent.
+    out: u32,
+    /// The last entry that asks whether a route is allowed.
+    gate_last: u32,
+    /// The first entry of rules.
+    rules: u32,
+    /// The entry for routes that pass.
+    pass: u32,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        let rules = GATE_LAST.saturating_add(1);
+        Self { out: RULED_SEQUENCE, gate_last: GATE_LAST, rules, pass: PASS }
+    }
 }
 
 /// One BGP instance.
@@ -57,6 +81,8 @@ pub(super) struct NeighbourSection {
     #[serde(flatten)]
     pub(super) neighbour: Neighbour,
     pub(super) out: Vec<Entry>,
+    /// What becomes of learned routes behind its rules; `None` where no rule decides about any.
+    ruled: Option<SetLines>,
 }
 
 /// An entry of an outgoing route map.
@@ -68,6 +94,8 @@ pub(super) struct Entry {
     list: Option<&'static str>,
     #[serde(flatten)]
     set: SetLines,
+    /// Rules decide what follows.
+    is_gate: bool,
 }
 
 /// One address family of an instance.
@@ -95,17 +123,25 @@ impl NeighbourSection {
     ) -> Self {
         let own = classes.iter().filter_map(|class| {
             let set = class.told.get(&neighbour.key)?.clone();
-            Some(Entry { sequence: class.sequence, tag: class.tag, list: None, set })
+            let (sequence, tag) = (class.sequence, class.tag);
+            Some(Entry { sequence, tag, list: None, set, is_gate: false })
         });
         let passes_on = (drain != DrainState::Drained).then_some(&neighbour.passes_on);
+        let is_ruled = passes_on.is_some_and(|it| !it.entries.is_empty())
+            && !neighbour.pass_on_rules.is_empty();
+        let (first, set) = match is_ruled {
+            true => (RULED_SEQUENCE, dialect.next_hops()),
+            false => (LEARNED_SEQUENCE, dialect.of_learned()),
+        };
         let learned = passes_on.into_iter().flat_map(|it| &it.entries).map(|permit| Entry {
-            sequence: LEARNED_SEQUENCE.saturating_add(permit.place),
+            sequence: first.saturating_add(permit.place),
             tag: LEARNED_TAG,
             list: permit.list,
-            set: dialect.of_learned(),
+            set: set.clone(),
+            is_gate: is_ruled,
         });
         let out = own.chain(learned).collect();
-        Self { neighbour, out }
+        Self { neighbour, out, ruled: is_ruled.then(|| dialect.of_drain()) }
     }
 }
 

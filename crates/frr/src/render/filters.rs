@@ -36,13 +36,14 @@ pub(super) struct Permit {
 #[derive(Debug, Clone, Serialize)]
 struct List {
     word: &'static str,
-    ranges: Vec<Range>,
+    ranges: Vec<Sequenced>,
 }
 
+/// An entry of a list.
 #[derive(Debug, Clone, Serialize)]
-struct Range {
-    sequence: u32,
-    text: String,
+pub(super) struct Sequenced {
+    pub(super) sequence: u32,
+    pub(super) text: String,
 }
 
 impl Filter {
@@ -78,7 +79,7 @@ pub(super) fn word(family: AddressFamily) -> &'static str {
 }
 
 /// The range as FRR shows it.
-fn range(range: &PrefixRange) -> String {
+pub(super) fn range(range: &PrefixRange) -> String {
     let (prefix, lengths) = (range.prefix(), range.lengths());
     let (first, last) = (*lengths.start(), *lengths.end());
     if first > prefix.length() {
@@ -92,7 +93,7 @@ fn range(range: &PrefixRange) -> String {
 
 /// The order of permit entries has no meaning: each gets a sequence number from its text, so that a new one
 /// leaves the others in place.
-fn numbered(texts: BTreeSet<String>) -> Vec<Range> {
+pub(super) fn numbered(texts: BTreeSet<String>) -> Vec<Sequenced> {
     let mut places: BTreeMap<u32, String> = BTreeMap::new();
     for text in texts {
         let hashes = (0..).map(|attempt| Hash::of(&text, attempt).short());
@@ -101,5 +102,5 @@ fn numbered(texts: BTreeSet<String>) -> Vec<Range> {
             places.insert(place, text);
         }
     }
-    places.into_iter().map(|(sequence, text)| Range { sequence, text }).collect()
+    places.into_iter().map(|(sequence, text)| Sequenced { sequence, text }).collect()
 }

@@ -14,6 +14,7 @@ mod filters;
 mod names;
 mod neighbour;
 mod profiles;
+mod rules;
 mod shared;
 mod templates;
 mod words;
@@ -25,7 +26,7 @@ use std::collections::BTreeMap;
 
 use crate::owner::{LEGACY_MARK, Owner, VIEW};
 use attributes::Dialect;
-use document::{Document, Instance, NeighbourSection, RawLines};
+use document::{Document, Instance, NeighbourSection, Places, RawLines};
 use fairway_ground::{PeerKey, printable};
 use fairway_seam::{Desired, DrainState};
 use neighbour::Neighbour;
@@ -143,6 +144,7 @@ pub fn render(desired: &Desired, settings: &Settings) -> Result<Rendered, Render
         tracked,
         mark: settings.mark(),
         view: (settings.site == Site::Beside).then_some(VIEW),
+        places: Places::default(),
     };
     let text = templates::render(&document).map_err(RenderError)?;
     Ok(Rendered { text, faults })

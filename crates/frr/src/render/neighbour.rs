@@ -12,6 +12,7 @@ use fairway_seam::PeerConfig;
 use serde::Serialize;
 
 use super::filters::{In, PassOn};
+use super::rules::{RuleRefusal, Rules, Way};
 use super::shared::Shared;
 use super::words::{Word, WordError, Words};
 use super::{Settings, Site, names};
@@ -39,8 +40,8 @@ pub(super) enum Refusal {
     TcpAo,
     #[error("the address of the default gateway is known on the node alone")]
     NoAddress,
-    #[error("rules are not supported with FRR")]
-    Rules,
+    #[error("{direction}.rules[{number}].{why}")]
+    Rule { direction: &'static str, number: usize, why: RuleRefusal },
     #[error("installRoutes is not supported with FRR")]
     InstallRoutes,
     #[error(
@@ -119,8 +120,10 @@ pub(super) struct Neighbour {
     allowas_in: Option<String>,
     /// Routes that are accepted.
     pub(super) accepts: In,
+    accept_rules: Rules,
     /// Learned routes that are passed on to it.
     pub(super) passes_on: PassOn,
+    pub(super) pass_on_rules: Rules,
     #[serde(skip)]
     families: FamilySet,
     #[serde(skip)]
@@ -148,12 +151,27 @@ impl Neighbour {
         };
         let vrf = peer.key.vrf.map(|vrf| Word::new(vrf.as_str().as_bytes()));
         let hold = peer.hold_time.seconds();
+        let id = names::of_neighbour(peer.key);
+        let rules = |direction, rules, way| {
+            let map = match way {
+                Way::In => format!("{mark}in-{id}"),
+                Way::Out(_) => format!("{mark}out-{id}"),
+            };
+            Rules::new(rules, peer.families, way, &map).map_err(|(number, why)| Refusal::Rule {
+                direction,
+                number,
+                why,
+            })
+        };
+        let accept_rules = rules("toReceive", &peer.import.rules, Way::In)?;
+        let way = Way::Out(peer.local_asn.get());
+        let pass_on_rules = rules("toAdvertise", &peer.pass_on_rules, way)?;
         Ok(Self {
             key: peer.key,
             vrf: vrf.transpose().map_err(what("the VRF"))?,
             origin: resource("BGPPeer", &peer.name)?,
             name: Word::new(name.as_bytes()).map_err(what("the interface"))?,
-            id: names::of_neighbour(peer.key),
+            id,
             form,
             remote_as: match peer.remote_as {
                 RemoteAs::Asn(asn) => asn.to_string(),
@@ -194,7 +212,9 @@ impl Neighbour {
                 count => Some(format!("allowas-in {count}")),
             },
             accepts: In::new(&peer.import.allowed, peer.families),
+            accept_rules,
             passes_on: PassOn::new(&peer.pass_on, peer.families),
+            pass_on_rules,
             families: peer.families,
             is_distant: peer.kind() == PeerKind::Internal || !peer.is_next_door(),
             shared: Shared::of(peer),
@@ -247,9 +267,6 @@ fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
     };
     if !peer.tcp_ao.is_empty() {
         return Err(Refusal::TcpAo);
-    }
-    if !peer.import.rules.is_empty() || !peer.pass_on_rules.is_empty() {
-        return Err(Refusal::Rules);
     }
     if peer.install_routes {
         return Err(Refusal::InstallRoutes);

@@ -17,6 +17,7 @@ static TEMPLATES: LazyLock<Result<Tera, tera::Error>> = LazyLock::new(|| {
     tera.add_raw_templates([
         (MAIN, include_str!("../../../../templates/frr.conf.tera")),
         ("filters.conf", include_str!("../../../../templates/filters.conf.tera")),
+        ("rules.conf", include_str!("../../../../templates/rules.conf.tera")),
         ("instance.conf", include_str!("../../../../templates/instance.conf.tera")),
         ("neighbour.conf", include_str!("../../../../templates/neighbour.conf.tera")),
         ("bfd.conf", include_str!("../../../../templates/bfd.conf.tera")),
