@@ -42,14 +42,15 @@ const LACKS: &[Lack] = &[
     (
         &FRR,
         &[],
-        &["rules_decide_what_is_received_and_passed_on", "rpki_decides_over_received_routes"],
-        "rules are not rendered: the peer is left out",
+        &["rpki_decides_over_received_routes"],
+        "asks no RPKI cache for fairway: the peer is left out",
     ),
     (
         &FRR,
         &[],
         &[
             "learned_routes_are_in_the_kernel",
+            "what_nobody_takes_of_an_aggregate_is_dropped",
             "a_killed_fairway_leaves_its_routes_for_the_next_one",
         ],
         "installs nothing for fairway: the peer is left out",
@@ -151,6 +152,7 @@ const LACKS: &[Lack] = &[
         &[
             "received_routes_follow_a_live_change_of_the_filter",
             "a_path_with_our_own_as_is_accepted_where_that_is_allowed",
+            "rules_decide_what_is_received_and_passed_on",
         ],
         "8.4 answers no refresh before an End-of-RIB that it does not send to who has no graceful restart",
     ),

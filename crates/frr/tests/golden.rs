@@ -16,9 +16,9 @@ use std::time::Duration;
 use fairway_frr::render::{Rendered, Settings, Site, render};
 use fairway_ground::{
     AddPath, AsPathPattern, Asn, BfdSettings, ChosenNextHops, ClientKind, Communities, FamilySet,
-    GracefulRestart, HoldTime, ImportPolicy, LinkBandwidth, ListenRange, MaximumPrefixes, Password,
-    PeerKey, Prefix, PrefixFilter, PrefixRange, Remote, RemoteAs, Role, RouteMatch, RouteRule,
-    RouteSettings, RouterId, RuleAction, ShutdownMessage,
+    GracefulRestart, HoldTime, ImportPolicy, LinkBandwidth, ListenRange, MaximumPrefixes,
+    OriginValidation, Password, PeerKey, Prefix, PrefixFilter, PrefixRange, Remote, RemoteAs, Role,
+    RouteMatch, RouteRule, RouteSettings, RouterId, RuleAction, ShutdownMessage,
 };
 use fairway_seam::{
     Desired, DesiredRoute, DrainState, Extras, PeerBfd, PeerConfig, RouteAttributes,
@@ -324,10 +324,10 @@ fn routes() -> Vec<(&'static str, Desired)> {
     ]
 }
 
-/// Rules about routes.
-fn ruled() -> Vec<(&'static str, Desired)> {
+/// A rule with every condition and setting.
+fn whole_rule() -> RouteRule {
     let large = |text: &str| vec![text.parse().unwrap()];
-    let first = RouteRule {
+    RouteRule {
         matches: RouteMatch {
             prefixes: [("10.0.0.0/8", None, Some(24)), ("2001:db8::/32", None, Some(48))]
                 .map(|(prefix, ge, le)| PrefixRange::new(prefix.parse().unwrap(), ge, le).unwrap())
@@ -361,7 +361,12 @@ fn ruled() -> Vec<(&'static str, Desired)> {
         },
         action: RuleAction::Continue,
         ..RouteRule::default()
-    };
+    }
+}
+
+/// Rules about routes.
+fn ruled() -> Vec<(&'static str, Desired)> {
+    let first = whole_rule();
     let bare = RouteRule {
         settings: RouteSettings { removes_communities: true, ..RouteSettings::default() },
         ..RouteRule::default()
@@ -527,4 +532,44 @@ fn what_frr_cannot_do_is_said_and_the_rest_is_rendered() {
     let several = PeerConfig { add_path: paths(2), ..tor() };
     let faults = render(&plain([several]), &old).unwrap().faults;
     assert_eq!(faults[0].reason, "addPath.send needs FRR 9.1 or newer; this is 8.4");
+}
+
+#[test]
+fn a_rule_that_frr_cannot_have_is_named_with_its_field() {
+    let asks_rpki = RouteRule {
+        matches: RouteMatch {
+            origin_validation: Some(OriginValidation::Invalid),
+            ..RouteMatch::default()
+        },
+        ..RouteRule::default()
+    };
+    let piped = RouteRule {
+        matches: RouteMatch {
+            as_path: AsPathPattern::new("^1| show").ok(),
+            ..RouteMatch::default()
+        },
+        ..RouteRule::default()
+    };
+    let long = RouteRule {
+        settings: RouteSettings { prepend: 11, ..RouteSettings::default() },
+        ..RouteRule::default()
+    };
+    let receiving = |rule: RouteRule| PeerConfig {
+        import: ImportPolicy {
+            rules: [RouteRule::default(), rule].into(),
+            ..ImportPolicy::default()
+        },
+        ..tor()
+    };
+    let sending = |rule: RouteRule| PeerConfig { pass_on_rules: [rule].into(), ..tor() };
+    let cases = [
+        (receiving(asks_rpki), "toReceive.rules[1].match.originValidation is not supported"),
+        (receiving(long), "toReceive.rules[1].set.asPathPrepend 11 is more than FRR supports"),
+        (sending(piped), "toAdvertise.rules[0].match.asPath has a | at the end of a word"),
+    ];
+    for (bad, reason) in cases {
+        let faults = render(&plain([bad]), &Settings::default()).unwrap().faults;
+        let [fault] = faults.as_slice() else { panic!("{faults:?}, expected {reason}") };
+        assert!(fault.reason.contains(reason), "{}", fault.reason);
+    }
 }

@@ -10,6 +10,8 @@ use lab::Family;
 use lab::resources::Allowed;
 use lab::wait::PATIENCE;
 
+use crate::speaker::SpeakerKind;
+
 const SECOND_AS: u32 = 65003;
 
 const RECEIVED: &str = "\
@@ -26,7 +28,7 @@ const ADVERTISED: &str = "\
 /// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65003); rules in both directions.
 /// Proves: a route that a rule of `toReceive` rejects is not there, and is listed with the name of the rule; another one
 /// reaches the second router with MED, path and communities of the rules of `toAdvertise`, and one that no rule is about
-/// as it is; a rule that rejects everything else takes that away, without a reset.
+/// as it is; a rule that rejects everything else takes that away, without a reset. FRR does not say which rule decided.
 pub(super) fn rules_decide_what_is_received_and_passed_on(cell: &Cell) -> Result<()> {
     let mut transit = Transit::open_with(cell, SECOND_AS, |router| {
         router.families = vec![Family::Ipv4];
@@ -55,14 +57,18 @@ pub(super) fn rules_decide_what_is_received_and_passed_on(cell: &Cell) -> Result
     expect_equal("AS path", &plain.as_path, &vec![NODE_AS, ROUTER_AS])?;
     expect_equal("communities", &plain.communities, &["65002:8".to_owned()].into())?;
     transit.has_exactly(Family::Ipv4, &["10.90.1.0/24", "10.90.2.0/24"])?;
-    rejected_is_named(&transit)?;
+    if cell.speaker == SpeakerKind::Fairway {
+        rejected_is_named(&transit)?;
+    }
     preferred(&mut transit, 200)?;
 
     second.advertise_rules = Some(format!("{ADVERTISED}- {{name: rest, action: reject}}\n"));
     transit.scene.fairway.apply("second", &second.yaml())?;
     transit.leaves("10.90.2.0/24")?;
-    explained(&transit, "10.90.1.0/24 to second: rule 1 of toAdvertise accepts it")?;
-    explained(&transit, "10.90.2.0/24 not to second: rule 2 (rest) of toAdvertise rejects it")?;
+    if cell.speaker == SpeakerKind::Fairway {
+        explained(&transit, "10.90.1.0/24 to second: rule 1 of toAdvertise accepts it")?;
+        explained(&transit, "10.90.2.0/24 not to second: rule 2 (rest) of toAdvertise rejects it")?;
+    }
     router.receive_rules = Some("- {set: {localPref: 300, communities: {add: ['65001:100']}}}\n");
     transit.scene.apply_peer(&router)?;
     transit.arrives("10.91.1.0/24")?;

@@ -152,20 +152,7 @@ impl Neighbour {
         let vrf = peer.key.vrf.map(|vrf| Word::new(vrf.as_str().as_bytes()));
         let hold = peer.hold_time.seconds();
         let id = names::of_neighbour(peer.key);
-        let rules = |direction, rules, way| {
-            let map = match way {
-                Way::In => format!("{mark}in-{id}"),
-                Way::Out(_) => format!("{mark}out-{id}"),
-            };
-            Rules::new(rules, peer.families, way, &map).map_err(|(number, why)| Refusal::Rule {
-                direction,
-                number,
-                why,
-            })
-        };
-        let accept_rules = rules("toReceive", &peer.import.rules, Way::In)?;
-        let way = Way::Out(peer.local_asn.get());
-        let pass_on_rules = rules("toAdvertise", &peer.pass_on_rules, way)?;
+        let (accept_rules, pass_on_rules) = rules(peer, &mark, &id)?;
         Ok(Self {
             key: peer.key,
             vrf: vrf.transpose().map_err(what("the VRF"))?,
@@ -252,6 +239,17 @@ impl Neighbour {
             Remote::Address(_) | Remote::Interface(_) | Remote::DefaultGateway(_) => None,
         }
     }
+}
+
+/// Those about routes that it sends, and about learned ones that it is sent.
+fn rules(peer: &PeerConfig, mark: &str, id: &str) -> Result<(Rules, Rules), Refusal> {
+    let of = |direction, rules, way, map: &str| {
+        let rules = Rules::new(rules, peer.families, way, &format!("{mark}{map}-{id}"));
+        rules.map_err(|(number, why)| Refusal::Rule { direction, number, why })
+    };
+    let accepting = of("toReceive", &peer.import.rules, Way::In, "in")?;
+    let way = Way::Out(peer.local_asn.get());
+    Ok((accepting, of("toAdvertise", &peer.pass_on_rules, way, "out")?))
 }
 
 /// The name of a resource in messages and comments.
