@@ -53,7 +53,7 @@ const LACKS: &[Lack] = &[
             "what_nobody_takes_of_an_aggregate_is_dropped",
             "a_killed_fairway_leaves_its_routes_for_the_next_one",
         ],
-        "installs nothing for fairway: the peer is left out",
+        "installs routes its own way, with its own metric, and nothing of our own",
     ),
     (
         &FRR,

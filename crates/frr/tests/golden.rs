@@ -110,6 +110,12 @@ fn attributes() -> RouteAttributes {
     }
 }
 
+fn installing(peer: PeerConfig) -> PeerConfig {
+    let allowed = PrefixFilter::Everything;
+    let import = ImportPolicy { allowed, ..ImportPolicy::default() };
+    PeerConfig { install_routes: true, import, ..peer }
+}
+
 fn restarting(peer: PeerConfig, restart: u16, long_lived: u32) -> PeerConfig {
     PeerConfig { graceful_restart: GracefulRestart::new(restart, long_lived), ..peer }
 }
@@ -315,6 +321,14 @@ fn routes() -> Vec<(&'static str, Desired)> {
         ("next-hop", plain([chosen])),
         ("receive-all", plain([import(PrefixFilter::Everything, maximum(75), tor.clone())])),
         ("receive-filtered", plain([import(filtered.clone(), maximum(80), both(tor.clone()))])),
+        (
+            "install",
+            plain([
+                installing(tor.clone()),
+                in_vrf("blue", installing(tor6.clone())),
+                inside.clone(),
+            ]),
+        ),
         ("pass-on-all", plain([transit.clone(), everything.clone()])),
         ("pass-on-filtered", plain([transit.clone(), passing(filtered, both(tor6))])),
         ("draining", drained(DrainState::Draining, &[transit.clone(), everything.clone()])),

@@ -70,10 +70,10 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
     }
     frr_rules(&it.import.rules, &spec.key("toReceive").key("rules"), true, report);
     frr_rules(&it.pass_on_rules, &spec.key("toAdvertise").key("rules"), false, report);
-    if it.install_routes {
+    if it.install_routes && it.key().is_range() {
         report.fault(
             &spec.key("installRoutes"),
-            "is not supported with FRR; remove it, or use --bgp native",
+            "is not supported with FRR for a listenRange; remove it, or use --bgp native",
         );
     }
     if it.bfd_strict {

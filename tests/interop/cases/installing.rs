@@ -104,6 +104,37 @@ impl Monitor {
     }
 }
 
+/// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65003), both families over IPv4; `installRoutes` is on
+/// for the first router alone.
+/// Proves: its routes are in the kernel, those of the other are not, and they go without the field. So, too, where FRR
+/// installs them.
+pub(super) fn the_routes_of_one_neighbour_are_installed_alone(cell: &Cell) -> Result<()> {
+    const OTHER: &str = "10.90.7.0/24";
+    let (mut transit, router, second) = open(cell)?;
+    let second = Peer { install_routes: false, ..second };
+    transit.join(&router, &second, cell.router.patience())?;
+    transit.second.originate(&[Origination::plain(OTHER)])?;
+    kernel_leads(&mut transit, ONE, Some(ROUTER))?;
+    transit.wait("the route of the second router is learned", PATIENCE, |transit| {
+        let routes = transit.scene.fairway.show(&["bgp", "ipv4", "unicast", OTHER])?;
+        ensure!(routes.pointer("/paths/0").is_some(), "there is {routes}");
+        Ok(())
+    })?;
+    kernel_leads(&mut transit, OTHER, None)?;
+    transit.scene.apply_peer(&Peer { install_routes: false, ..router })?;
+    kernel_leads(&mut transit, ONE, None)
+}
+
+/// The gateway of the kernel's route of BGP to `prefix`; `None` where there is no such route.
+fn kernel_leads(transit: &mut Transit, prefix: &str, gateway: Option<&str>) -> Result<()> {
+    transit.wait(&format!("the kernel leads to {prefix} by {gateway:?}"), 2 * PATIENCE, |transit| {
+        let words = ["-4", "route", "show", "proto", "bgp", "exact", prefix];
+        let text = transit.scene.lab.node.ip(&words)?;
+        let mut words = text.split_whitespace().skip_while(|word| *word != "via").skip(1);
+        expect_equal("the gateway", &words.next(), &gateway)
+    })
+}
+
 /// Topology: router --- node, eBGP over IPv4; an advertisement announces an aggregate of each family, with `blackhole: true`.
 /// Proves: the kernel of the node drops what nobody takes of them, and nothing of the addresses in use; a static route to one
 /// of them stays alone; without the field, and without the advertisement, the routes go.

@@ -25,6 +25,15 @@ fn without_address(trial: Trial) -> Trial {
         .fold(trial, |trial, path| trial.change("peer", path, Value::Null))
 }
 
+/// In a VRF that does not exist: the gateway of this machine is never dialled.
+fn by_gateway(trial: Trial) -> Trial {
+    without_address(trial).change("peer", "spec.autoDiscovery.addressFamily", json!("ipv6")).change(
+        "peer",
+        "spec.vrf",
+        json!("nosuch0"),
+    )
+}
+
 fn identity() -> Vec<Trial> {
     let named = json!(["inside", "outside", "trial"]);
     vec![
@@ -46,6 +55,12 @@ fn identity() -> Vec<Trial> {
         field("spec.peerAddress", json!("127.0.0.4"), json!("127.0.0.5")),
         without_address(field("spec.interface", Value::Null, json!("nosuch0"))),
         without_address(field("spec.listenRange", Value::Null, json!("127.0.0.4/32"))),
+        by_gateway(field("spec.autoDiscovery.mode", Value::Null, json!("LLDP"))),
+        by_gateway(field("spec.autoDiscovery.addressFamily", Value::Null, json!("ipv6"))).change(
+            "peer",
+            "spec.autoDiscovery.mode",
+            json!("DefaultGateway"),
+        ),
         field("spec.listenLimit", json!(100), json!(50))
             .with("peer", "spec.listenRange", json!("127.0.0.4/32"))
             .with("peer", "spec.peerAddress", Value::Null)

@@ -23,6 +23,8 @@ pub(crate) const CASES: &[Case] = &[
     case("layer 2: on a VLAN, a bond and in a VRF", layer2::answers_stay_on_their_segments),
     case("vrf: two with the same addresses", vrf::two_with_the_same_addresses),
     case("vrf: the main table takes no session of another", vrf::the_main_table_is_another),
+    case("vrf: routes in the table of their own", vrf::routes_are_in_the_table_of_their_vrf),
+    case("vrf: the default gateway is the peer", vrf::the_default_gateway_is_the_peer),
     case("tcp-ao: two of ours, and keys that change", tcp_ao::keys_change_between_two_of_ours),
     case("tcp-ao: a wrong secret never comes up", tcp_ao::a_wrong_secret_never_comes_up),
     case("tcp-ao: BIRD 3, and keys that change", tcp_ao::keys_change_with_bird),

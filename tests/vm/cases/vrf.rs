@@ -122,3 +122,71 @@ pub(super) fn the_main_table_is_another(number: usize, directory: &Path) -> Resu
     node.established(&format!("{ROUTER} vrf blue"))?;
     gets_the_service(&blue)
 }
+
+/// Topology: node === red (FRR), node === blue (BIRD), as above; both announce the same prefix. `installRoutes` is on for
+/// both, and an aggregate is announced with `blackhole: true`.
+/// Proves: the table of each VRF has the route by way of its own router, and drops what nobody takes of the aggregate; the
+/// main table has neither. When one router stops, its route goes and the other stays.
+pub(super) fn routes_are_in_the_table_of_their_vrf(number: usize, directory: &Path) -> Result<()> {
+    const LEARNED: &str = "198.51.100.0/24";
+    const DROPPED: &str = "blackhole 10.20.0.0/16";
+    let mut node = Node::prepare(number, "node", directory)?;
+    let originates = |spec: &mut RouterSpec| spec.originated = vec![Origination::plain(LEARNED)];
+    let frr = RouterKind::Frr(Release::Bookworm);
+    let mut red = join(number, directory, &node, "red", frr, originates)?;
+    let bird = RouterKind::Bird(Release::Bookworm);
+    let mut blue = join(number, directory, &node, "blue", bird, originates)?;
+    for vrf in ["red", "blue"] {
+        let installed = peer(vrf, Some(vrf), false) + "  installRoutes: true\n";
+        node.fairway.apply(vrf, &installed)?;
+    }
+    let prefixes = ["10.20.0.0/16".to_owned()];
+    let own = Advertisement { name: "own", prefixes: &prefixes, blackhole: true, ..<_>::default() };
+    node.fairway.apply("own", &own.yaml())?;
+    for far in [&mut red, &mut blue] {
+        far.router.start(&far.site)?;
+    }
+    node.start()?;
+    for vrf in ["red", "blue"] {
+        let learned = format!("{LEARNED} via {ROUTER} dev to-{vrf}");
+        has_routes(&node, &["vrf", vrf], &[DROPPED, &learned])?;
+    }
+    has_routes(&node, &["table", "main"], &[])?;
+    drop(blue.router);
+    has_routes(&node, &["vrf", "blue"], &[DROPPED])?;
+    let learned = format!("{LEARNED} via {ROUTER} dev to-red");
+    has_routes(&node, &["vrf", "red"], &[DROPPED, &learned])
+}
+
+/// The routes of ours in a table begin with these words, in their order.
+fn has_routes(node: &Node, table: &[&str], expected: &[&str]) -> Result<()> {
+    wait_until(&format!("{table:?} has the routes {expected:?}"), LIMIT, || {
+        let words = [&["-4", "route", "show"], table, &["proto", "bgp"]].concat();
+        let text = node.namespace.ip(&words)?;
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let is_as = |(line, expected): (&&str, &&str)| line.starts_with(expected);
+        let is_same = lines.len() == expected.len() && lines.iter().zip(expected).all(is_as);
+        ensure!(is_same, "it has {lines:?}");
+        Ok(())
+    })
+}
+
+/// Topology: node === red (FRR), the cable in a VRF; the BGPPeer has `autoDiscovery`, and VRF red gets a default route.
+/// Proves: the default gateway of the VRF is the peer, and that of the main table is not.
+pub(super) fn the_default_gateway_is_the_peer(number: usize, directory: &Path) -> Result<()> {
+    let mut node = Node::prepare(number, "node", directory)?;
+    let frr = RouterKind::Frr(Release::Bookworm);
+    let mut red = join(number, directory, &node, "red", frr, |_| {})?;
+    let found = peer("red", Some("red"), false).replace(
+        &format!("peerAddress: {ROUTER}"),
+        "autoDiscovery: {mode: DefaultGateway, addressFamily: ipv4}",
+    );
+    node.fairway.apply("red", &found)?;
+    announce(&node)?;
+    red.router.start(&red.site)?;
+    node.start()?;
+    let route = ["route", "add", "default", "via", ROUTER];
+    node.namespace.ip(&[&route[..], &["vrf", "red"]].concat())?;
+    node.established(&format!("{ROUTER} vrf red"))?;
+    gets_the_service(&red)
+}

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::attributes::{Dialect, SetLines};
 use super::classes::{Class, LEARNED_TAG, Network};
+use super::names;
 use super::neighbour::Neighbour;
 use super::profiles::Profile;
 use super::rules::{GATE_LAST, PASS};
@@ -71,6 +72,9 @@ pub(super) struct Instance {
     long_lived_seconds: Option<u32>,
     listen_limit: Option<u32>,
     ranges: Vec<(String, Word)>,
+    /// The route map for routes to the kernel, and the neighbours whose routes it permits.
+    kernel: String,
+    installing: Vec<Word>,
     neighbours: Vec<NeighbourSection>,
     families: Vec<Family>,
 }
@@ -150,6 +154,7 @@ impl Instance {
     pub(super) fn new(mut neighbours: Vec<NeighbourSection>, classes: &[Class]) -> Option<Self> {
         neighbours.sort_by_key(|it| it.neighbour.rank());
         let vrf = neighbours.first()?.neighbour.vrf.clone();
+        let vrf_name = neighbours.first()?.neighbour.key.vrf;
         let shared = neighbours.iter().map(|it| it.neighbour.shared);
         let first = shared.clone().next()?;
         let restart = shared.clone().find_map(|it| it.graceful_restart);
@@ -157,6 +162,8 @@ impl Instance {
         let default = GracefulRestart::default();
         let ranges: Vec<_> = neighbours.iter().filter_map(|it| it.neighbour.range()).collect();
         let limits = shared.filter_map(|it| it.listen_limit).reduce(u32::saturating_add);
+        let installing = neighbours.iter().filter(|it| it.neighbour.installs);
+        let installing: Vec<Word> = installing.map(|it| it.neighbour.name.clone()).collect();
         let keys: Vec<_> = neighbours.iter().map(|it| it.neighbour.key).collect();
         let told = |class: &&Class| keys.iter().any(|key| class.told.contains_key(key));
         let classes: Vec<&Class> = classes.iter().filter(told).collect();
@@ -175,6 +182,8 @@ impl Instance {
                 .filter(|it| *it != 0),
             listen_limit: limits.filter(|it| *it != LISTEN_LIMIT_DEFAULT),
             ranges,
+            kernel: names::of_kernel_map(vrf_name, !installing.is_empty()),
+            installing,
             families: AddressFamily::ALL
                 .into_iter()
                 .filter_map(|family| Family::new(family, &neighbours, &classes))

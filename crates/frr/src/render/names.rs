@@ -3,7 +3,7 @@
 //! A name is stable, unique, and made of characters that FRR accepts. Knows no configuration. Called by the
 //! rest of `render`.
 
-use fairway_ground::{PeerKey, Remote};
+use fairway_ground::{InterfaceName, PeerKey, Remote};
 
 use crate::owner::Hash;
 
@@ -21,6 +21,15 @@ pub(super) fn of_neighbour(key: PeerKey) -> String {
     match key.vrf {
         Some(vrf) => format!("{remote}@{}", plain(vrf.as_str())),
         None => remote,
+    }
+}
+
+/// The end of the name of the route map for routes to the kernel. That for nobody's routes is the same in all VRFs.
+pub(super) fn of_kernel_map(vrf: Option<InterfaceName>, installs: bool) -> String {
+    match vrf {
+        _ if !installs => "kernel".to_owned(),
+        None => "kernel-main".to_owned(),
+        Some(vrf) => format!("kernel@{}", plain(vrf.as_str())),
     }
 }
 

@@ -42,8 +42,13 @@ pub(super) enum Refusal {
     NoAddress,
     #[error("{direction}.rules[{number}].{why}")]
     Rule { direction: &'static str, number: usize, why: RuleRefusal },
-    #[error("installRoutes is not supported with FRR")]
-    InstallRoutes,
+    #[error("installRoutes is not supported with FRR for a listenRange")]
+    InstallRange,
+    #[error(
+        "installRoutes is not supported where FRR has a `router bgp` that is not Fairway's: FRR installs no \
+         routes of a view"
+    )]
+    InstallInView,
     #[error(
         "a BFDProfile with authentication is not supported with FRR, which has no BFD \
              authentication"
@@ -85,7 +90,7 @@ pub(super) struct Neighbour {
     /// The resource.
     pub(super) origin: Words,
     /// Its name in FRR: address, interface or peer group.
-    name: Word,
+    pub(super) name: Word,
     /// Its part of route map names.
     id: String,
     /// `interface`, `group`, or empty for an address.
@@ -124,6 +129,9 @@ pub(super) struct Neighbour {
     /// Learned routes that are passed on to it.
     pub(super) passes_on: PassOn,
     pub(super) pass_on_rules: Rules,
+    /// Routes that it sends are installed.
+    #[serde(skip)]
+    pub(super) installs: bool,
     #[serde(skip)]
     families: FamilySet,
     #[serde(skip)]
@@ -149,6 +157,7 @@ impl Neighbour {
             Remote::Range(_) => ("group", names::of_group(&mark, peer.key)),
             Remote::DefaultGateway(_) => return Err(Refusal::NoAddress),
         };
+        let name = Word::new(name.as_bytes()).map_err(what("the interface"))?;
         let vrf = peer.key.vrf.map(|vrf| Word::new(vrf.as_str().as_bytes()));
         let hold = peer.hold_time.seconds();
         let id = names::of_neighbour(peer.key);
@@ -157,14 +166,11 @@ impl Neighbour {
             key: peer.key,
             vrf: vrf.transpose().map_err(what("the VRF"))?,
             origin: resource("BGPPeer", &peer.name)?,
-            name: Word::new(name.as_bytes()).map_err(what("the interface"))?,
+            installs: peer.install_routes,
+            name,
             id,
             form,
-            remote_as: match peer.remote_as {
-                RemoteAs::Asn(asn) => asn.to_string(),
-                RemoteAs::Internal => "internal".to_owned(),
-                RemoteAs::External => "external".to_owned(),
-            },
+            remote_as: remote_as(peer.remote_as),
             local_as: (peer.local_asn != peer.router_asn).then(|| peer.local_asn.to_string()),
             description,
             is_down: peer.shutdown.is_some(),
@@ -241,6 +247,14 @@ impl Neighbour {
     }
 }
 
+fn remote_as(remote: RemoteAs) -> String {
+    match remote {
+        RemoteAs::Asn(asn) => asn.to_string(),
+        RemoteAs::Internal => "internal".to_owned(),
+        RemoteAs::External => "external".to_owned(),
+    }
+}
+
 /// Those about routes that it sends, and about learned ones that it is sent.
 fn rules(peer: &PeerConfig, mark: &str, id: &str) -> Result<(Rules, Rules), Refusal> {
     let of = |direction, rules, way, map: &str| {
@@ -266,8 +280,8 @@ fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
     if !peer.tcp_ao.is_empty() {
         return Err(Refusal::TcpAo);
     }
-    if peer.install_routes {
-        return Err(Refusal::InstallRoutes);
+    if peer.install_routes && peer.key.is_range() {
+        return Err(Refusal::InstallRange);
     }
     if let Some(bfd) = &peer.bfd {
         if bfd.settings.authentication.is_some() {
@@ -298,6 +312,9 @@ fn refuse(peer: &PeerConfig, settings: &Settings) -> Result<(), Refusal> {
         }
     }
     if settings.site == Site::Beside && peer.key.vrf.is_none() {
+        if peer.install_routes {
+            return Err(Refusal::InstallInView);
+        }
         if peer.key.is_range() {
             return Err(Refusal::Incoming("listenRange"));
         }
