@@ -51,6 +51,7 @@ const LACKS: &[Lack] = &[
         &[
             "learned_routes_are_in_the_kernel",
             "what_nobody_takes_of_an_aggregate_is_dropped",
+            "a_route_moves_when_an_interface_goes_down",
             "a_killed_fairway_leaves_its_routes_for_the_next_one",
         ],
         "installs routes its own way, with its own metric, and nothing of our own",

@@ -2,7 +2,7 @@
 //!
 //! A view of one [`Machine`]. Knows no route of ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -67,14 +67,16 @@ impl Surroundings {
         changes.iter().filter_map(|(table, net)| Some((*table, prefix(*net)?))).collect()
     }
 
-    /// The ways that packets for any of `gateways` take, sorted; none if no gateway can be reached.
+    /// The ways that packets for the first rank of `gateways` take of which one can be reached, sorted; none if none can.
     pub fn ways(&self, vrf: Option<InterfaceName>, gateways: &[Gateway]) -> Arc<[NextHop]> {
         let Some(table) = self.table(vrf) else { return Arc::default() };
-        let ways = gateways.iter().flat_map(|gateway| self.ways_to(table, gateway));
-        let mut ways: Vec<NextHop> = ways.collect();
-        ways.sort();
-        ways.dedup();
-        ways.into()
+        let ranks = gateways.chunk_by(|one, next| one.rank == next.rank);
+        let ways = ranks.map(|rank| {
+            let ways = rank.iter().flat_map(|gateway| self.ways_to(table, gateway));
+            ways.collect::<BTreeSet<NextHop>>()
+        });
+        let first = ways.into_iter().find(|ways| !ways.is_empty());
+        first.into_iter().flatten().collect()
     }
 
     fn ways_to(&self, table: u32, gateway: &Gateway) -> Vec<NextHop> {

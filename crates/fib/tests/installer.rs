@@ -70,7 +70,7 @@ fn prefix(number: u32) -> Prefix {
 }
 
 async fn want(installer: &Installer, count: u32, gateways: &[&str]) {
-    let gateway = |it: &&str| Gateway { address: it.parse().unwrap(), on_link_of: None };
+    let gateway = |it: &&str| Gateway { rank: 0, address: it.parse().unwrap(), on_link_of: None };
     let gateways: Arc<[Gateway]> = gateways.iter().map(gateway).collect();
     let change = |number| ForwardingChange {
         vrf: None,

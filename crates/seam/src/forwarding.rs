@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fairway_ground::{InterfaceName, Prefix, Remote};
 
-/// The most routers of one route: those beyond are left out (FRR's limit).
+/// The most routers of one route and rank: those beyond are left out (FRR's limit).
 pub const GATEWAYS_MAX: usize = 64;
 
 /// A change of one of these routes.
@@ -24,7 +24,8 @@ pub struct ForwardingChange {
 /// What becomes of packets to a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Forward {
-    /// They are shared among these routers, sorted; without any there is no such route any more.
+    /// They are shared among the first of these routers, sorted, that can be reached: those of one rank. Without any router
+    /// there is no such route any more.
     By(Arc<[Gateway]>),
     /// They are dropped, unless another route is about a part of the prefix.
     Drop,
@@ -40,6 +41,8 @@ impl Forward {
 /// A router.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gateway {
+    /// 0 for the best paths; routers of a higher rank are for packets only while none of a lower one can be reached.
+    pub rank: u8,
     /// The next hop of the route, of either family.
     pub address: IpAddr,
     /// For an address that means nothing without a link: the neighbour on that link.

@@ -13,7 +13,7 @@ use lab::process::Process;
 use lab::resources::{Advertisement, Allowed, Peer};
 use lab::routers::Origination;
 use lab::wait::PATIENCE;
-use lab::{Family, SECOND};
+use lab::{Family, NODE_INTERFACE, SECOND};
 
 const SECOND_AS: u32 = 65003;
 const ONE: &str = "10.90.1.0/24";
@@ -102,6 +102,28 @@ impl Monitor {
     fn end(self) -> Result<String> {
         std::fs::read_to_string(&self.log).context("reading what the kernel reported")
     }
+}
+
+/// Topology: as above; both routers announce one prefix, and a rule prepends to the path of the second.
+/// Proves: the route leads to the first router, and to the second at once when the interface of the first goes down, long
+/// before its session ends; and back when the interface is up again.
+pub(super) fn a_route_moves_when_an_interface_goes_down(cell: &Cell) -> Result<()> {
+    let (mut transit, router, second) = open(cell)?;
+    let longer = Some("- {set: {asPathPrepend: 3}}\n");
+    let second = Peer { receive_rules: longer, ..second };
+    transit.join(&router, &second, cell.router.patience())?;
+    transit.second.originate(&[Origination::plain(SHARED)])?;
+    transit.wait("both paths are learned", PATIENCE, |transit| {
+        let routes = transit.scene.fairway.show(&["bgp", "ipv4", "unicast", SHARED])?;
+        ensure!(routes.pointer("/paths/1").is_some(), "there is {routes}");
+        Ok(())
+    })?;
+    kernel_leads(&mut transit, SHARED, Some(ROUTER))?;
+    for (state, gateway) in [("down", SECOND[0]), ("up", ROUTER)] {
+        transit.scene.lab.node.ip(&["link", "set", NODE_INTERFACE, state])?;
+        kernel_leads(&mut transit, SHARED, Some(gateway))?;
+    }
+    Ok(())
 }
 
 /// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65003), both families over IPv4; `installRoutes` is on

@@ -366,6 +366,7 @@ pub(crate) const CASES: &[Case] = cases![
     SETTING validating::rpki_decides_over_received_routes,
     SETTING decisions::sixty_decisions_have_the_winner_of_the_router,
     SETTING installing::learned_routes_are_in_the_kernel,
+    SETTING installing::a_route_moves_when_an_interface_goes_down,
     SETTING installing::the_routes_of_one_neighbour_are_installed_alone,
     SETTING installing::what_nobody_takes_of_an_aggregate_is_dropped,
     SETTING installing::a_killed_fairway_leaves_its_routes_for_the_next_one,

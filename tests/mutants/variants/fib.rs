@@ -12,6 +12,7 @@ pub(crate) const FIB: Subject = Subject {
 };
 
 const MACHINE: &str = "fib.rs";
+const ORDER: &str = "order.rs";
 const SURROUNDINGS: &str = "surroundings.rs";
 
 const VARIANTS: &[Variant] = &[
@@ -56,5 +57,17 @@ const VARIANTS: &[Variant] = &[
         SURROUNDINGS,
         "(1..=longest).rev()",
         "(0..=longest).rev()",
+    ),
+    variant(
+        "forwarding: routers of worse paths are used beside the best",
+        SURROUNDINGS,
+        "one.rank == next.rank",
+        "one.rank <= next.rank",
+    ),
+    variant(
+        "forwarding: a blackhole of an earlier run is taken for no route",
+        ORDER,
+        "if route.kind == RouteKind::Blackhole {",
+        "if route.kind == RouteKind::Throw {",
     ),
 ];

@@ -439,4 +439,22 @@ const VARIANTS: &[Variant] = &[
         "            || self.policy.rules != policy.rules\n",
         "",
     ),
+    variant(
+        "forwarding: a router of a worse path has the rank of the best",
+        "rib/forwarding.rs",
+        ".map(|(path, _)| gateway(rank, path))",
+        ".map(|(path, _)| gateway(rank / 9, path))",
+    ),
+    variant(
+        "forwarding: a blackhole stays when nobody asks for it any more",
+        "speaker/forwarding.rs",
+        "let is_dropped = now.contains(&(prefix, vrf));",
+        "let is_dropped = !changes.is_empty() || !now.is_empty() || now.is_empty();",
+    ),
+    variant(
+        "RIB: sessions that end at once do not share a turn",
+        "speaker/unlearned.rs",
+        "(PART_MAX / neighbours.max(1)).max(PART_MIN)",
+        "(PART_MAX / neighbours.clamp(1, 1)).max(PART_MIN)",
+    ),
 ];

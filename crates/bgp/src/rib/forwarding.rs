@@ -1,5 +1,5 @@
 //! By which routers do packets to a prefix go? Those of the best learned path, and of the paths that lost only to the last
-//! steps of the selection, which decide between equals.
+//! steps of the selection, which decide between equals; while none of these can be reached, those of the next best.
 //!
 //! Knows no kernel. The speaker calls it for prefixes that have changed.
 
@@ -9,6 +9,9 @@ use super::decision::decide;
 use super::routes::Routes;
 use fairway_ground::InterfaceName;
 use fairway_seam::{DecisionStep, GATEWAYS_MAX, Gateway, Path, PathSource};
+
+/// Ranks of routers: who has more paths than that has lost more routers at once.
+const RANKS_MAX: u8 = 8;
 
 /// The routers for packets in `vrf`, sorted; only paths of neighbours for which `is_installed` holds count. None for a prefix
 /// that is originated here: its packets are for this machine.
@@ -24,21 +27,42 @@ pub fn gateways(
         return Vec::new();
     }
     let candidates = routes.paths().iter();
-    let candidates: Vec<&Path> =
+    let mut candidates: Vec<&Path> =
         candidates.filter(|it| it.source.key.vrf == vrf && is_installed(&it.source)).collect();
-    let steps = decide(&candidates, routes.meds());
-    let equals = candidates.iter().zip(steps).filter(|(_, lost_at)| {
-        use DecisionStep::{PathId, PeerAddress, RouterId};
-        matches!(lost_at, None | Some(RouterId | PeerAddress | PathId))
-    });
-    let gateways: BTreeSet<Gateway> = equals.map(|(path, _)| gateway(path)).collect();
-    gateways.into_iter().take(GATEWAYS_MAX).collect()
+    // What nearly all prefixes have.
+    if let [only] = candidates.as_slice() {
+        return vec![gateway(0, only)];
+    }
+    let mut all: Vec<Gateway> = Vec::new();
+    for rank in 0..RANKS_MAX {
+        let steps = decide(&candidates, routes.meds());
+        let (equals, others) = candidates.into_iter().zip(steps).partition::<Vec<_>, _>(is_equal);
+        let gateways: BTreeSet<Gateway> =
+            equals.into_iter().map(|(path, _)| gateway(rank, path)).collect();
+        let is_new = |it: &Gateway| {
+            !all.iter()
+                .any(|known| (known.address, known.on_link_of) == (it.address, it.on_link_of))
+        };
+        let new: Vec<Gateway> = gateways.into_iter().filter(is_new).take(GATEWAYS_MAX).collect();
+        all.extend(new);
+        candidates = others.into_iter().map(|(path, _)| path).collect();
+        if candidates.is_empty() {
+            break;
+        }
+    }
+    all
 }
 
-fn gateway(path: &Path) -> Gateway {
+/// Whether a path is as good as the best one.
+fn is_equal((_, lost_at): &(&Path, Option<DecisionStep>)) -> bool {
+    use DecisionStep::{PathId, PeerAddress, RouterId};
+    matches!(lost_at, None | Some(RouterId | PeerAddress | PathId))
+}
+
+fn gateway(rank: u8, path: &Path) -> Gateway {
     let next_hop = path.attributes.next_hop;
     let on_link_of = next_hop.is_link_local().then_some(path.source.key.remote);
-    Gateway { address: next_hop.address(), on_link_of }
+    Gateway { rank, address: next_hop.address(), on_link_of }
 }
 
 #[cfg(test)]
@@ -82,7 +106,8 @@ mod tests {
         let number = |it: &PathSource| u8::try_from(it.router_id.get()).unwrap();
         let vrf = vrf.map(|name| name.parse().unwrap());
         let gateways = gateways(routes, vrf, |it| is_installed(number(it)));
-        gateways.iter().map(|it| it.address.to_string()).collect()
+        let text = |it: &Gateway| format!("{}{}", "+".repeat(it.rank.into()), it.address);
+        gateways.iter().map(text).collect()
     }
 
     #[test]
@@ -91,10 +116,11 @@ mod tests {
         for (number, hops) in [(1, 2), (2, 2), (3, 3)] {
             learn(&mut rib, &source(number, PeerKind::External, None), hops);
         }
-        assert_eq!(of(&rib, None, |_| true), ["192.0.2.1", "192.0.2.2"]);
-        // An internal path loses before that.
+        assert_eq!(of(&rib, None, |_| true), ["192.0.2.1", "192.0.2.2", "+192.0.2.3"]);
+        // An internal path loses before that, and comes before a longer one.
         learn(&mut rib, &source(4, PeerKind::Internal, None), 2);
-        assert_eq!(of(&rib, None, |_| true), ["192.0.2.1", "192.0.2.2"]);
+        let expected = ["192.0.2.1", "192.0.2.2", "+192.0.2.4", "++192.0.2.3"];
+        assert_eq!(of(&rib, None, |_| true), expected);
     }
 
     #[test]
@@ -137,8 +163,11 @@ mod tests {
         let attributes = Some(Arc::new(attributes));
         rib.learn(&source, [RouteChange { nlri: PREFIX.parse().unwrap(), attributes }]);
         let routes = rib.routes_to(PREFIX.parse().unwrap()).unwrap();
-        let gateway =
-            Gateway { address: "fe80::1".parse().unwrap(), on_link_of: Some(source.key.remote) };
+        let gateway = Gateway {
+            rank: 0,
+            address: "fe80::1".parse().unwrap(),
+            on_link_of: Some(source.key.remote),
+        };
         assert_eq!(gateways(routes, None, |_| true), [gateway]);
     }
 }

@@ -48,10 +48,15 @@ impl GatewayWatch {
         gateways
     }
 
-    /// Waits until they may be others; for ever before the first [`GatewayWatch::read`]. Cancel-safe.
+    /// Waits until they are others than [`GatewayWatch::read`] said; for ever before its first call. Cancel-safe.
     pub(crate) async fn changed(&mut self) {
         match &mut self.watch {
-            Some(watch) => drop(watch.changed().await),
+            // Interfaces and addresses of Pods come and go all the time.
+            Some(watch) => {
+                while gateways(&watch.snapshot()) == self.told {
+                    watch.changed().await;
+                }
+            }
             None if self.is_wanted => tokio::time::sleep(RETRY_WAIT).await,
             None => std::future::pending().await,
         }

@@ -116,7 +116,7 @@ fn route(destination: ipnet::IpNet, protocol: u8, metric: u32, next_hops: Vec<Ne
 }
 
 fn gateway(text: &str) -> Gateway {
-    Gateway { address: text.parse().unwrap(), on_link_of: None }
+    Gateway { rank: 0, address: text.parse().unwrap(), on_link_of: None }
 }
 
 fn change(prefix: &str, gateways: &[&str]) -> ForwardingChange {
@@ -164,6 +164,25 @@ fn a_route_follows_its_routers() {
     fib.want([change("192.0.2.0/24", &[])]);
     settle(&mut fib, &mut kernel, Instant::ZERO);
     assert!(kernel.ours.is_empty() && fib.is_empty());
+}
+
+#[test]
+fn a_route_falls_back_to_the_routers_of_the_next_best_paths() {
+    let mut kernel = Kernel::new();
+    let mut fib = Fib::new(kernel.surroundings(), []);
+    let ranked = |rank, text| Gateway { rank, ..gateway(text) };
+    let gateways = [ranked(0, "10.1.0.2"), ranked(1, "10.2.0.2"), ranked(1, "10.2.0.3")];
+    let forward = Forward::By(gateways.into());
+    fib.want([ForwardingChange { forward, ..change("192.0.2.0/24", &[]) }]);
+    settle(&mut fib, &mut kernel, Instant::ZERO);
+    assert_eq!(gateways_of(&kernel, "192.0.2.0/24"), ["10.1.0.2"]);
+    for (is_up, expected) in [(false, &["10.2.0.2", "10.2.0.3"][..]), (true, &["10.1.0.2"])] {
+        kernel.set_up(0, is_up);
+        fib.set_surroundings(kernel.surroundings());
+        settle(&mut fib, &mut kernel, Instant::ZERO);
+        assert_eq!(gateways_of(&kernel, "192.0.2.0/24"), expected);
+    }
+    assert_eq!(fib.poll_note(), None, "it was reachable all the time");
 }
 
 #[test]
@@ -341,7 +360,10 @@ impl History {
                 let prefix = self.prefix();
                 let mask = self.below(16);
                 let routers = ROUTERS.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1);
-                let gateways = routers.map(|(_, it)| gateway(it)).collect();
+                let first_rank = self.below(3);
+                let rank = |bit: usize| u8::from(bit > first_rank);
+                let gateways =
+                    routers.map(|(bit, it)| Gateway { rank: rank(bit), ..gateway(it) }).collect();
                 let drops = self.below(5) == 0;
                 let forward = if drops { Forward::Drop } else { Forward::By(gateways) };
                 self.wanted.insert(prefix, forward.clone());
