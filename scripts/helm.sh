@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Finds helm, or builds it.
 set -euo pipefail
+# shellcheck source=scripts/kept.sh
+source "$(dirname "$0")/kept.sh"
 cd "$(dirname "$0")/helm"
 
 usage() {
@@ -15,25 +17,7 @@ modules, as scripts/helm/go.mod names them, at the lowest priority and once (fiv
 EOT
 }
 
-say() { echo "helm.sh: $*" >&2; }
-die() {
-    say "$@"
-    exit 1
-}
-
-build=yes
-case ${1:-} in
-'') ;;
---find) build=no ;;
--h | --help)
-    usage
-    exit
-    ;;
-*)
-    usage >&2
-    exit 2
-    ;;
-esac
+take_arguments "$@"
 
 if [[ -n ${FAIRWAY_HELM:-} ]]; then
     [[ -x $FAIRWAY_HELM ]] || die "FAIRWAY_HELM is $FAIRWAY_HELM, which is not an executable file"
@@ -48,17 +32,14 @@ fi
 version_of() { sed -n "s|^\(require \)\?[[:space:]]*$1 v\([0-9.]*\).*|\2|p" go.mod; }
 version=$(version_of helm.sh/helm/v3)
 [[ -n $version ]] || die "go.mod has no version of helm.sh/helm/v3"
-folder=${XDG_CACHE_HOME:-${HOME:?}/.cache}/fairway/helm/$version
+folder=$(kept helm "$version")
 if [[ -x $folder/helm ]]; then
     echo "$folder/helm"
     exit
 fi
-[[ $build == yes ]] || exit 3
 
+begin_build "$folder"
 command -v go >/dev/null || die "no go here; it builds helm: https://go.dev/dl, or set FAIRWAY_HELM"
-mkdir -p "$folder"
-exec 9>"$folder/.lock"
-flock 9
 if [[ ! -x $folder/helm ]]; then
     say "building helm $version, which takes minutes"
     # The Kubernetes version that it assumes without a cluster: that of its client library.

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Finds a real Kubernetes API server for tests, or builds one.
 set -euo pipefail
+# shellcheck source=scripts/kept.sh
+source "$(dirname "$0")/kept.sh"
 cd "$(dirname "$0")/kube-apiserver"
 
 usage() {
@@ -16,25 +18,7 @@ lowest priority and once (ten to twenty minutes on two cores). etcd is Debian's.
 EOT
 }
 
-say() { echo "kube-apiserver.sh: $*" >&2; }
-die() {
-    say "$@"
-    exit 1
-}
-
-build=yes
-case ${1:-} in
-'') ;;
---find) build=no ;;
--h | --help)
-    usage
-    exit
-    ;;
-*)
-    usage >&2
-    exit 2
-    ;;
-esac
+take_arguments "$@"
 
 is_whole() { [[ -x $1/kube-apiserver && -x $1/kubectl && -x $1/etcd ]]; }
 
@@ -47,18 +31,15 @@ fi
 
 version=$(sed -n 's|^\(require \)\?[[:space:]]*k8s.io/kubernetes v\([0-9.]*\).*|\2|p' go.mod)
 [[ -n $version ]] || die "go.mod has no version of k8s.io/kubernetes"
-folder=${XDG_CACHE_HOME:-${HOME:?}/.cache}/fairway/kube-apiserver/$version
+folder=$(kept kube-apiserver "$version")
 if is_whole "$folder"; then
     echo "$folder"
     exit
 fi
-[[ $build == yes ]] || exit 3
 
+begin_build "$folder"
 command -v go >/dev/null || die "no go here; it builds kube-apiserver: https://go.dev/dl, or set KUBEBUILDER_ASSETS"
 etcd=$(command -v etcd) || die "no etcd here; run: scripts/setup.sh kubernetes"
-mkdir -p "$folder"
-exec 9>"$folder/.lock"
-flock 9
 for name in kube-apiserver kubectl; do
     [[ ! -x $folder/$name ]] || continue
     say "building $name $version, which takes minutes"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Finds Routinator, the RPKI cache of the interoperability tests, or builds it.
 set -euo pipefail
+# shellcheck source=scripts/kept.sh
+source "$(dirname "$0")/kept.sh"
 
 usage() {
     cat <<'EOT'
@@ -16,25 +18,7 @@ EOT
 
 version=0.15.3
 
-say() { echo "routinator.sh: $*" >&2; }
-die() {
-    say "$@"
-    exit 1
-}
-
-build=yes
-case ${1:-} in
-'') ;;
---find) build=no ;;
--h | --help)
-    usage
-    exit
-    ;;
-*)
-    usage >&2
-    exit 2
-    ;;
-esac
+take_arguments "$@"
 
 if [[ -n ${FAIRWAY_ROUTINATOR:-} ]]; then
     [[ -x $FAIRWAY_ROUTINATOR ]] || die "FAIRWAY_ROUTINATOR is $FAIRWAY_ROUTINATOR, which is not an executable file"
@@ -45,17 +29,14 @@ if command -v routinator; then
     exit
 fi
 
-folder=${XDG_CACHE_HOME:-${HOME:?}/.cache}/fairway/routinator/$version
+folder=$(kept routinator "$version")
 program=$folder/bin/routinator
 if [[ -x $program ]]; then
     echo "$program"
     exit
 fi
-[[ $build == yes ]] || exit 3
 
-mkdir -p "$folder"
-exec 9>"$folder/.lock"
-flock 9
+begin_build "$folder"
 if [[ ! -x $program ]]; then
     say "building routinator $version, which takes minutes"
     # Without its web interface. In a folder of its own: the settings of this checkout are not its.
