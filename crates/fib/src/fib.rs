@@ -319,7 +319,8 @@ impl Fib {
     fn ways_to(&mut self, group: &Group) -> Number {
         let ways = match &group.forward {
             Forward::By(gateways) => self.surroundings.ways(group.vrf, gateways),
-            Forward::Drop => Arc::from([DROP]),
+            // Where there is no such VRF, there is no table.
+            Forward::Drop => self.surroundings.table(group.vrf).map(|_| DROP).into_iter().collect(),
         };
         if ways.is_empty() { 0 } else { self.ways.hold(ways) }
     }

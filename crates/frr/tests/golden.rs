@@ -576,8 +576,19 @@ fn a_rule_that_frr_cannot_have_is_named_with_its_field() {
         ..tor()
     };
     let sending = |rule: RouteRule| PeerConfig { pass_on_rules: [rule].into(), ..tor() };
+    let matching = |matches| RouteRule { matches, ..RouteRule::default() };
+    let as_path = AsPathPattern::new(r"^\d+$").ok();
+    let foreign = matching(RouteMatch { as_path, ..RouteMatch::default() });
+    let near = vec!["192.0.2.0/24".parse().unwrap()];
+    let by_next_hop = sending(matching(RouteMatch { next_hops: near, ..RouteMatch::default() }));
+    let next_hops = ChosenNextHops { ipv4: "192.0.2.9".parse().ok(), ipv6: None };
+    let behind = PeerConfig { next_hops, ..by_next_hop.clone() };
+    let over_ipv6 = PeerConfig { extended_next_hop: true, ..by_next_hop };
     let cases = [
         (receiving(asks_rpki), "toReceive.rules[1].match.originValidation is not supported"),
+        (sending(foreign), "toAdvertise.rules[0].match.asPath has 'd', which FRR does not take"),
+        (behind, "toAdvertise.rules[0].match.nextHops beside toAdvertise.nextHop is not"),
+        (over_ipv6, "toAdvertise.rules[0].match.nextHops beside extendedNexthop is not"),
         (receiving(long), "toReceive.rules[1].set.asPathPrepend 11 is more than FRR supports"),
         (sending(piped), "toAdvertise.rules[0].match.asPath has a | at the end of a word"),
     ];

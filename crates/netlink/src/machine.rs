@@ -14,7 +14,7 @@ use crate::decode::Fact;
 use crate::kind::{Kind, Kinds};
 use crate::link::Link;
 use crate::neighbour::Neighbour;
-use crate::route::{Route, TABLE_MAIN};
+use crate::route::{PROTOCOL_BGP, Route, TABLE_MAIN};
 
 pub(crate) use change::Applied;
 
@@ -152,8 +152,9 @@ impl Machine {
         self.routes.iter()
     }
 
-    /// The router of the default route with the smallest metric, in the main table or in that of a VRF. Of several next hops
-    /// the first one with a router of the same family.
+    /// The router of the default route with the smallest metric, in the main table or in that of a VRF; not of one that BGP
+    /// learned, which would decide about the session that it came from. Of several next hops the first one with a router
+    /// of the same family.
     pub fn default_gateway(&self, vrf: Option<u32>, is_ipv6: bool) -> Option<IpAddr> {
         let table = match vrf {
             Some(vrf) => self.link(vrf)?.vrf_table?,
@@ -165,6 +166,7 @@ impl Machine {
                 && destination.prefix_len() == 0
                 && destination.addr().is_ipv6() == is_ipv6
                 && route.type_of_service == 0
+                && route.protocol != PROTOCOL_BGP
         };
         let best = self.routes().filter(is_default).min_by_key(|route| route.metric)?;
         let mut gateways = best.next_hops.iter().filter_map(|it| it.gateway);

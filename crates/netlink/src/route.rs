@@ -9,6 +9,9 @@ use ipnet::IpNet;
 /// The main table, of what is in no VRF.
 pub const TABLE_MAIN: u32 = 254;
 
+/// What BGP daemons install (`/etc/iproute2/rt_protos`).
+pub(crate) const PROTOCOL_BGP: u8 = 186;
+
 /// A route, as the kernel last described it. The order is by the fields that identify a route to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {

@@ -618,6 +618,7 @@ fn a_reader_of_default_routes_follows_the_gateway_and_nothing_else() {
         );
         let woken = timeout(Duration::from_millis(50), watch.changed()).await;
         assert!(woken.is_err(), "{woken:?}");
+        ip("route add default via 10.0.0.4 metric 5 proto bgp");
         ip("route add default via 10.0.0.3 metric 10");
         let is_third = |it: &Machine| gateway(it).as_deref() == Some("10.0.0.3");
         until(&mut watch, "the one with the smaller metric", is_third).await;

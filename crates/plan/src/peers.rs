@@ -28,7 +28,10 @@ pub(super) fn of_node(
     let mut owners: BTreeMap<PeerKey, &ObjectName> = BTreeMap::new();
     let mut configs: BTreeMap<PeerKey, PeerConfig> = BTreeMap::new();
     let selected = |peer: &&Peer| any_matches(&peer.node_selectors, &node.labels);
-    for peer in index.peers.values().filter(selected) {
+    // One that is named by its address precedes another that turns out to be at that address.
+    let (found, named): (Vec<&Peer>, Vec<&Peer>) =
+        index.peers.values().filter(selected).partition(|it| it.is_default_gateway());
+    for peer in named.into_iter().chain(found) {
         let key = match resolved(peer, gateways) {
             Ok(key) => key,
             Err(fault) => {

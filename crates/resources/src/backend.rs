@@ -5,7 +5,7 @@
 //! are those of its manual and of the releases 8.4 and 10.3. Knows no other object; FRR's
 //! constraints between several objects belong to the catalog.
 
-use fairway_ground::RouteRule;
+use fairway_ground::{ChosenNextHops, RouteMatch, RouteRule};
 use fairway_model::{Bandwidth, BfdProfile, BgpAdvertisement, BgpConfiguration, Object, Peer};
 
 use super::field_path::FieldPath;
@@ -68,8 +68,8 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
             "is not supported with FRR, which counts prefixes only; remove it, or use --bgp native",
         );
     }
-    frr_rules(&it.import.rules, &spec.key("toReceive").key("rules"), true, report);
-    frr_rules(&it.pass_on_rules, &spec.key("toAdvertise").key("rules"), false, report);
+    frr_rules(it, &it.import.rules, &spec.key("toReceive").key("rules"), true, report);
+    frr_rules(it, &it.pass_on_rules, &spec.key("toAdvertise").key("rules"), false, report);
     if it.install_routes && it.key().is_range() {
         report.fault(
             &spec.key("installRoutes"),
@@ -94,7 +94,13 @@ fn frr_peer(it: &Peer, version: Option<(u8, u8)>, report: &mut Report<'_>) {
     }
 }
 
-fn frr_rules(rules: &[RouteRule], list: &FieldPath, receives: bool, report: &mut Report<'_>) {
+fn frr_rules(
+    peer: &Peer,
+    rules: &[RouteRule],
+    list: &FieldPath,
+    receives: bool,
+    report: &mut Report<'_>,
+) {
     for (number, RouteRule { matches, settings, .. }) in rules.iter().enumerate() {
         let (path, set) = (list.index(number), list.index(number).key("set"));
         if matches.origin_validation.is_some() {
@@ -103,6 +109,7 @@ fn frr_rules(rules: &[RouteRule], list: &FieldPath, receives: bool, report: &mut
                 "is not supported with FRR; remove it, or use --bgp native",
             );
         }
+        frr_match(peer, matches, &path.key("match"), receives, report);
         if receives && settings.prepend > FRR_LAST_AS_MAX {
             let message = format_args!(
                 "{} is more than FRR can do with a received route; expected 0 to {FRR_LAST_AS_MAX}",
@@ -125,6 +132,31 @@ fn frr_rules(rules: &[RouteRule], list: &FieldPath, receives: bool, report: &mut
                  communities, or use --bgp native",
             );
         }
+    }
+}
+
+fn frr_match(
+    peer: &Peer,
+    matches: &RouteMatch,
+    path: &FieldPath,
+    receives: bool,
+    report: &mut Report<'_>,
+) {
+    let is_known = |it: char| it.is_ascii_digit() || " _^|[],{}()$*+.?-\\".contains(it);
+    let pattern = matches.as_path.as_ref().map_or("", |it| it.as_str());
+    let ends_in_pipe = pattern.split(' ').any(|word| word.ends_with('|'));
+    if !pattern.chars().all(is_known) || ends_in_pipe {
+        report.fault(
+            &path.key("asPath"),
+            "is no expression of FRR's; expected digits, blanks and _^|[],{}()$*+.?-\\, and no | at the end of a \
+             word",
+        );
+    }
+    let is_replaced = !receives && peer.next_hops != ChosenNextHops::default();
+    if !matches.next_hops.is_empty() && (is_replaced || peer.extended_next_hop) {
+        let beside = if is_replaced { "toAdvertise.nextHop" } else { "extendedNexthop" };
+        let message = format_args!("beside {beside} is not supported with FRR; remove one of both");
+        report.fault(&path.key("nextHops"), message);
     }
 }
 

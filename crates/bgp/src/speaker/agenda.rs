@@ -61,6 +61,11 @@ impl Agenda {
         }
     }
 
+    /// The neighbours to process.
+    pub(super) fn touched(&self) -> impl Iterator<Item = &PeerKey> {
+        self.touched.iter()
+    }
+
     /// The next neighbour to process.
     pub(super) fn next(&mut self) -> Option<PeerKey> {
         self.touched.pop_first()

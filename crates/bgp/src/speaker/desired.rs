@@ -28,7 +28,7 @@ impl<G: Guard> Speaker<G> {
     ) {
         self.has_changed = true;
         let routes = self.startup.routes(&desired);
-        let before = std::mem::replace(&mut self.desired, Arc::clone(&desired));
+        self.desired = Arc::clone(&desired);
         self.ranges.set(desired.peers.iter());
         self.rib.keep_path_ids(desired.peers.iter().any(|config| config.add_path.send.is_some()));
         let meds = if desired.always_compare_med { MedScope::All } else { MedScope::SameAs };
@@ -57,9 +57,7 @@ impl<G: Guard> Speaker<G> {
             self.outbox.push_for(*key, PeerAction::Configured(Box::new(config.clone())));
         }
         self.originate(now, routes);
-        if before.blackholes != desired.blackholes {
-            self.drop_others(&before.blackholes);
-        }
+        self.drop_others(&desired);
         if installs_others {
             self.forward_all();
         }

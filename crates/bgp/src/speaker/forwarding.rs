@@ -12,7 +12,9 @@ use super::guard::Guard;
 use super::speaker::Speaker;
 use crate::rib::{PrefixId, gateways};
 use fairway_ground::{Instant, InterfaceName};
-use fairway_seam::{Blackholes, Forward, ForwardingChange, Gateway, PathSource, PeerConfig};
+use fairway_seam::{
+    Blackholes, Desired, DrainState, Forward, ForwardingChange, Gateway, PathSource, PeerConfig,
+};
 
 /// How long routes of an earlier run stay for neighbours that have not sent all of theirs: FRR's time for stale paths.
 const COMPLETE_WAIT: Duration = Duration::from_secs(360);
@@ -25,12 +27,14 @@ pub(super) struct Forwarding {
     is_complete: bool,
     /// Where some neighbour had routes to install, or packets are dropped; none where nobody ever had.
     vrfs: BTreeSet<Option<InterfaceName>>,
+    /// Where packets are dropped.
+    blackholes: Arc<Blackholes>,
 }
 
 impl Forwarding {
     pub(super) fn new(now: Instant) -> Self {
         let until = now + COMPLETE_WAIT;
-        Self { until, is_complete: false, vrfs: BTreeSet::new() }
+        Self { until, is_complete: false, vrfs: BTreeSet::new(), blackholes: Arc::default() }
     }
 
     /// A neighbour has these settings from now on.
@@ -58,7 +62,7 @@ impl<G: Guard> Speaker<G> {
             let Some((prefix, routes)) = self.rib.known_routes(id) else { continue };
             for vrf in &self.forwarding.vrfs {
                 let vrf = *vrf;
-                if self.desired.blackholes.contains(&(prefix, vrf)) {
+                if self.forwarding.blackholes.contains(&(prefix, vrf)) {
                     changes.push(ForwardingChange { vrf, prefix, forward: Forward::Drop });
                     continue;
                 }
@@ -75,11 +79,16 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
-    /// Packets to other prefixes than before are dropped.
-    pub(super) fn drop_others(&mut self, before: &Blackholes) {
-        let now = Arc::clone(&self.desired.blackholes);
+    /// Packets to other prefixes than before are dropped, perhaps: none as long as the node is drained, since others
+    /// announce them then.
+    pub(super) fn drop_others(&mut self, desired: &Desired) {
+        let now = match desired.drain {
+            DrainState::Drained => Arc::default(),
+            DrainState::InService | DrainState::Draining => Arc::clone(&desired.blackholes),
+        };
+        let before = std::mem::replace(&mut self.forwarding.blackholes, Arc::clone(&now));
         let (mut known, mut changes) = (Vec::new(), Vec::new());
-        for (prefix, vrf) in now.symmetric_difference(before).copied() {
+        for (prefix, vrf) in now.symmetric_difference(&before).copied() {
             self.forwarding.vrfs.insert(vrf);
             if let Some(id) = self.rib.id_of(prefix) {
                 known.push(id);
@@ -104,7 +113,7 @@ impl<G: Guard> Speaker<G> {
 
     /// When the wait for neighbours ends. Sources that are not ready are waited for without a bound, and say so themselves.
     pub(super) fn forwarding_deadline(&self) -> Option<Instant> {
-        let Forwarding { until, is_complete, vrfs } = &self.forwarding;
+        let Forwarding { until, is_complete, vrfs, .. } = &self.forwarding;
         let waits = !is_complete && !vrfs.is_empty() && !self.startup.awaits_sources();
         waits.then_some(*until)
     }
@@ -131,7 +140,6 @@ mod tests {
     use super::*;
     use crate::example::Example as _;
     use crate::speaker::Event;
-    use fairway_seam::Desired;
 
     /// Whether routes of an earlier run are given up by then.
     fn is_complete(speaker: &mut Speaker, now: Instant) -> bool {
@@ -161,9 +169,9 @@ mod tests {
     fn packets_to_a_prefix_of_ours_are_dropped_as_long_as_that_is_asked() {
         let prefix: fairway_ground::Prefix = "10.20.0.0/16".parse().unwrap();
         let mut speaker = Speaker::new(Instant::ZERO, 1, None);
-        let mut forwarded = |blackholes: &[Option<InterfaceName>]| {
+        let mut forwarded_from = |drain, blackholes: &[Option<InterfaceName>]| {
             let blackholes = Arc::new(blackholes.iter().map(|vrf| (prefix, *vrf)).collect());
-            let desired = Desired { blackholes, ..Desired::default() };
+            let desired = Desired { blackholes, drain, ..Desired::default() };
             speaker.handle(Instant::ZERO, Event::Desired(Arc::new(desired), None));
             let actions = std::iter::from_fn(|| speaker.poll_action());
             let changes = actions.filter_map(|it| match it {
@@ -172,11 +180,16 @@ mod tests {
             });
             changes.flatten().map(|it| (it.vrf, it.forward)).collect::<Vec<_>>()
         };
+        let mut forwarded = |blackholes: &[_]| forwarded_from(DrainState::InService, blackholes);
         let (red, nothing) = ("red".parse().ok(), Forward::By(Arc::default()));
         assert_eq!(forwarded(&[None]), [(None, Forward::Drop)]);
         assert_eq!(forwarded(&[None]), []);
         assert_eq!(forwarded(&[red]), [(None, nothing.clone()), (red, Forward::Drop)]);
-        assert_eq!(forwarded(&[]), [(red, nothing)]);
+        assert_eq!(forwarded(&[]), [(red, nothing.clone())]);
+        // Others announce what a drained node does not.
+        assert_eq!(forwarded(&[red]), [(red, Forward::Drop)]);
+        assert_eq!(forwarded_from(DrainState::Drained, &[red]), [(red, nothing)]);
+        assert_eq!(forwarded_from(DrainState::InService, &[red]), [(red, Forward::Drop)]);
     }
 
     #[test]

@@ -322,6 +322,9 @@ impl<G: Guard> Speaker<G> {
     fn tick(&mut self, now: Instant) {
         self.end_startup(now);
         self.agenda.wake(now);
+        let unlearns =
+            |key: &&PeerKey| self.neighbours.get(key).is_some_and(|it| !it.unlearned.is_empty());
+        self.unlearning = self.agenda.touched().filter(unlearns).count();
         loop {
             while let Some(key) = self.agenda.next() {
                 self.act(now, key);

@@ -56,9 +56,6 @@ impl<G: Guard> Speaker<G> {
             }
         }
         acted.iter().for_each(|key| self.settle(*key));
-        let unlearns =
-            |key: &&PeerKey| self.neighbours.get(key).is_some_and(|it| !it.unlearned.is_empty());
-        self.unlearning = acted.iter().filter(unlearns).count();
         for key in &acted {
             let changes = self.neighbours.get_mut(key).map(|it| it.note_changes());
             self.has_changed |= changes.unwrap_or(false);

@@ -27,18 +27,8 @@ impl Kernel {
 
     fn machine(&self) -> Machine {
         let link = |index: u32| Link {
-            index,
-            name: format!("e{index}"),
-            alternative_names: Vec::new(),
-            kind: None,
-            is_up: true,
             has_carrier: self.is_up[usize::try_from(index).unwrap()],
-            is_loopback: false,
-            resolves_addresses: true,
-            mtu_bytes: 1500,
-            mac: None,
-            master: None,
-            vrf_table: None,
+            ..link(index, &format!("e{index}"))
         };
         let connected =
             (0..2_u32).filter(|it| self.is_up[usize::try_from(*it).unwrap()]).map(|index| {
@@ -98,6 +88,23 @@ impl Kernel {
                 Ok(())
             }
         }
+    }
+}
+
+fn link(index: u32, name: &str) -> Link {
+    Link {
+        index,
+        name: name.to_owned(),
+        alternative_names: Vec::new(),
+        kind: None,
+        is_up: true,
+        has_carrier: true,
+        is_loopback: false,
+        resolves_addresses: true,
+        mtu_bytes: 1500,
+        mac: None,
+        master: None,
+        vrf_table: None,
     }
 }
 
@@ -208,6 +215,19 @@ fn packets_that_shall_be_dropped_are_dropped_whatever_is_up() {
     next.want([change("192.0.2.0/24", &[])]);
     settle(&mut next, &mut kernel, Instant::ZERO);
     assert!(kernel.ours.is_empty());
+}
+
+#[test]
+fn packets_of_a_vrf_that_comes_later_are_dropped_then() {
+    let mut fib = Fib::new(Surroundings::default(), []);
+    let vrf = "red".parse().ok();
+    let dropped = ForwardingChange { vrf, forward: Forward::Drop, ..change("192.0.2.0/24", &[]) };
+    fib.want([dropped]);
+    assert!(fib.poll_orders(9).is_empty());
+    let red = Link { vrf_table: Some(100), ..link(7, "red") };
+    fib.set_surroundings(Surroundings::of([Fact::Link(red)].into_iter().collect()));
+    let orders = fib.poll_orders(9);
+    assert_eq!(orders.iter().map(|it| it.table).collect::<Vec<_>>(), [100]);
 }
 
 #[test]

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use fairway_ground::{
-    AddressFamily, ClientKind, FamilySet, MaximumPrefixes, PeerKey, PeerKind, Remote, RemoteAs,
+    AddressFamily, ChosenNextHops, ClientKind, FamilySet, MaximumPrefixes, PeerKey, PeerKind,
+    Remote, RemoteAs, RouteRule,
 };
 use fairway_seam::PeerConfig;
 use serde::Serialize;
@@ -257,9 +258,17 @@ fn remote_as(remote: RemoteAs) -> String {
 
 /// Those about routes that it sends, and about learned ones that it is sent.
 fn rules(peer: &PeerConfig, mark: &str, id: &str) -> Result<(Rules, Rules), Refusal> {
-    let of = |direction, rules, way, map: &str| {
-        let rules = Rules::new(rules, peer.families, way, &format!("{mark}{map}-{id}"));
-        rules.map_err(|(number, why)| Refusal::Rule { direction, number, why })
+    let of = |direction, rules: &[RouteRule], way, map: &str| {
+        let refusal = |(number, why)| Refusal::Rule { direction, number, why };
+        if let Some(number) = rules.iter().position(|it| !it.matches.next_hops.is_empty()) {
+            if peer.extended_next_hop && peer.families.contains(AddressFamily::Ipv4Unicast) {
+                return Err(refusal((number, RuleRefusal::ForeignNextHop)));
+            }
+            if way != Way::In && peer.next_hops != ChosenNextHops::default() {
+                return Err(refusal((number, RuleRefusal::ReplacedNextHop)));
+            }
+        }
+        Rules::new(rules, peer.families, way, &format!("{mark}{map}-{id}")).map_err(refusal)
     };
     let accepting = of("toReceive", &peer.import.rules, Way::In, "in")?;
     let way = Way::Out(peer.local_asn.get());

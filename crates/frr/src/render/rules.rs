@@ -35,6 +35,17 @@ pub(super) enum RuleRefusal {
     /// The regular expression cannot stand in a line.
     #[error("match.asPath {0}")]
     AsPath(WordError),
+    /// It is none of FRR's.
+    #[error(
+        "match.asPath has {0:?}, which FRR does not take; expected digits, blanks and _^|[],{{}}()$*+.?-\\"
+    )]
+    Character(char),
+    /// FRR sets the next hop first.
+    #[error("match.nextHops beside toAdvertise.nextHop is not supported with FRR")]
+    ReplacedNextHop,
+    /// FRR looks at those of the family of the prefix.
+    #[error("match.nextHops beside extendedNexthop is not supported with FRR")]
+    ForeignNextHop,
     /// FRR 8.4 removes no single extended community.
     #[error("set.communities.remove with rt: or soo: is not supported with FRR")]
     RemovedExtended,
@@ -153,6 +164,10 @@ impl Rules {
     fn as_path(&mut self, rule: &RouteRule, name: &str) -> Result<Option<String>, RuleRefusal> {
         let Some(pattern) = &rule.matches.as_path else { return Ok(None) };
         Words::new(pattern.as_str().as_bytes()).map_err(RuleRefusal::AsPath)?;
+        let is_known = |it: char| it.is_ascii_digit() || " _^|[],{}()$*+.?-\\".contains(it);
+        if let Some(other) = pattern.as_str().chars().find(|it| !is_known(*it)) {
+            return Err(RuleRefusal::Character(other));
+        }
         self.list("bgp as-path access-list", name, [pattern.as_str()]);
         Ok(Some(format!("as-path {name}")))
     }
