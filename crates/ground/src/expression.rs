@@ -92,6 +92,12 @@ impl AsPathPattern {
         &self.text
     }
 
+    /// The first character that FRR does not take in such an expression.
+    pub fn unknown_to_frr(&self) -> Option<char> {
+        let is_known = |it: &char| it.is_ascii_digit() || " _^|[],{}()$*+.?-\\".contains(*it);
+        self.text.chars().find(|it| !is_known(it))
+    }
+
     /// Whether a path has this form.
     pub fn matches(&self, path: &AsPath) -> bool {
         // A segment without a number is written as nothing, or as `{}`.

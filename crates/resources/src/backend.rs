@@ -5,7 +5,7 @@
 //! are those of its manual and of the releases 8.4 and 10.3. Knows no other object; FRR's
 //! constraints between several objects belong to the catalog.
 
-use fairway_ground::{ChosenNextHops, RouteMatch, RouteRule};
+use fairway_ground::{AsPathPattern, ChosenNextHops, RouteMatch, RouteRule};
 use fairway_model::{Bandwidth, BfdProfile, BgpAdvertisement, BgpConfiguration, Object, Peer};
 
 use super::field_path::FieldPath;
@@ -142,10 +142,9 @@ fn frr_match(
     receives: bool,
     report: &mut Report<'_>,
 ) {
-    let is_known = |it: char| it.is_ascii_digit() || " _^|[],{}()$*+.?-\\".contains(it);
-    let pattern = matches.as_path.as_ref().map_or("", |it| it.as_str());
-    let ends_in_pipe = pattern.split(' ').any(|word| word.ends_with('|'));
-    if !pattern.chars().all(is_known) || ends_in_pipe {
+    let ends_in_pipe = |it: &AsPathPattern| it.as_str().split(' ').any(|word| word.ends_with('|'));
+    if matches.as_path.as_ref().is_some_and(|it| it.unknown_to_frr().is_some() || ends_in_pipe(it))
+    {
         report.fault(
             &path.key("asPath"),
             "is no expression of FRR's; expected digits, blanks and _^|[],{}()$*+.?-\\, and no | at the end of a \

@@ -79,8 +79,8 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
-    /// Packets to other prefixes than before are dropped, perhaps: none as long as the node is drained, since others
-    /// announce them then.
+    /// Follows to which prefixes packets are dropped: to none while the node is drained, since other nodes announce
+    /// them then.
     pub(super) fn drop_others(&mut self, desired: &Desired) {
         let now = match desired.drain {
             DrainState::Drained => Arc::default(),

@@ -164,8 +164,7 @@ impl Rules {
     fn as_path(&mut self, rule: &RouteRule, name: &str) -> Result<Option<String>, RuleRefusal> {
         let Some(pattern) = &rule.matches.as_path else { return Ok(None) };
         Words::new(pattern.as_str().as_bytes()).map_err(RuleRefusal::AsPath)?;
-        let is_known = |it: char| it.is_ascii_digit() || " _^|[],{}()$*+.?-\\".contains(it);
-        if let Some(other) = pattern.as_str().chars().find(|it| !is_known(*it)) {
+        if let Some(other) = pattern.unknown_to_frr() {
             return Err(RuleRefusal::Character(other));
         }
         self.list("bgp as-path access-list", name, [pattern.as_str()]);
