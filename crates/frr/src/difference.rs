@@ -326,6 +326,10 @@ impl Removals<'_> {
             }
             (None, ["profile", _]) => self.remove(false, 7, context, format!("no {line}")),
             (None, _) if context.is_empty() => self.remove(false, 8, context, unset(context, line)),
+            // Without its condition an entry would apply to every route until the new one is there.
+            _ if is_of_route_map(context, line) && line.starts_with("match ") => {
+                self.remove(false, 3, context, unset(context, line));
+            }
             // A setting inside of an object that stays.
             _ => self.remove(true, 3, context, unset(context, line)),
         }

@@ -306,6 +306,21 @@ fn hands_that_changed_what_is_ours_are_undone() {
 }
 
 #[test]
+fn an_entry_with_another_condition_never_applies_to_all_routes() {
+    let entry = |condition: &str| {
+        format!(
+            "route-map fairway-00000000-in-10.0.0.1 permit 1\n match {condition}\nexit\n{BEFORE}"
+        )
+    };
+    let story =
+        change(&entry("ip address prefix-list fairway-00000000-a"), &entry("peer 10.0.0.9"));
+    assert_eq!(
+        story.said(),
+        ["match peer 10.0.0.9", "no match ip address prefix-list fairway-00000000-a"]
+    );
+}
+
+#[test]
 fn a_changed_filter_counts_at_once_for_those_who_have_it() {
     let list = |prefix: &str| {
         format!(
