@@ -222,6 +222,9 @@ pub(crate) fn a_router_that_became_the_operators_stays_theirs(cell: &Cell) -> Re
     let mut scene = Scene::with_services(cell, SOME)?;
     scene.all_is_in_force()?;
     scene.speaker.kill("bgpd")?;
+    // From its first instant on: Fairway would create the router again before an operator could type it.
+    let theirs = "router bgp 65001\n neighbor 10.77.0.66 remote-as 65066\n";
+    scene.speaker.keep_own_file("bgpd", theirs)?;
     scene.restart_daemon("bgpd")?;
     scene.speaker.configure(OPERATOR)?;
     let before = scene.speaker.running_configuration()?;

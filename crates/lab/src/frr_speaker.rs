@@ -61,6 +61,12 @@ impl Speaker {
         output_of(self.installation.command("chown").args(["-R", "frr:frr", &folder])).map(drop)
     }
 
+    /// From now on this daemon starts with this configuration: what somebody saved while it was down.
+    pub fn keep_own_file(&self, name: &str, text: &str) -> Result<()> {
+        let file = self.directory.join(format!("{name}.conf"));
+        fs::write(file, text).with_context(|| format!("writing {name}.conf"))
+    }
+
     /// The files of the daemons that have one, by their names.
     pub fn own_files(&self) -> Result<BTreeMap<String, String>> {
         let name_of = |daemon: &&str| format!("{daemon}.conf");
