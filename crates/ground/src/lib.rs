@@ -9,6 +9,7 @@ mod allowance;
 mod asn;
 mod bfd;
 mod bound;
+pub mod columns;
 mod community;
 mod expression;
 mod extended_community;

@@ -11,7 +11,6 @@ mod bandwidth;
 mod basis;
 mod changes;
 mod cluster;
-pub mod columns;
 mod combination;
 mod deciding;
 mod decision;

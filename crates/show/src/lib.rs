@@ -67,11 +67,11 @@ pub use drain_report::DrainReport;
 pub use explain::Explained;
 
 use fairway_allocator::Outcomes;
-use fairway_ground::{AddressFamily, RouterId};
+use fairway_ground::{AddressFamily, RouterId, columns};
 use fairway_model::{ClusterIndex, Node};
 use fairway_node::drain::DrainStatus;
 use fairway_node::history::History;
-use fairway_plan::{NodePlan, columns};
+use fairway_plan::NodePlan;
 use fairway_resources::{Finding, StaleObject};
 use fairway_seam::{BgpView, Layer2View, MemberStatus};
 pub use instance::VRF_DEFAULT;

@@ -9,7 +9,7 @@ use fairway_allocator::Outcome;
 use super::edit::{Edit, Layer2Edit, RouteEdit, ServiceEdit};
 use super::sessions::{Fate, FieldEdit, SessionEdit};
 use super::{listed, routes, section, whole};
-use crate::columns::or_none;
+use fairway_ground::columns::or_none;
 
 const ARROW: &str = " -> ";
 

@@ -66,5 +66,5 @@ fn section<const COLUMNS: usize>(
 ) -> String {
     let heads = heads.map(str::to_owned);
     let rows: Vec<_> = std::iter::once(heads).chain(rows).collect();
-    format!("{title}\n{}", crate::columns::aligned(&rows))
+    format!("{title}\n{}", fairway_ground::columns::aligned(&rows))
 }

@@ -9,7 +9,7 @@ use fairway_seam::{PeerConfig, RouteAttributes};
 use serde_json::{Map, Value, json};
 
 use super::super::{Layer2Announcement, NodePlan};
-use crate::columns::or_none;
+use fairway_ground::columns::or_none;
 
 /// A route to one peer of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use fairway_ground::{BfdSettings, FamilySet, PeerKind, Remote, RemoteAs};
 use fairway_seam::{ChangeEffect, PeerBfd, PeerConfig, PeerSetting};
 
 use super::super::{NodePlan, SessionDiff};
-use crate::columns::or_none;
+use fairway_ground::columns::or_none;
 
 /// The effect on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

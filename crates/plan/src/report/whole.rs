@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::{ClusterPlan, Layer2Announcement, NodePlan, StatusChange};
 use super::routes::{self, RouteToPeer, RoutesByPeer};
 use super::{listed, section};
-use crate::columns::or_none;
+use fairway_ground::columns::or_none;
 
 /// Services, then routes, then layer 2; nodes with equal results are shown as one.
 pub(super) fn text(plan: &ClusterPlan) -> String {

@@ -1,6 +1,6 @@
 //! What is wrong with the resources, on which nodes.
 
-use fairway_plan::columns::aligned;
+use fairway_ground::columns::aligned;
 use serde_json::Value;
 
 use super::NodeAnswers;

@@ -13,7 +13,7 @@ mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_plan::columns::aligned;
+use fairway_ground::columns::aligned;
 use serde_json::{Map, Value, json};
 
 use group::{Groups, Nodes};

@@ -1,6 +1,6 @@
 //! One row for each pool. All nodes have the same, unless one of them is behind.
 
-use fairway_plan::columns::aligned;
+use fairway_ground::columns::aligned;
 use serde_json::Value;
 
 use super::group::{Groups, Nodes};

@@ -1,7 +1,7 @@
 //! One row for each route that some nodes have: its source, and those nodes.
 
 use fairway_ground::Prefix;
-use fairway_plan::columns::aligned;
+use fairway_ground::columns::aligned;
 use ipnet::IpNet;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fairway_plan::columns::{aligned, or_none};
+use fairway_ground::columns::{aligned, or_none};
 use serde_json::Value;
 
 use super::group::{Groups, Nodes};

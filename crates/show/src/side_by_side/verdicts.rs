@@ -1,6 +1,6 @@
 //! The first line of an explanation, on which nodes.
 
-use fairway_plan::columns::aligned;
+use fairway_ground::columns::aligned;
 use serde_json::Value;
 
 use super::group::Groups;
