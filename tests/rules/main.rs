@@ -11,6 +11,7 @@ mod frr;
 mod objects;
 mod peers;
 mod pools;
+mod proxied;
 mod random;
 mod row;
 
@@ -55,6 +56,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>)> {
         ("Service", objects::services()),
         ("Secret", objects::secrets()),
         ("ConfigMap", objects::config_maps()),
+        ("What the service proxy reads", proxied::rows()),
     ]
 }
 

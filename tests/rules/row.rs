@@ -89,6 +89,11 @@ impl Row {
         Self { backend: BackendKind::Frr { version }, ..self }
     }
 
+    /// As the service proxy reads it.
+    pub(crate) fn proxied(self) -> Self {
+        Self { backend: BackendKind::Proxy, is_alone: true, ..self }
+    }
+
     /// Without the good configuration.
     pub(crate) fn alone(self) -> Self {
         Self { is_alone: true, ..self }
@@ -102,7 +107,7 @@ impl Row {
     /// The values of `--bgp` and `--frr-version`.
     pub(crate) fn backend(&self) -> String {
         match self.backend {
-            BackendKind::Native => String::new(),
+            BackendKind::Native | BackendKind::Proxy => String::new(),
             BackendKind::Frr { version: None } => "frr".to_owned(),
             BackendKind::Frr { version: Some((major, minor)) } => format!("frr {major}.{minor}"),
         }

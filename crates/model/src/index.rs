@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{
     BfdProfile, BgpAdvertisement, BgpConfiguration, Changes, CommunityAliases, EndpointSlice,
     FrrExtras, Kind, Labels, Layer2Advertisement, Namespace, Node, ObjectKey, ObjectName, Peer,
-    Pool, Secret, Service,
+    Pool, ProxiedService, ProxiedSlice, ProxyConfiguration, Secret, Service,
 };
 
 /// A valid object of any kind.
@@ -43,6 +43,12 @@ pub enum Object {
     Secret(Secret),
     /// ConfigMap `bgpextras`.
     FrrExtras(FrrExtras),
+    /// Service, for the service proxy.
+    ProxiedService(Box<ProxiedService>),
+    /// EndpointSlice, for the service proxy.
+    ProxiedSlice(ProxiedSlice),
+    /// KubeProxyConfiguration.
+    ProxyConfiguration(ProxyConfiguration),
 }
 
 impl Object {
@@ -62,6 +68,9 @@ impl Object {
             Self::Namespace(it) => (Kind::Namespace, ObjectName::new("", &it.name)),
             Self::Secret(it) => (Kind::Secret, it.name.clone()),
             Self::FrrExtras(it) => (Kind::ConfigMap, it.name.clone()),
+            Self::ProxiedService(it) => (Kind::Service, it.name.clone()),
+            Self::ProxiedSlice(it) => (Kind::EndpointSlice, it.name.clone()),
+            Self::ProxyConfiguration(_) => (Kind::ConfigMap, ProxyConfiguration::object_name()),
         };
         ObjectKey { kind, name }
     }
@@ -149,6 +158,10 @@ impl ClusterIndex {
             Object::Namespace(it) => put(&mut self.namespaces, it.name.clone(), it),
             Object::Secret(it) => put(&mut self.secrets, it.name.clone(), it),
             Object::FrrExtras(it) => put(&mut self.frr_extras, it.name.clone(), it),
+            // The facts of the service proxy, which has an index of its own.
+            Object::ProxiedService(_) | Object::ProxiedSlice(_) | Object::ProxyConfiguration(_) => {
+                false
+            }
         };
         if is_other { Changes::of(key) } else { Changes::default() }
     }

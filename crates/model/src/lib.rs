@@ -18,6 +18,7 @@ mod node;
 mod peer;
 mod policy;
 mod pool;
+mod proxied;
 mod secret;
 mod selector;
 mod service;
@@ -39,6 +40,10 @@ pub use policy::{
     Contradiction, SingleValue,
 };
 pub use pool::{AddressRange, AddressRangeError, Pool, ServiceAllocation};
+pub use proxied::{
+    IpvsScheduler, LocalDetection, NodePortAddresses, ProxiedEndpoint, ProxiedPort, ProxiedService,
+    ProxiedSlice, ProxyConfiguration, SlicePort, TransportProtocol,
+};
 pub use secret::Secret;
 pub use selector::{LabelSelector, Labels, Operator, Requirement, any_matches};
 pub use service::{FamilyPolicy, Service, ServicePort, TrafficPolicy};

@@ -1,4 +1,4 @@
-//! What the BGP backend supports of what a manifest asks for.
+//! What applies the objects of manifests, and what it supports of what they ask for.
 //!
 //! Answers, object by object, which fields a backend cannot honour: a fault before anything is
 //! applied, never a silently ignored setting. FRR's commands and the versions that introduced them
@@ -11,7 +11,7 @@ use fairway_model::{Bandwidth, BfdProfile, BgpAdvertisement, BgpConfiguration, O
 use super::field_path::FieldPath;
 use super::report::Report;
 
-/// The BGP implementation: `--bgp native` or `--bgp frr`.
+/// What applies the objects: a BGP implementation (`--bgp native` or `--bgp frr`), or the service proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BackendKind {
     /// Our own sessions.
@@ -23,6 +23,9 @@ pub enum BackendKind {
         /// warning.
         version: Option<(u8, u8)>,
     },
+    /// The service proxy, which reads Services, EndpointSlices, Nodes and a KubeProxyConfiguration, and ignores all
+    /// other kinds.
+    Proxy,
 }
 
 /// The most paths that `addpath-tx-best-selected` takes.

@@ -11,7 +11,7 @@ use super::metadata::Metadata;
 use super::report::{List, Report, elements};
 
 /// The label that names the Service of a slice.
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

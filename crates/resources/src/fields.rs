@@ -222,6 +222,14 @@ bounded_number!(
     PortNumber(u16), 1, 65_535, "a port"
 );
 bounded_number!(
+    /// A port of a node; 0 is how the API server writes "none".
+    NodePortNumber(u16), 1, 65_535, "a port", Some(0)
+);
+bounded_number!(
+    /// How long a client stays with its endpoint, in seconds; Kubernetes' bounds.
+    AffinitySeconds(u32), 1, 86_400, "a number of seconds"
+);
+bounded_number!(
     /// An AS number.
     AsNumber(u32), 1, 4_294_967_295, AS_NOUN
 );

@@ -19,7 +19,8 @@ use super::yaml::scalar::ScalarKind;
 use super::yaml::{Document, YamlFault};
 use super::{
     bfd_profile, bgp_advertisement, bgp_configuration, bgp_peer, community, config_map,
-    endpoint_slice, ip_address_pool, l2_advertisement, namespace, node, secret, service, suggest,
+    endpoint_slice, ip_address_pool, l2_advertisement, namespace, node, proxied, secret, service,
+    suggest,
 };
 
 /// The groups whose kinds configure Fairway.
@@ -107,7 +108,7 @@ pub(crate) fn read(
     if document.is_complete {
         read_tree(root, &faults, 0, backend, visit);
     } else {
-        visit(Some(root), read_incomplete(root, &faults));
+        visit(Some(root), read_incomplete(root, backend, &faults));
     }
 }
 
@@ -211,9 +212,9 @@ fn remark(fault: &YamlFault, depth: usize) -> Remark {
 }
 
 /// A document that ends prematurely: only its name is used.
-fn read_incomplete(root: &Node, faults: &[&YamlFault]) -> Reading {
+fn read_incomplete(root: &Node, backend: BackendKind, faults: &[&YamlFault]) -> Reading {
     let is_list = list_of(root).is_some();
-    let outcome = match class(root) {
+    let outcome = match class_for(backend, root) {
         Ok(Class::Ours(kind)) => {
             let key = metadata::identify(root).map(|name| key(kind, name));
             Outcome::Broken { key, kind: Some(kind) }
@@ -258,9 +259,11 @@ pub(super) fn read_object(
         outcome: Outcome::Skipped,
     };
     let mut report = Report::new(root);
-    let class = class(root);
+    let class = class_for(backend, root);
     if matches!(class, Ok(Class::Other)) {
-        reading.remarks.extend(left_behind(root));
+        if backend != BackendKind::Proxy {
+            reading.remarks.extend(left_behind(root));
+        }
         return reading;
     }
     for fault in faults {
@@ -268,7 +271,7 @@ pub(super) fn read_object(
         report.fault_at(path, line, message);
     }
     let (kind, object) = match class {
-        Ok(Class::Ours(kind)) => (Some(kind), parse(kind, &mut report)),
+        Ok(Class::Ours(kind)) => (Some(kind), parse(kind, backend, &mut report)),
         Ok(Class::Other) => (None, None),
         Err(problem) => {
             report.fault(&problem.path, problem.message);
@@ -307,7 +310,11 @@ fn field_lines(root: &Node, kind: Option<Kind>) -> FieldLines {
     }
 }
 
-pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
+pub(super) fn parse(kind: Kind, backend: BackendKind, report: &mut Report<'_>) -> Option<Object> {
+    let is_proxied = backend == BackendKind::Proxy;
+    if is_proxied && kind == Kind::ConfigMap {
+        return proxied::parse_configuration(report);
+    }
     let is_ours = kind.is_ours();
     if is_ours {
         let root = report.root();
@@ -325,7 +332,9 @@ pub(super) fn parse(kind: Kind, report: &mut Report<'_>) -> Option<Object> {
         Kind::Layer2Advertisement => l2_advertisement::parse(metadata, report),
         Kind::Community => community::parse(metadata, report),
         Kind::BgpConfiguration => bgp_configuration::parse(metadata, report),
+        Kind::Service if is_proxied => proxied::parse_service(metadata, report),
         Kind::Service => service::parse(metadata, report),
+        Kind::EndpointSlice if is_proxied => proxied::parse_slice(metadata, report),
         Kind::EndpointSlice => endpoint_slice::parse(metadata, report),
         Kind::Node => node::parse(metadata, report),
         Kind::Namespace => Some(namespace::parse(metadata)),
@@ -367,6 +376,25 @@ struct ClassProblem {
     message: String,
     /// The kind that was probably intended.
     kind: Option<Kind>,
+}
+
+/// What a document is to `backend`. The proxy leaves it to others to find faults in what it does not read.
+fn class_for(backend: BackendKind, root: &Node) -> Result<Class, ClassProblem> {
+    if backend != BackendKind::Proxy {
+        return class(root);
+    }
+    if proxied::is_configuration(root) {
+        return Ok(Class::Ours(Kind::ConfigMap));
+    }
+    let version = root.get("apiVersion").and_then(Node::text).unwrap_or_default();
+    match class(root) {
+        Ok(Class::Ours(kind @ (Kind::Service | Kind::EndpointSlice | Kind::Node))) => {
+            Ok(Class::Ours(kind))
+        }
+        Ok(_) => Ok(Class::Other),
+        Err(_) if GROUPS.contains(&group(version)) => Ok(Class::Other),
+        Err(problem) => Err(problem),
+    }
 }
 
 fn class(root: &Node) -> Result<Class, ClassProblem> {

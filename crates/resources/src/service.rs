@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use fairway_ground::AddressFamily;
-use fairway_model::{FamilyPolicy, HealthCheck, Object, Service, ServicePort, TrafficPolicy};
+use fairway_model::{
+    FamilyPolicy, HealthCheck, Object, Service, ServicePort, TrafficPolicy, TransportProtocol,
+};
 use serde::Deserialize;
 
 use super::field_path::FieldPath;
@@ -18,6 +19,7 @@ use super::fields::{HostAddress, PortNumber, Text};
 use super::health_check::{self, HEALTH_CHECK};
 use super::metadata::Metadata;
 use super::report::{List, Report, elements};
+use super::service_words::{PolicyName, ProtocolName, ServiceType, TypeName, words};
 use super::suggest;
 
 const PREFIX: &str = "metallb.io/";
@@ -52,26 +54,7 @@ struct RawSpec {
 #[derive(Deserialize)]
 struct RawPort {
     port: Option<PortNumber>,
-    protocol: Option<Text<Protocol>>,
-}
-
-/// Defines the words of a field, with their meanings.
-macro_rules! words {
-    ($name:ident($type:ty), $expected:literal, $($word:literal => $value:expr),+) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        struct $name($type);
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($word => Ok(Self($value)),)+
-                    _ => Err(format!("{text:?} is not allowed; expected {}", $expected)),
-                }
-            }
-        }
-    };
+    protocol: Option<Text<ProtocolName>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,24 +64,20 @@ enum Stack {
     RequireDual,
 }
 
-words!(TypeName(bool), "ClusterIP, NodePort, LoadBalancer or ExternalName",
-    "LoadBalancer" => true, "ClusterIP" => false, "NodePort" => false, "ExternalName" => false,
-    "" => false);
-words!(PolicyName(TrafficPolicy), "Cluster or Local",
-    "Cluster" => TrafficPolicy::Cluster, "Local" => TrafficPolicy::Local, "" => TrafficPolicy::Cluster);
 words!(FamilyName(AddressFamily), "IPv4 or IPv6",
     "IPv4" => AddressFamily::Ipv4Unicast, "IPv6" => AddressFamily::Ipv6Unicast);
 words!(FamilyPolicyName(Stack), "SingleStack, PreferDualStack or RequireDualStack",
     "SingleStack" => Stack::Single, "PreferDualStack" => Stack::PreferDual,
     "RequireDualStack" => Stack::RequireDual);
-words!(Protocol(&'static str), "TCP, UDP or SCTP",
-    "TCP" => "TCP", "UDP" => "UDP", "SCTP" => "SCTP", "" => "TCP");
 
 /// Parses the object; `None` if it has a fault, and for Services of other types.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
     let spec = FieldPath::of("spec");
     let kind: Option<RawType> = report.read(&spec);
-    let Some(Text(TypeName(true))) = kind.and_then(|raw| raw.service_type) else { return None };
+    let Some(Text(TypeName(ServiceType::LoadBalancer))) = kind.and_then(|raw| raw.service_type)
+    else {
+        return None;
+    };
     let raw: RawSpec = report.read(&spec)?;
     let annotations = Annotations::new(&metadata.annotations, report);
     let (requested_addresses, requested_at) =
@@ -407,8 +386,8 @@ fn ports(raw: Option<List<RawPort>>, report: &mut Report<'_>) -> Vec<ServicePort
         let Some(port) = report.required(raw.port, &path, "a port from 1 to 65535") else {
             continue;
         };
-        let protocol = raw.protocol.map_or("TCP", |Text(Protocol(protocol))| protocol);
-        ports.push(ServicePort { protocol: protocol.to_owned(), port: port.0 });
+        let protocol = raw.protocol.map_or(TransportProtocol::Tcp, |Text(ProtocolName(it))| it);
+        ports.push(ServicePort { protocol: protocol.name().to_owned(), port: port.0 });
     }
     ports
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use fairway_model::Kind;
 
+use super::backend::BackendKind;
 use super::object;
 use super::report::Report;
 use super::service::Annotations;
@@ -36,7 +37,7 @@ fn fields_read(kind: Kind, text: &str) -> BTreeSet<String> {
     let root = yaml::documents(&text).next().unwrap().root.unwrap();
     let mut report = Report::new(&root);
     report.asked_for = Some(BTreeSet::new());
-    assert!(object::parse(kind, &mut report).is_some(), "{kind}: {report:?}");
+    assert!(object::parse(kind, BackendKind::Native, &mut report).is_some(), "{kind}: {report:?}");
     report.asked_for.unwrap()
 }
 

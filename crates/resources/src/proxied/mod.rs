@@ -1,0 +1,47 @@
+//! What the service proxy reads: Services of every type, EndpointSlices with their addresses, and a
+//! KubeProxyConfiguration.
+//!
+//! Other components of Kubernetes have checked most of it; in files nobody has. Knows no other object.
+
+mod configuration;
+mod service;
+mod slice;
+
+pub(super) use configuration::{is_configuration, parse as parse_configuration};
+pub(super) use service::parse as parse_service;
+pub(super) use slice::parse as parse_slice;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use fairway_ground::Prefix;
+
+/// The label of Services and slices that another proxy handles.
+const PROXY_NAME_LABEL: &str = "service.kubernetes.io/service-proxy-name";
+/// The label of slices of Services without an address.
+const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
+
+/// A network as Kubernetes takes it: spaces around it and bits behind its length count for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Network(Prefix);
+
+impl std::str::FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let error = || NetworkError(text.to_owned());
+        let (address, length) = text.trim().split_once('/').ok_or_else(error)?;
+        let address: IpAddr = address.parse().map_err(|_| error())?;
+        let length: u8 = length.parse().map_err(|_| error())?;
+        Prefix::new(address, length).map(Self).map_err(|_| error())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NetworkError(String);
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a network; expected one as 192.0.2.0/24 or 2001:db8::/64", self.0)
+    }
+}
