@@ -139,7 +139,8 @@ fn the_page_on_metrics_lists_those_of_the_source() {
     }
 }
 
-const PLAN: &str = "docs/plan.md";
+/// The pages with outputs of commands, and how many there are at least.
+const PLANS: [(&str, usize); 2] = [("docs/plan.md", 4), ("docs/proxy.md", 2)];
 
 /// The page with the output of each command in its `console` blocks as it is now.
 fn with_output(page: &str) -> String {
@@ -172,14 +173,16 @@ fn output(command: &str) -> String {
 }
 
 #[test]
-fn the_page_on_plans_shows_what_is_printed() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(PLAN);
-    let present = std::fs::read_to_string(&path).unwrap();
-    let page = with_output(&present);
-    assert!(page.matches("$ fairway plan").count() >= 4);
-    if std::env::var_os("FAIRWAY_WRITE").is_some() {
-        std::fs::write(&path, &page).unwrap();
-        return;
+fn the_pages_on_plans_show_what_is_printed() {
+    for (name, commands) in PLANS {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name);
+        let present = std::fs::read_to_string(&path).unwrap();
+        let page = with_output(&present);
+        assert!(page.matches("$ fairway ").count() >= commands, "{name}");
+        if std::env::var_os("FAIRWAY_WRITE").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        } else {
+            assert!(present == page, "{name} is stale: run make docs");
+        }
     }
-    assert!(present == page, "{PLAN} is stale: run make docs");
 }

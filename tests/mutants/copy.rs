@@ -34,6 +34,7 @@ const CRATES: &[&str] = &[
     "crates/netlink",
     "crates/node",
     "crates/plan",
+    "crates/proxy",
     "crates/resources",
     "crates/rpki",
     "crates/seam",

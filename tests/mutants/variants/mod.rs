@@ -9,6 +9,7 @@ mod fib;
 mod guards;
 mod layer2;
 mod members;
+mod proxy;
 mod rib;
 mod rpki;
 
@@ -23,6 +24,7 @@ use fib::FIB;
 use guards::GUARDS;
 use layer2::LAYER2;
 use members::MEMBERS;
+use proxy::PROXY;
 use rib::RIB;
 use rpki::RPKI;
 
@@ -44,7 +46,7 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG]
+    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG, &PROXY]
         .into_iter()
         .chain(GUARDS)
 }

@@ -30,6 +30,7 @@ mod offline;
 mod output;
 mod paths;
 mod plan;
+mod proxy;
 mod reload;
 mod render;
 mod run;
@@ -100,6 +101,8 @@ enum Command {
     Check(check::CheckArguments),
     /// Show what resource files lead to, or what an edit changes, without a daemon
     Plan(plan::PlanArguments),
+    /// The service proxy: what it would have in the kernel of a node
+    Proxy(proxy::ProxyArguments),
     /// Print the configuration that FRR would get, without a daemon
     Render(render::RenderArguments),
     /// Run two daemons on loopback: sessions come up, services arrive and leave
@@ -148,6 +151,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::Kubectl(arguments) => kubectl::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use fairway_ground::printable;
-use fairway_model::{Changes, ClusterIndex, Node, NodeName};
+use fairway_model::{Changes, ClusterIndex, Node, NodeName, Object};
 use fairway_plan::ClusterPlan;
 use fairway_resources::{BackendKind, Catalog, Finding, Resolution};
 
@@ -46,6 +46,13 @@ impl Reader {
 
     /// The files as they are now.
     pub(super) fn read(&mut self, paths: &[PathBuf]) -> Result<State> {
+        let objects = self.read_objects(paths)?;
+        let changes = self.index.reset(objects);
+        Ok(State { index: self.index.clone(), changes })
+    }
+
+    /// The objects in the files as they are now.
+    pub(super) fn read_objects(&mut self, paths: &[PathBuf]) -> Result<Vec<Object>> {
         let changes = read_all(paths)?;
         let file = |change: &FileChange| match change {
             FileChange::Read { path, .. } | FileChange::Ignored { path, .. } => Some(path.clone()),
@@ -63,8 +70,7 @@ impl Reader {
         let news = findings.into_iter().filter(|finding| !self.findings.contains(finding));
         let news: Vec<_> = news.collect();
         self.findings.extend(news);
-        let changes = self.index.reset(objects);
-        Ok(State { index: self.index.clone(), changes })
+        Ok(objects)
     }
 }
 

@@ -1,0 +1,25 @@
+//! The service proxy: how the packets to a Service reach its Pods.
+//!
+//! ```text
+//!  Services, EndpointSlices, Node, options ─► endpoints ─► part (of one Service) ─► planner ─► Wanted
+//! ```
+//!
+//! Answers which virtual servers, filter rules, addresses and health checks a node has, as kube-proxy's IPVS mode
+//! does; where it differs, `Ours:` says why. Pure: knows no kernel, clock, file or API server. `fairway proxy plan`
+//! prints what it wants.
+
+mod endpoints;
+mod part;
+mod place;
+mod planner;
+pub mod report;
+mod wanted;
+
+#[cfg(test)]
+mod tests;
+
+pub use place::Place;
+pub use planner::{Conflict, Planner, Touched};
+pub use wanted::{
+    Entry, FilterRule, Masquerade, NoEndpoints, RealServer, VirtualAddress, VirtualServer, Wanted,
+};

@@ -1,0 +1,185 @@
+//! What one Service wants of the node, as if there were no other.
+//!
+//! Answers its virtual addresses, with the claim that it has to each. Knows no other Service: whose claim counts is for
+//! `planner`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use fairway_ground::{AddressFamily, Prefix};
+use fairway_model::{
+    IpvsScheduler, ProxiedPort, ProxiedService, ProxiedSlice, ProxyConfiguration, TrafficPolicy,
+};
+
+use crate::endpoints::{PortEndpoints, local_ready_count};
+use crate::place::Place;
+use crate::wanted::{
+    Entry, FilterRule, Masquerade, NoEndpoints, RealServer, VirtualAddress, VirtualServer,
+};
+
+/// By what right a Service has a virtual address: of several Services with the same one, the first right counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Claim {
+    /// The API server gave it.
+    Cluster,
+    /// A controller gave it.
+    Balancer,
+    /// The Service's author wrote it, and nobody has checked it.
+    External,
+    /// The API server gave the port.
+    NodePort,
+}
+
+/// What one Service wants.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Part {
+    pub(crate) entries: BTreeMap<VirtualAddress, (Claim, Entry)>,
+    /// The port of its health check, and how many local endpoints are ready.
+    pub(crate) health_check: Option<(u16, usize)>,
+}
+
+/// The Service and what surrounds it.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) service: &'a ProxiedService,
+    pub(crate) place: &'a Place,
+    pub(crate) configuration: &'a ProxyConfiguration,
+}
+
+impl Part {
+    /// What this Service wants, with the endpoints of these slices.
+    pub(crate) fn of<'a>(
+        surroundings: Surroundings<'_>,
+        slices: impl Iterator<Item = &'a ProxiedSlice> + Clone,
+    ) -> Self {
+        let Surroundings { service, place, .. } = surroundings;
+        let mut part = Self {
+            health_check: service
+                .health_check_port
+                .map(|port| (port, local_ready_count(slices.clone(), place))),
+            ..Self::default()
+        };
+        for cluster_address in &service.cluster_addresses {
+            let family = AddressFamily::of(*cluster_address);
+            for port in &service.ports {
+                let endpoints = PortEndpoints::choose(slices.clone(), port, family, place);
+                part.add_internal(surroundings, *cluster_address, port, &endpoints);
+                part.add_external(surroundings, family, port, &endpoints);
+            }
+        }
+        part
+    }
+
+    fn add_internal(
+        &mut self,
+        surroundings: Surroundings<'_>,
+        address: IpAddr,
+        port: &ProxiedPort,
+        endpoints: &PortEndpoints,
+    ) {
+        let Surroundings { service, place, configuration } = surroundings;
+        let servers = match service.internal_policy {
+            TrafficPolicy::Cluster => &endpoints.cluster,
+            TrafficPolicy::Local => &endpoints.local,
+        };
+        let family = AddressFamily::of(address);
+        let masquerade = if configuration.masquerade_all {
+            Masquerade::Always
+        } else if place.knows_pods(family, &configuration.local_detection) {
+            Masquerade::OffCluster
+        } else {
+            Masquerade::Never
+        };
+        let rule = FilterRule {
+            allowed_sources: None,
+            no_endpoints: servers.is_empty().then(|| without_any(endpoints)),
+            masquerade,
+        };
+        self.add(surroundings, Claim::Cluster, address, (port, port.port), servers, rule);
+    }
+
+    fn add_external(
+        &mut self,
+        surroundings: Surroundings<'_>,
+        family: AddressFamily,
+        port: &ProxiedPort,
+        endpoints: &PortEndpoints,
+    ) {
+        let Surroundings { service, place, configuration } = surroundings;
+        let (servers, no_endpoints, masquerade) = match service.external_policy {
+            TrafficPolicy::Cluster => {
+                let none = endpoints.cluster.is_empty().then_some(NoEndpoints::Reject);
+                (&endpoints.cluster, none, Masquerade::Always)
+            }
+            // Pods of this node reach the others; the answers to anybody else would have the wrong source.
+            TrafficPolicy::Local if endpoints.local.is_empty() => {
+                (&endpoints.cluster, Some(without_any(endpoints)), Masquerade::Never)
+            }
+            TrafficPolicy::Local => (&endpoints.local, None, Masquerade::Never),
+        };
+        let rule = |allowed_sources| FilterRule { allowed_sources, no_endpoints, masquerade };
+        let of_family = |list: &[IpAddr]| -> Vec<IpAddr> {
+            list.iter().copied().filter(|it| AddressFamily::of(*it) == family).collect()
+        };
+        let ranges: Vec<Prefix> =
+            service.source_ranges.iter().copied().filter(|it| it.family() == family).collect();
+        let ranges = (!ranges.is_empty()).then_some(ranges);
+        for address in of_family(&service.balancer_addresses) {
+            let rule = rule(ranges.clone());
+            self.add(surroundings, Claim::Balancer, address, (port, port.port), servers, rule);
+        }
+        for address in of_family(&service.external_addresses) {
+            self.add(
+                surroundings,
+                Claim::External,
+                address,
+                (port, port.port),
+                servers,
+                rule(None),
+            );
+        }
+        let Some(node_port) = port.node_port else { return };
+        for address in place.node_port_addresses(family, &configuration.node_port_addresses) {
+            self.add(
+                surroundings,
+                Claim::NodePort,
+                address,
+                (port, node_port),
+                servers,
+                rule(None),
+            );
+        }
+    }
+
+    fn add(
+        &mut self,
+        surroundings: Surroundings<'_>,
+        claim: Claim,
+        address: IpAddr,
+        (port, number): (&ProxiedPort, u16),
+        servers: &[RealServer],
+        rule: FilterRule,
+    ) {
+        let Surroundings { service, place, configuration } = surroundings;
+        let virtual_address = VirtualAddress { address, port: number, protocol: port.protocol };
+        let known = self.entries.get(&virtual_address);
+        if known.is_some_and(|(known, _)| *known <= claim) {
+            return;
+        }
+        let scheduler: IpvsScheduler = service.scheduler.unwrap_or(configuration.scheduler);
+        let persistence: Option<Duration> = service.affinity;
+        let entry = Entry {
+            service: service.name.clone(),
+            server: VirtualServer { scheduler, persistence, real_servers: servers.to_vec() },
+            rule,
+            is_bound: !place.addresses.contains(&address),
+        };
+        self.entries.insert(virtual_address, (claim, entry));
+    }
+}
+
+/// What becomes of connections where the policy leaves no endpoint.
+fn without_any(endpoints: &PortEndpoints) -> NoEndpoints {
+    if endpoints.cluster.is_empty() { NoEndpoints::Reject } else { NoEndpoints::Drop }
+}
