@@ -18,6 +18,8 @@ pub(crate) struct PortEndpoints {
     pub(crate) cluster: Vec<RealServer>,
     /// Under policy Local.
     pub(crate) local: Vec<RealServer>,
+    /// All on this node, in whatever state.
+    pub(crate) here: Vec<RealServer>,
 }
 
 /// For which part of the cluster an endpoint is kept.
@@ -56,7 +58,7 @@ impl PortEndpoints {
         if local.is_empty() {
             local = chosen(&|it| is_here(it) && is_leaving(it));
         }
-        Self { cluster, local }
+        Self { cluster, local, here: chosen(&is_here) }
     }
 }
 

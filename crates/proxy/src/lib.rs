@@ -21,5 +21,6 @@ mod tests;
 pub use place::Place;
 pub use planner::{Conflict, Planner, Touched};
 pub use wanted::{
-    Entry, FilterRule, Masquerade, NoEndpoints, RealServer, VirtualAddress, VirtualServer, Wanted,
+    Entry, FilterRule, Hairpin, Masquerade, NoEndpoints, RealServer, VirtualAddress, VirtualServer,
+    Wanted,
 };

@@ -3,7 +3,7 @@
 //! Answers its virtual addresses, with the claim that it has to each. Knows no other Service: whose claim counts is for
 //! `planner`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use fairway_model::{
 use crate::endpoints::{PortEndpoints, local_ready_count};
 use crate::place::Place;
 use crate::wanted::{
-    Entry, FilterRule, Masquerade, NoEndpoints, RealServer, VirtualAddress, VirtualServer,
+    Entry, FilterRule, Hairpin, Masquerade, NoEndpoints, RealServer, VirtualAddress, VirtualServer,
 };
 
 /// By what right a Service has a virtual address: of several Services with the same one, the first right counts.
@@ -37,6 +37,8 @@ pub(crate) struct Part {
     pub(crate) entries: BTreeMap<VirtualAddress, (Claim, Entry)>,
     /// The port of its health check, and how many local endpoints are ready.
     pub(crate) health_check: Option<(u16, usize)>,
+    /// Pods of this node.
+    pub(crate) hairpins: BTreeSet<Hairpin>,
 }
 
 /// The Service and what surrounds it.
@@ -64,6 +66,10 @@ impl Part {
             let family = AddressFamily::of(*cluster_address);
             for port in &service.ports {
                 let endpoints = PortEndpoints::choose(slices.clone(), port, family, place);
+                let here = endpoints.here.iter();
+                let hairpin =
+                    |it: &RealServer| Hairpin { real_server: *it, protocol: port.protocol };
+                part.hairpins.extend(here.map(hairpin));
                 part.add_internal(surroundings, *cluster_address, port, &endpoints);
                 part.add_external(surroundings, family, port, &endpoints);
             }

@@ -13,7 +13,7 @@ use fairway_model::{
 
 use crate::part::{Claim, Part, Surroundings};
 use crate::place::Place;
-use crate::wanted::{VirtualAddress, Wanted};
+use crate::wanted::{Hairpin, VirtualAddress, Wanted};
 
 /// What changed of what is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,6 +22,8 @@ pub struct Touched {
     pub virtual_addresses: BTreeSet<VirtualAddress>,
     /// Addresses that the node has to have, or no longer.
     pub bound_addresses: BTreeSet<IpAddr>,
+    /// Pods of this node that came or went.
+    pub hairpins: BTreeSet<Hairpin>,
     /// Health checks that came, changed or went, by their ports.
     pub health_checks: BTreeSet<u16>,
 }
@@ -41,6 +43,7 @@ pub struct Conflict {
 #[derive(Default)]
 struct Claimed {
     virtual_addresses: BTreeSet<VirtualAddress>,
+    hairpins: BTreeSet<Hairpin>,
     health_checks: BTreeSet<u16>,
 }
 
@@ -56,6 +59,8 @@ pub struct Planner {
     /// Who wants each virtual address; the first has it.
     claims: BTreeMap<VirtualAddress, BTreeSet<(Claim, ObjectName)>>,
     health_claims: BTreeMap<u16, BTreeSet<ObjectName>>,
+    /// How many Services have each Pod of this node.
+    hairpin_counts: BTreeMap<Hairpin, usize>,
     wanted: Wanted,
 }
 
@@ -155,6 +160,16 @@ impl Planner {
         for at in claimed.virtual_addresses {
             self.settle(at, &mut touched);
         }
+        for hairpin in claimed.hairpins {
+            let wanted = &mut self.wanted.hairpins;
+            let has_changed = match self.hairpin_counts.contains_key(&hairpin) {
+                true => wanted.insert(hairpin),
+                false => wanted.remove(&hairpin),
+            };
+            if has_changed {
+                touched.hairpins.insert(hairpin);
+            }
+        }
         for port in claimed.health_checks {
             self.settle_health_check(port, &mut touched);
         }
@@ -192,6 +207,7 @@ impl Planner {
             self.claims.entry(*at).or_default().insert((*claim, service.clone()));
             claimed.virtual_addresses.insert(*at);
         }
+        self.count_hairpins(&before, &part, claimed);
         let ports = [&before, &part].into_iter().filter_map(|it| it.health_check);
         claimed.health_checks.extend(ports.map(|(port, _)| port));
         self.claim_health_checks(service, &before, &part);
@@ -201,6 +217,22 @@ impl Planner {
     fn keep(&mut self, service: &ObjectName, part: Part) {
         if part != Part::default() {
             self.parts.insert(service.clone(), part);
+        }
+    }
+
+    fn count_hairpins(&mut self, before: &Part, part: &Part, claimed: &mut Claimed) {
+        for hairpin in part.hairpins.difference(&before.hairpins) {
+            let count = self.hairpin_counts.entry(*hairpin).or_default();
+            *count = count.saturating_add(1);
+            claimed.hairpins.insert(*hairpin);
+        }
+        for hairpin in before.hairpins.difference(&part.hairpins) {
+            let count = self.hairpin_counts.entry(*hairpin).or_default();
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.hairpin_counts.remove(hairpin);
+            }
+            claimed.hairpins.insert(*hairpin);
         }
     }
 

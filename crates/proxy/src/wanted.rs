@@ -86,6 +86,15 @@ pub struct FilterRule {
     pub masquerade: Masquerade,
 }
 
+/// A Pod of this node that may be sent its own connections: its source address is replaced, else it would answer itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hairpin {
+    /// Where it serves.
+    pub real_server: RealServer,
+    /// By which protocol.
+    pub protocol: TransportProtocol,
+}
+
 /// All about one virtual address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -106,6 +115,8 @@ pub struct Wanted {
     pub entries: BTreeMap<VirtualAddress, Entry>,
     /// The addresses that have to be on the node.
     pub bound_addresses: BTreeSet<IpAddr>,
+    /// The Pods of this node that Services send connections to, ready or not.
+    pub hairpins: BTreeSet<Hairpin>,
     /// Ports on which the health of a Service is answered, and how many local endpoints it has that are ready.
     pub health_checks: BTreeMap<u16, (ObjectName, usize)>,
 }

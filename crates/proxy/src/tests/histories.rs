@@ -134,6 +134,7 @@ fn differences(before: &Wanted, after: &Wanted) -> Touched {
             .symmetric_difference(&after.bound_addresses)
             .copied()
             .collect(),
+        hairpins: before.hairpins.symmetric_difference(&after.hairpins).copied().collect(),
         health_checks: ports
             .filter(|it| before.health_checks.get(it) != after.health_checks.get(it))
             .copied()

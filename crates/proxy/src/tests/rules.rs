@@ -129,6 +129,18 @@ fn addresses_in_the_cluster_are_masqueraded_as_options_say() {
 }
 
 #[test]
+fn a_pod_of_this_node_may_meet_itself_ready_or_not() {
+    let endpoints = ["10.1.0.1@n1", "10.1.0.2@n1 unready", "10.1.0.3@n2"];
+    let one = service("web", "clusterIP: 10.96.0.1\nports: [{port: 80}]");
+    let two = service("www", "clusterIP: 10.96.0.2\nports: [{port: 80}]");
+    let planner = planned(&[one, two, slice("web", &endpoints), slice("www", &endpoints)].concat());
+    let hairpins = planner.wanted().hairpins.iter();
+    let hairpins: Vec<_> =
+        hairpins.map(|it| format!("{} {}", it.real_server, it.protocol)).collect();
+    assert_eq!(hairpins, ["10.1.0.1:8080 TCP", "10.1.0.2:8080 TCP"]);
+}
+
+#[test]
 fn a_health_check_counts_addresses_here_that_are_ready_and_no_others() {
     let spec = LOCAL
         .replace("[{port: 80, nodePort: 30080}]", "[{name: a, port: 80}, {name: b, port: 81}]");
