@@ -12,6 +12,7 @@ mod endpoints;
 mod part;
 mod place;
 mod planner;
+mod reconciler;
 pub mod report;
 mod wanted;
 
@@ -20,6 +21,10 @@ mod tests;
 
 pub use place::Place;
 pub use planner::{Conflict, Planner, Touched};
+pub use reconciler::{
+    Kernel, KernelServer, Operation, Outcome, RealServerPlace, Reconciler, ReconcilerOptions,
+    Recorded, ServerSettings,
+};
 pub use wanted::{
     Entry, FilterRule, Hairpin, Masquerade, NoEndpoints, RealServer, VirtualAddress, VirtualServer,
     Wanted,

@@ -294,7 +294,7 @@ impl Planner {
 }
 
 /// Every virtual address with this address.
-fn all_of(address: IpAddr) -> std::ops::RangeInclusive<VirtualAddress> {
+pub(crate) fn all_of(address: IpAddr) -> std::ops::RangeInclusive<VirtualAddress> {
     let at = |port, protocol| VirtualAddress { address, port, protocol };
     at(0, TransportProtocol::Sctp)..=at(u16::MAX, TransportProtocol::Udp)
 }

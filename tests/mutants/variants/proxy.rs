@@ -1,4 +1,4 @@
-//! Mistakes in what the service proxy wants of a node.
+//! Mistakes in what the service proxy wants of a node, and in the order in which the kernel gets it.
 
 use super::{Subject, Variant, variant};
 
@@ -15,6 +15,9 @@ const ENDPOINTS: &str = "endpoints.rs";
 const PART: &str = "part.rs";
 const PLACE: &str = "place.rs";
 const PLANNER: &str = "planner.rs";
+const RECONCILER: &str = "reconciler/mod.rs";
+const NEEDS: &str = "reconciler/needs.rs";
+const DRAINING: &str = "reconciler/draining.rs";
 
 const VARIANTS: &[Variant] = &[
     variant(
@@ -112,5 +115,107 @@ const VARIANTS: &[Variant] = &[
         PLANNER,
         "let is_bound = self.wanted.entries.range(whole).any(|(_, entry)| entry.is_bound);",
         "let is_bound = entry.is_some() && self.wanted.entries.range(whole).any(|(_, entry)| entry.is_bound);",
+    ),
+    variant(
+        "reconciler: the door opens before the filter stands",
+        NEEDS,
+        "if ours.peek().is_some() && ours.all(|at| self.kernel.rules.contains_key(at)) {",
+        "if ours.peek().is_some() {",
+    ),
+    variant(
+        "reconciler: servers go behind an open door",
+        NEEDS,
+        "if self.is_leaving(at, wanted) && !self.is_door_open(at, wanted) {",
+        "if self.is_leaving(at, wanted) {",
+    ),
+    variant(
+        "reconciler: a server of somebody else is changed",
+        NEEDS,
+        "_ if is_foreign => {}",
+        "_ if is_foreign && at.port == 0 => {}",
+    ),
+    variant(
+        "reconciler: a server is made without a record",
+        NEEDS,
+        "if self.record.get(&at) != Some(&intended) || !is_sure {",
+        "if self.record.get(&at) != Some(&intended) && is_sure && self.is_complete {",
+    ),
+    variant(
+        "reconciler: endpoints leave before all of them are known",
+        NEEDS,
+        "if !self.is_complete || !self.is_ours(at) {",
+        "if !self.is_ours(at) {",
+    ),
+    variant(
+        "reconciler: packets go to a Pod that is gone for a quarter of an hour",
+        NEEDS,
+        "let goes_at_once = at.protocol != TransportProtocol::Tcp;",
+        "let goes_at_once = at.protocol == TransportProtocol::Sctp;",
+    ),
+    variant(
+        "reconciler: leftovers of an earlier run stay",
+        NEEDS,
+        "if at.protocol != TransportProtocol::Tcp || !self.is_ours(*at) {",
+        "if at.protocol == TransportProtocol::Tcp || !self.is_ours(*at) {",
+    ),
+    variant(
+        "reconciler: excluded networks are not",
+        NEEDS,
+        "!self.options.excluded.iter().any(|it| it.contains(at.address))",
+        "self.options.excluded.iter().all(|it| it.contains(at.address))",
+    ),
+    variant(
+        "reconciler: connections are cut when an endpoint leaves",
+        DRAINING,
+        "it.is_over || it.since + limit <= now",
+        "it.is_over || it.since <= now",
+    ),
+    variant(
+        "reconciler: an idle endpoint never leaves before its time",
+        DRAINING,
+        "it.is_over || it.since + limit <= now",
+        "it.since + limit <= now",
+    ),
+    variant(
+        "reconciler: another Service's Pod gets the connections",
+        DRAINING,
+        "if leaving.service.as_ref() != Some(by) && !leaving.is_over {",
+        "if leaving.service.is_none() && !leaving.is_over {",
+    ),
+    variant(
+        "reconciler: deadlines in the past are deadlines",
+        DRAINING,
+        ".map(|(since, _)| *since + limit).find(|at| *at > now)",
+        ".map(|(since, _)| *since + limit).next()",
+    ),
+    variant(
+        "reconciler: flows to a Pod that is gone go on",
+        RECONCILER,
+        "if at.protocol != TransportProtocol::Tcp {",
+        "if at.protocol == TransportProtocol::Sctp {",
+    ),
+    variant(
+        "reconciler: what was made by somebody else meanwhile is ours",
+        RECONCILER,
+        "if server.settings == Some(*settings) && server.real_servers.is_empty() {",
+        "if server.settings == Some(*settings) || server.real_servers.len() == 1 {",
+    ),
+    variant(
+        "reconciler: a server that went and came is ours",
+        RECONCILER,
+        "*recorded = Recorded::Intended(ServerSettings::default());",
+        "*recorded = Recorded::Made;",
+    ),
+    variant(
+        "reconciler: what is behind an address waits for ever",
+        RECONCILER,
+        "self.dirty.virtual_addresses.extend(behind);",
+        "drop(behind);",
+    ),
+    variant(
+        "reconciler: without a record nothing is ours",
+        RECONCILER,
+        "self.unconfirmed = ours.copied().collect();",
+        "self.unconfirmed = ours.copied().take(0).collect();",
     ),
 ];

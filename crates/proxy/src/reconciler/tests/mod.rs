@@ -1,0 +1,4 @@
+//! Stories of one Service, and simulated schedules of many.
+
+mod simulation;
+mod stories;
