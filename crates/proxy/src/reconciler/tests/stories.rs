@@ -299,3 +299,60 @@ fn a_cold_start_goes_in_batches_that_the_kernel_bears() {
     // The record twice, rule, server, real server, address.
     assert_eq!(count, 6 * 20_000);
 }
+
+#[test]
+fn a_drain_whose_end_fails_does_not_keep_the_machine_awake() {
+    let (mut reconciler, wanted) = leaving();
+    let now = NOW + ReconcilerOptions::default().drain_limit;
+    assert_eq!(reconciler.next_batch(&wanted, now).len(), 1);
+    reconciler.finish(vec![Outcome::Failed("busy".to_owned())], &wanted, now);
+    assert!(reconciler.next_batch(&wanted, now).is_empty());
+    assert_eq!(reconciler.next_deadline(now), Some(now + Duration::from_secs(1)));
+}
+
+/// Runs until an operation with this name, which fails.
+fn run_until_failed(reconciler: &mut Reconciler, wanted: &Wanted, name: &str) {
+    loop {
+        let batch = reconciler.next_batch(wanted, NOW).to_vec();
+        let fails = batch.iter().any(|it| it.to_string().starts_with(name));
+        assert!(!batch.is_empty(), "{name} never comes");
+        let outcome = |it: &Operation| match it.to_string().starts_with(name) {
+            true => Outcome::Failed("busy".to_owned()),
+            false => Outcome::Done,
+        };
+        reconciler.finish(batch.iter().map(outcome).collect(), wanted, NOW);
+        if fails {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_server_goes_once_its_address_is_gone_however_long_that_takes() {
+    let all = wanted(&[(WEB, entry("web", &[1]))]);
+    let mut reconciler = started(ReconcilerOptions::default(), Kernel::default(), &all);
+    run(&mut reconciler, &all, NOW);
+    let nothing = Wanted::default();
+    change(&mut reconciler, &nothing);
+    run_until_failed(&mut reconciler, &nothing, "removing address");
+    assert_eq!(run(&mut reconciler, &nothing, NOW), [""; 0], "the door is open");
+    run(&mut reconciler, &nothing, NOW + Duration::from_secs(1));
+    assert_eq!(*reconciler.kernel(), Kernel::default());
+}
+
+#[test]
+fn what_comes_where_a_server_of_ours_was_is_somebody_elses_even_if_the_record_cannot_be_written() {
+    let all = wanted(&[(WEB, entry("web", &[1]))]);
+    let mut reconciler = started(ReconcilerOptions::default(), Kernel::default(), &all);
+    run(&mut reconciler, &all, NOW);
+    let nothing = Wanted::default();
+    change(&mut reconciler, &nothing);
+    run_until_failed(&mut reconciler, &nothing, "removing virtual server 198.18.0.1:80/TCP from");
+    let theirs = KernelServer { real_servers: BTreeMap::from([(real(9), 1)]), settings: None };
+    let servers = BTreeMap::from([(at(WEB), theirs)]);
+    reconciler.observe(Kernel { servers, ..Kernel::default() }, &nothing);
+    assert_eq!(
+        run(&mut reconciler, &nothing, NOW + Duration::from_secs(1)),
+        ["removing virtual server 198.18.0.1:80/TCP from the record"]
+    );
+}
