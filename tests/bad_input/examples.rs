@@ -18,7 +18,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// The folders with files. Each edit in `plan` is two folders.
+/// The folders with files. Each edit in `plan` and `proxy` is two folders.
 fn folders() -> Vec<PathBuf> {
     fn below(folder: PathBuf) -> Vec<PathBuf> {
         let folders: Vec<_> = entries(&folder).into_iter().filter(|it| it.is_dir()).collect();
@@ -35,7 +35,7 @@ fn folders() -> Vec<PathBuf> {
 fn every_example_passes_the_check() {
     let examples = folders();
     let names: Vec<_> = examples.iter().filter_map(|it| it.file_name()?.to_str()).collect();
-    let edits = ["after", "before"].repeat(3);
+    let edits = ["after", "before"].repeat(4);
     assert_eq!(
         names,
         [

@@ -1,0 +1,6 @@
+//! The sockets: the only part of the crate that knows the system.
+
+mod ipvs;
+mod socket;
+
+pub use ipvs::{Ipvs, IpvsError};
