@@ -182,7 +182,7 @@ restart: build daemon ## kill -9, SIGTERM and upgrade, ten times each: a thousan
 vm: build ## VRF, TCP-AO and IPVS, and the sections of docs/peers.md about them, on an emulated machine that has all
 	@scripts/setup.sh routers trixie network vm
 	FAIRWAY_TCP_AO=1 $(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-sessions --lib
-	$(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-dataplane --test kernel -- --ignored --test-threads=1
+	$(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-dataplane --test ipvs -- --ignored --test-threads=1
 	suites=$$($(CARGO) test --locked --test vm --test walk --no-run --message-format=json | \
 		grep -oE '[^"]*/deps/(vm|walk)-[^"]*' | sort -u); \
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) scripts/vm.sh --seconds 900 bash -c \

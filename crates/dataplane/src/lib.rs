@@ -1,12 +1,13 @@
 //! What the service proxy does to the kernel, as messages and over sockets.
 //!
-//! The pure half encodes requests and decodes answers ([`ipvs`]); the edge (`io`) has the sockets. Knows neither what is
+//! The pure half encodes requests and decodes answers ([`ipvs`], [`nftables`]); the edge (`io`) has the sockets. Knows neither what is
 //! wanted nor in which order: `fairway-proxy` decides that.
 
 #[cfg(feature = "io")]
 mod io;
 pub mod ipvs;
 mod message;
+pub mod nftables;
 
 #[cfg(feature = "io")]
-pub use io::{Ipvs, IpvsError};
+pub use io::{Ipvs, IpvsError, Nftables};

@@ -4,29 +4,17 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // What fails here fails the test.
 
-use std::net::IpAddr;
+mod scene;
+
 use std::process::Command;
 use std::time::Duration;
 
 use fairway_dataplane::Ipvs;
 use fairway_dataplane::ipvs::Change;
 use fairway_model::{IpvsScheduler, TransportProtocol};
-use fairway_proxy::{RealServer, ServerSettings, VirtualAddress};
-use nix::sched::{CloneFlags, unshare};
+use fairway_proxy::{ServerSettings, VirtualAddress};
 
-/// On a thread in a network namespace of its own, which goes with it.
-fn alone(story: fn()) {
-    let thread = std::thread::spawn(move || {
-        unshare(CloneFlags::CLONE_NEWNET).expect("a namespace needs root");
-        // Without any address the kernel takes every one for a broadcast address, and no real server.
-        let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
-        assert!(up.is_ok_and(|it| it.success()), "loopback");
-        story();
-    });
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
+use scene::{alone, at, real};
 
 /// What ipvsadm saves, in order.
 fn saved() -> Vec<String> {
@@ -36,14 +24,6 @@ fn saved() -> Vec<String> {
         String::from_utf8(output.stdout).unwrap().lines().map(|it| it.trim().to_owned()).collect();
     lines.sort();
     lines
-}
-
-fn at(address: &str, port: u16, protocol: TransportProtocol) -> VirtualAddress {
-    VirtualAddress { address: address.parse().unwrap(), port, protocol }
-}
-
-fn real(address: &str, port: u16) -> RealServer {
-    RealServer { address: address.parse::<IpAddr>().unwrap(), port }
 }
 
 /// Makes changes that all succeed.

@@ -1,0 +1,107 @@
+//! Our table in the packet filter of this machine.
+//!
+//! Blocks for as long as the kernel works, so it belongs on a thread of its own.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use nix::errno::Errno;
+use nix::sys::socket::SockProtocol;
+
+use super::socket::Socket;
+use crate::message::{Content, answers};
+use crate::nftables::elements::{self, Element};
+use crate::nftables::{Family, Transaction};
+
+/// How often a list is read again that changed while it was read.
+const READS_MAX: usize = 5;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Nftables {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Nftables {
+    /// For the network namespace of this thread.
+    ///
+    /// # Errors
+    /// There is no socket.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self { socket: Socket::open(SockProtocol::NetlinkNetFilter)?, sequence: 0 })
+    }
+
+    /// Carries a transaction out.
+    ///
+    /// # Errors
+    /// What the kernel answers to the first request that it refuses: nothing is done then.
+    pub fn commit(&mut self, transaction: Transaction) -> io::Result<()> {
+        if transaction.is_empty() {
+            return Ok(());
+        }
+        let first = self.sequence.wrapping_add(1);
+        let (bytes, last) = transaction.into_bytes(first);
+        self.sequence = last.wrapping_add(1);
+        self.socket.send(&bytes)?;
+        let (mut is_complete, mut refused) = (false, None);
+        while let Some(datagram) = self.socket.receive()? {
+            for answer in answers(datagram).flatten() {
+                let Content::Code(code) = answer.content else { continue };
+                if code != 0 {
+                    refused = refused.or(Some(code));
+                }
+                is_complete |= answer.sequence == last;
+            }
+        }
+        match refused {
+            Some(code) => Err(io::Error::from_raw_os_error(code)),
+            None if is_complete => Ok(()),
+            None => Err(io::Error::other("the kernel did not answer a transaction")),
+        }
+    }
+
+    /// All elements of our table of this family; `None` if there is no such table, or a set of it is missing.
+    ///
+    /// # Errors
+    /// The kernel does not answer, or the table has been changed each time it was read.
+    pub fn elements(&mut self, family: Family) -> io::Result<Option<BTreeSet<Element>>> {
+        let mut all = BTreeSet::new();
+        for set in elements::READ {
+            match self.elements_of(family, set)? {
+                Some(elements) => all.extend(elements),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(all))
+    }
+
+    fn elements_of(&mut self, family: Family, set: &str) -> io::Result<Option<Vec<Element>>> {
+        for _ in 0..READS_MAX {
+            self.sequence = self.sequence.wrapping_add(1);
+            let sequence = self.sequence;
+            self.socket.send(&elements::list(family, set, sequence))?;
+            let (mut found, mut code, mut is_interrupted) = (Vec::new(), None, false);
+            while let Some(datagram) = self.socket.receive()? {
+                for answer in answers(datagram).flatten().filter(|it| it.sequence == sequence) {
+                    is_interrupted |= answer.is_interrupted;
+                    match answer.content {
+                        Content::Payload(payload) => {
+                            found.extend(elements::listed(payload, family, set));
+                        }
+                        Content::Done(it) | Content::Code(it) => code = Some(it),
+                    }
+                }
+            }
+            match code {
+                Some(0) if !is_interrupted => return Ok(Some(found)),
+                Some(0) => {}
+                Some(code) if code == Errno::EINTR as i32 => {}
+                Some(code) if code == Errno::ENOENT as i32 => return Ok(None),
+                Some(code) => return Err(io::Error::from_raw_os_error(code)),
+                None => return Err(io::Error::other("the kernel did not answer a request")),
+            }
+        }
+        Err(io::Error::other("the packet filter changed each time it was read"))
+    }
+}
