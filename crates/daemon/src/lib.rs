@@ -16,6 +16,7 @@
 //! - `node_api`: the same questions over the network, from a controller to the speakers; `http_server` and `tls` below it.
 //! - [`metrics`]: what Prometheus and a kubelet may ask.
 //! - `service`: what systemd is told: ready, how it is, alive.
+//! - [`proxy`]: the service proxy, from files to the kernel.
 //! - [`frr_agent`]: how FRR's sockets are reached from another container.
 //! - [`cli`], [`telemetry`]: the command line and the log.
 
@@ -31,6 +32,7 @@ pub mod metrics;
 mod node;
 mod node_api;
 pub mod options;
+pub mod proxy;
 mod service;
 pub mod source;
 mod spare_memory;

@@ -4,10 +4,15 @@
 //! wanted nor in which order: `fairway-proxy` decides that.
 
 #[cfg(feature = "io")]
+mod conntrack;
+#[cfg(feature = "io")]
 mod io;
 pub mod ipvs;
 mod message;
 pub mod nftables;
 
 #[cfg(feature = "io")]
-pub use io::{Ipvs, IpvsError, Nftables};
+pub use io::{
+    DataPath, DataPathError, Earlier, FilterOptions, INTERFACE, Ipvs, IpvsError, Nftables, Record,
+    Sysctl, SysctlChange, sysctls,
+};

@@ -16,7 +16,7 @@ mod layout;
 use netlink_packet_core::NLM_F_CREATE;
 
 use crate::message::Message;
-pub use layout::{PodDetection, layout, remove};
+pub use layout::{PodDetection, layout, remove, tag};
 
 /// The name of the table.
 pub const TABLE: &str = "fairway-proxy";
@@ -27,6 +27,7 @@ const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 
 const NEW_TABLE: u16 = 0;
+const GET_TABLE: u16 = 1;
 const DEL_TABLE: u16 = 2;
 const NEW_CHAIN: u16 = 3;
 const NEW_RULE: u16 = 6;
@@ -44,6 +45,8 @@ const VERDICT_CODE: u16 = 1;
 const VERDICT_CHAIN: u16 = 2;
 /// The verdict `goto`.
 const GOTO: i32 = -4;
+/// The verdict `return`.
+const RETURN: i32 = -5;
 /// The verdict `jump`.
 const JUMP: i32 = -3;
 
@@ -112,6 +115,12 @@ impl Transaction {
         self.messages.is_empty()
     }
 
+    /// Does this, and then what `later` asks for.
+    pub fn then(mut self, later: Self) -> Self {
+        self.messages.extend(later.messages);
+        self
+    }
+
     fn add(
         &mut self,
         message_type: u16,
@@ -153,6 +162,21 @@ impl Transaction {
 fn head(message_type: u16, flags: u16, family: Family, sequence: u32) -> Message {
     let message_type = SUBSYSTEM << 8 | message_type;
     Message::new(message_type, flags, sequence, &[family.number(), 0, 0, 0])
+}
+
+/// Asks for our table of a family.
+pub(crate) fn get_table(family: Family, sequence: u32) -> Vec<u8> {
+    let mut message = head(GET_TABLE, 0, family, sequence);
+    message.attribute(1, &text(TABLE));
+    crate::message::acknowledged(message.finish())
+}
+
+/// The tag of a table, from its description.
+pub(crate) fn tag_of(payload: &[u8]) -> Option<String> {
+    let mut all = crate::message::attributes(payload.get(4..)?);
+    let (_, data) = all.find(|(kind, _)| *kind == layout::TABLE_DATA)?;
+    let comment = data.get(2..)?.split(|it| *it == 0).next()?;
+    String::from_utf8(comment.to_vec()).ok()
 }
 
 /// A name, as attributes have it.

@@ -13,7 +13,9 @@ use netlink_packet_core::{
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, CacheInfo};
-use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
+use netlink_packet_route::link::{
+    InfoKind, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::neighbour::NeighbourMessage;
 use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteNextHop, RouteType, RouteVia,
@@ -71,6 +73,23 @@ pub fn add_address(
     };
     let message = RouteNetlinkMessage::NewAddress(message);
     encode(message, NLM_F_ACK | NLM_F_CREATE | presence, sequence)
+}
+
+/// Makes an interface of kind `dummy`, which stays down: its addresses are this machine's, and no packet leaves by it.
+pub fn add_dummy(name: &str, sequence: u32) -> Vec<u8> {
+    let mut message = LinkMessage::default();
+    (message.header.flags, message.header.change_mask) = (LinkFlags::Noarp, LinkFlags::Noarp);
+    message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    message.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Dummy)]));
+    let message = RouteNetlinkMessage::NewLink(message);
+    encode(message, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sequence)
+}
+
+/// Removes the interface of this number, with all its addresses.
+pub fn remove_link(index: u32, sequence: u32) -> Vec<u8> {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    encode(RouteNetlinkMessage::DelLink(message), NLM_F_ACK, sequence)
 }
 
 /// Takes it away.

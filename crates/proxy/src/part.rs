@@ -100,6 +100,7 @@ impl Part {
         let rule = FilterRule {
             allowed_sources: None,
             no_endpoints: servers.is_empty().then(|| without_any(endpoints)),
+            serves_pods: false,
             masquerade,
         };
         self.add(surroundings, Claim::Cluster, address, (port, port.port), servers, rule);
@@ -124,7 +125,9 @@ impl Part {
             }
             TrafficPolicy::Local => (&endpoints.local, None, Masquerade::Never),
         };
-        let rule = |allowed_sources| FilterRule { allowed_sources, no_endpoints, masquerade };
+        let serves_pods = no_endpoints.is_some() && !servers.is_empty();
+        let rule =
+            |allowed_sources| FilterRule { allowed_sources, no_endpoints, serves_pods, masquerade };
         let of_family = |list: &[IpAddr]| -> Vec<IpAddr> {
             list.iter().copied().filter(|it| AddressFamily::of(*it) == family).collect()
         };

@@ -75,6 +75,16 @@ impl Planner {
         &self.wanted
     }
 
+    /// The options.
+    pub fn configuration(&self) -> &ProxyConfiguration {
+        &self.configuration
+    }
+
+    /// The node.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// The node is elsewhere, or has other addresses.
     pub fn move_to(&mut self, place: Place) -> Touched {
         if self.place == place {

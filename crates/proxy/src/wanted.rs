@@ -79,9 +79,10 @@ pub enum Masquerade {
 pub struct FilterRule {
     /// Who may use it; `None` for everybody.
     pub allowed_sources: Option<Vec<Prefix>>,
-    /// What becomes of a new connection if no endpoint may take it. Where real servers are there nevertheless, they are
-    /// for Pods of this node.
+    /// What becomes of a new connection if no endpoint may take it.
     pub no_endpoints: Option<NoEndpoints>,
+    /// Pods of this node, and the node itself, reach the real servers nevertheless.
+    pub serves_pods: bool,
     /// Whose source address is replaced.
     pub masquerade: Masquerade,
 }

@@ -101,7 +101,7 @@ enum Command {
     Check(check::CheckArguments),
     /// Show what resource files lead to, or what an edit changes, without a daemon
     Plan(plan::PlanArguments),
-    /// The service proxy: what it would have in the kernel of a node
+    /// Serve the Services in files on this node, in place of kube-proxy
     Proxy(proxy::ProxyArguments),
     /// Print the configuration that FRR would get, without a daemon
     Render(render::RenderArguments),
@@ -151,7 +151,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::Kubectl(arguments) => kubectl::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
-        Command::Proxy(arguments) => proxy::run(&arguments),
+        Command::Proxy(arguments) => proxy::run(arguments),
         Command::Render(arguments) => render::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),

@@ -11,7 +11,7 @@ use nix::sys::socket::SockProtocol;
 use super::socket::Socket;
 use crate::message::{Content, answers};
 use crate::nftables::elements::{self, Element};
-use crate::nftables::{Family, Transaction};
+use crate::nftables::{Family, Transaction, get_table, tag_of};
 
 /// How often a list is read again that changed while it was read.
 const READS_MAX: usize = 5;
@@ -61,6 +61,32 @@ impl Nftables {
         }
     }
 
+    /// The tag of our table of this family; `None` if there is no such table.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn tag(&mut self, family: Family) -> io::Result<Option<String>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let sequence = self.sequence;
+        self.socket.send(&get_table(family, sequence))?;
+        let (mut tag, mut code) = (None, None);
+        while let Some(datagram) = self.socket.receive()? {
+            for answer in answers(datagram).flatten().filter(|it| it.sequence == sequence) {
+                match answer.content {
+                    // One without a tag is of somebody's hand.
+                    Content::Payload(payload) => tag = Some(tag_of(payload).unwrap_or_default()),
+                    Content::Done(it) | Content::Code(it) => code = Some(it),
+                }
+            }
+        }
+        match code {
+            Some(0) => Ok(tag),
+            Some(code) if code == Errno::ENOENT as i32 => Ok(None),
+            Some(code) => Err(io::Error::from_raw_os_error(code)),
+            None => Err(io::Error::other("the kernel did not answer a request")),
+        }
+    }
+
     /// All elements of our table of this family; `None` if there is no such table, or a set of it is missing.
     ///
     /// # Errors
@@ -76,7 +102,22 @@ impl Nftables {
         Ok(Some(all))
     }
 
-    fn elements_of(&mut self, family: Family, set: &str) -> io::Result<Option<Vec<Element>>> {
+    /// While the kernel makes a set larger, its list lacks some elements, and it does not say so: the set is read until
+    /// nothing is added. One that is still overlooked is taken for missing, which does no harm: it is added once more.
+    fn elements_of(&mut self, family: Family, set: &str) -> io::Result<Option<BTreeSet<Element>>> {
+        let mut all = BTreeSet::new();
+        for _ in 0..READS_MAX {
+            let Some(found) = self.read_elements(family, set)? else { return Ok(None) };
+            let count = all.len();
+            all.extend(found);
+            if all.len() == count {
+                break;
+            }
+        }
+        Ok(Some(all))
+    }
+
+    fn read_elements(&mut self, family: Family, set: &str) -> io::Result<Option<Vec<Element>>> {
         for _ in 0..READS_MAX {
             self.sequence = self.sequence.wrapping_add(1);
             let sequence = self.sequence;

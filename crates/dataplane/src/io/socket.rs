@@ -18,6 +18,9 @@ pub(super) const REQUEST_BYTES_MAX: usize = 32 << 10;
 /// Octets of answers that may wait. The kernel gives what `net.core.rmem_max` allows.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
+/// Octets of one request: a transaction of the packet filter has some thousands of rules, each with a few elements.
+const SEND_BUFFER_BYTES: usize = 16 << 20;
+
 /// The kernel's side of every such socket.
 const KERNEL: u32 = 0;
 
@@ -33,6 +36,8 @@ impl Socket {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let descriptor = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
         setsockopt(&descriptor, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
+        // Without the capability the socket takes smaller requests alone, and none of them succeeds.
+        let _ = setsockopt(&descriptor, sockopt::SndBufForce, &SEND_BUFFER_BYTES);
         bind(descriptor.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         Ok(Self { descriptor, buffer: vec![0; DATAGRAM_LENGTH_BYTES_MAX] })
     }

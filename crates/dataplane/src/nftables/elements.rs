@@ -11,8 +11,8 @@ use fairway_proxy::{FilterRule, Hairpin, Masquerade, NoEndpoints, RealServer, Vi
 use netlink_packet_core::NLM_F_DUMP;
 
 use super::layout::{
-    ALLOWED, DROP, HAIRPIN, MASQUERADE_ALWAYS, MASQUERADE_OFF_CLUSTER, NO_ENDPOINTS, PODS, REJECT,
-    RESTRICTED, VIP_PORTS, VIPS,
+    ALLOWED, DROP, DROP_OUTSIDERS, HAIRPIN, MASQUERADE_ALWAYS, MASQUERADE_OFF_CLUSTER,
+    NO_ENDPOINTS, PODS, REJECT, RESTRICTED, VIP_PORTS, VIPS,
 };
 use super::{
     CREATES, DATA_VALUE, DATA_VERDICT, DEL_ELEMENTS, Family, GET_ELEMENTS, GOTO, LIST_ELEMENT,
@@ -45,8 +45,8 @@ pub enum Element {
     Restricted(VirtualAddress),
     /// These sources may use it.
     Allowed(VirtualAddress, Prefix),
-    /// What becomes of new connections.
-    NoEndpoints(VirtualAddress, NoEndpoints),
+    /// What becomes of new connections, and whether it is so for those of Pods.
+    NoEndpoints(VirtualAddress, NoEndpoints, bool),
     /// A Pod that may meet itself.
     Hairpin(Hairpin),
     /// A network of Pods.
@@ -69,14 +69,18 @@ pub fn of_rule(at: VirtualAddress, rule: &FilterRule) -> BTreeSet<Element> {
         elements.insert(Element::Restricted(at));
         elements.extend(sources.iter().map(|it| Element::Allowed(at, *it)));
     }
-    elements.extend(rule.no_endpoints.map(|it| Element::NoEndpoints(at, it)));
+    elements.extend(rule.no_endpoints.map(|it| Element::NoEndpoints(at, it, rule.serves_pods)));
     elements
 }
 
 /// The rules that lead to these elements.
 pub fn rules_of(elements: &BTreeSet<Element>) -> BTreeMap<VirtualAddress, FilterRule> {
-    let nothing =
-        FilterRule { allowed_sources: None, no_endpoints: None, masquerade: Masquerade::Never };
+    let nothing = FilterRule {
+        allowed_sources: None,
+        no_endpoints: None,
+        serves_pods: false,
+        masquerade: Masquerade::Never,
+    };
     let mut rules: BTreeMap<VirtualAddress, FilterRule> = BTreeMap::new();
     for element in elements {
         if let Element::VipPort(at) = element {
@@ -88,7 +92,7 @@ pub fn rules_of(elements: &BTreeSet<Element>) -> BTreeMap<VirtualAddress, Filter
         | Element::MasqueradeOffCluster(at)
         | Element::Restricted(at)
         | Element::Allowed(at, _)
-        | Element::NoEndpoints(at, _)) = element
+        | Element::NoEndpoints(at, ..)) = element
         else {
             continue;
         };
@@ -96,7 +100,9 @@ pub fn rules_of(elements: &BTreeSet<Element>) -> BTreeMap<VirtualAddress, Filter
         match element {
             Element::MasqueradeAlways(_) => rule.masquerade = Masquerade::Always,
             Element::MasqueradeOffCluster(_) => rule.masquerade = Masquerade::OffCluster,
-            Element::NoEndpoints(_, it) => rule.no_endpoints = Some(*it),
+            Element::NoEndpoints(_, it, serves_pods) => {
+                (rule.no_endpoints, rule.serves_pods) = (Some(*it), *serves_pods);
+            }
             Element::Restricted(_) => drop(rule.allowed_sources.get_or_insert_default()),
             Element::Allowed(_, prefix) => {
                 rule.allowed_sources.get_or_insert_default().push(*prefix);
@@ -132,7 +138,7 @@ impl Element {
             | Self::MasqueradeOffCluster(at)
             | Self::Restricted(at)
             | Self::Allowed(at, _)
-            | Self::NoEndpoints(at, _) => Family::of(at.address),
+            | Self::NoEndpoints(at, ..) => Family::of(at.address),
             Self::Hairpin(it) => Family::of(it.real_server.address),
             Self::Pods(prefix) => Family::of(prefix.address()),
         }
@@ -163,10 +169,11 @@ impl Element {
                     value(it, ELEMENT_KEY_END, &key(prefix.last_address()));
                 });
             }
-            Self::NoEndpoints(at, what) => {
-                let chain = match what {
-                    NoEndpoints::Reject => REJECT,
-                    NoEndpoints::Drop => DROP,
+            Self::NoEndpoints(at, what, serves_pods) => {
+                let chain = match (what, serves_pods) {
+                    (NoEndpoints::Reject, _) => REJECT,
+                    (NoEndpoints::Drop, false) => DROP,
+                    (NoEndpoints::Drop, true) => DROP_OUTSIDERS,
                 };
                 message.nested(LIST_ELEMENT, |it| {
                     value(it, ELEMENT_KEY, &where_(at));
@@ -303,12 +310,13 @@ pub(crate) fn listed(payload: &[u8], family: Family, set: &str) -> Vec<Element> 
             NO_ENDPOINTS => {
                 let verdict = find(&find(element, ELEMENT_DATA)?, DATA_VERDICT)?;
                 let chain = find(&verdict, VERDICT_CHAIN)?;
-                let what = match chain.split(|it| *it == 0).next()? {
-                    it if it == REJECT.as_bytes() => NoEndpoints::Reject,
-                    it if it == DROP.as_bytes() => NoEndpoints::Drop,
+                let (what, serves_pods) = match chain.split(|it| *it == 0).next()? {
+                    it if it == REJECT.as_bytes() => (NoEndpoints::Reject, false),
+                    it if it == DROP.as_bytes() => (NoEndpoints::Drop, false),
+                    it if it == DROP_OUTSIDERS.as_bytes() => (NoEndpoints::Drop, true),
                     _ => return None,
                 };
-                Element::NoEndpoints(at, what)
+                Element::NoEndpoints(at, what, serves_pods)
             }
             _ => return None,
         })

@@ -44,6 +44,7 @@ pub(super) enum Expression {
 pub(super) enum Verdict {
     Drop,
     Accept,
+    Return,
     Jump(&'static str),
 }
 
@@ -182,6 +183,7 @@ fn write_verdict(message: &mut Message, verdict: Verdict) {
     let (code, chain) = match verdict {
         Verdict::Drop => (0, None),
         Verdict::Accept => (1, None),
+        Verdict::Return => (super::RETURN, None),
         Verdict::Jump(chain) => (super::JUMP, Some(chain)),
     };
     message.nested(DATA_VERDICT, |it| {

@@ -3,6 +3,7 @@
 //! The rules, as `nft` shows them for IPv4 (and likewise for IPv6):
 //!
 //! ```text
+//!  drop-outsiders: from this node, or from a Pod of it → back; else drop
 //!  check:   restricted and not allowed → drop; new to no-endpoints → reject or drop;
 //!           new to vips, not to vip-ports, and no ping → reject
 //!  mark:    new to masq-always, to masq-off-cluster and not from a Pod, or from one of vips to vip-ports → mark
@@ -10,6 +11,7 @@
 //!  prerouting (filter, -110) → mark    postrouting (nat, 100): hairpin, or marked → masquerade
 //! ```
 
+use fairway_ground::Prefix;
 use netlink_packet_core::NLM_F_APPEND;
 
 use super::expressions::{Expression, FIRST_REGISTER, STATE_NEW, Verdict};
@@ -17,6 +19,12 @@ use super::{
     CREATES, DEL_TABLE, Family, NEW_CHAIN, NEW_RULE, NEW_SET, NEW_TABLE, TABLE, Transaction, be32,
     text,
 };
+
+/// Counts what differs between releases: a table of another one is made again.
+const VERSION: u32 = 1;
+/// What programs keep with a table, and the kind of it that `nft` shows as a comment.
+pub(super) const TABLE_DATA: u16 = 6;
+const COMMENT: u8 = 0;
 
 /// The sets, by what they hold.
 pub(super) const VIPS: &str = "vips";
@@ -32,6 +40,8 @@ pub(super) const PODS: &str = "pods";
 /// The chains behind the verdicts of [`NO_ENDPOINTS`].
 pub(super) const REJECT: &str = "reject";
 pub(super) const DROP: &str = "drop";
+/// Drops what neither this node nor a Pod of it sends.
+pub(super) const DROP_OUTSIDERS: &str = "drop-outsiders";
 const CHECK: &str = "check";
 const MARK: &str = "mark";
 
@@ -95,11 +105,24 @@ pub enum PodDetection {
     InterfacePrefix(String),
 }
 
+/// What is known of the table's rules and networks without reading them. `nft` shows it as the table's comment.
+pub fn tag(pods: &PodDetection, networks: &[Prefix], mark: u32) -> String {
+    let text = format!("{VERSION} {pods:?} {networks:?} {mark}");
+    // FNV-1a: the same number in each build.
+    let number = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |number, octet| {
+        (number ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("Fairway service proxy, layout {number:016x}")
+}
+
 /// The transaction that makes the table of this family; `mark` is the bit of packets whose source address is replaced.
-pub fn layout(family: Family, pods: &PodDetection, mark: u32) -> Transaction {
+pub fn layout(family: Family, pods: &PodDetection, mark: u32, tag: &str) -> Transaction {
     let mut transaction = Transaction::default();
-    transaction.add(NEW_TABLE, CREATES, family, |it| {
-        it.attribute(1, &text(TABLE));
+    let comment = text(tag);
+    let length = u8::try_from(comment.len()).unwrap_or(u8::MAX);
+    let data = [vec![COMMENT, length], comment].concat();
+    transaction.add(NEW_TABLE, CREATES, family, move |it| {
+        it.attribute(1, &text(TABLE)).attribute(TABLE_DATA, &data);
     });
     for (name, fields, is_interval) in [
         (VIPS, &[Field::Address][..], false),
@@ -114,7 +137,7 @@ pub fn layout(family: Family, pods: &PodDetection, mark: u32) -> Transaction {
     ] {
         set(&mut transaction, family, name, fields, is_interval);
     }
-    for name in [REJECT, DROP, CHECK, MARK] {
+    for name in [REJECT, DROP, DROP_OUTSIDERS, CHECK, MARK] {
         chain(&mut transaction, family, name, None);
     }
     for (name, kind, hook, priority) in [
@@ -128,6 +151,7 @@ pub fn layout(family: Family, pods: &PodDetection, mark: u32) -> Transaction {
     let jump = |chain| vec![Expression::Verdict(Verdict::Jump(chain))];
     rule(&mut transaction, family, REJECT, vec![Expression::Reject(family)]);
     rule(&mut transaction, family, DROP, vec![Expression::Verdict(Verdict::Drop)]);
+    drops_outsiders(&mut transaction, family, pods);
     checks(&mut transaction, family);
     marks(&mut transaction, family, pods, mark);
     rule(&mut transaction, family, "prerouting", jump(MARK));
@@ -288,6 +312,44 @@ fn checks(transaction: &mut Transaction, family: Family) {
     rule(transaction, family, CHECK, other.concat());
 }
 
+/// Goes on if the packet is from a Pod, or is not; `None` where that cannot be known.
+fn from_pod(family: Family, pods: &PodDetection, is: bool) -> Option<Vec<Expression>> {
+    let register = FIRST_REGISTER;
+    let over = |value: Vec<u8>| {
+        let compare = Expression::Compare { register, is_equal: is, value };
+        vec![Expression::interface(register), compare]
+    };
+    match pods {
+        PodDetection::Unknown => None,
+        PodDetection::Networks => {
+            Some([vec![Expression::source(family, register)], lookup(PODS, is)].concat())
+        }
+        PodDetection::Interface(name) => Some(over(whole_name(name))),
+        PodDetection::InterfacePrefix(prefix) => Some(over(prefix.as_bytes().to_vec())),
+    }
+}
+
+/// The name of an interface, as packets have it.
+fn whole_name(name: &str) -> Vec<u8> {
+    let mut value = name.as_bytes().to_vec();
+    value.resize(16, 0);
+    value
+}
+
+fn drops_outsiders(transaction: &mut Transaction, family: Family, pods: &PodDetection) {
+    let register = FIRST_REGISTER;
+    let back = vec![Expression::Verdict(Verdict::Return)];
+    // What this node sends came over no interface.
+    let value = whole_name("");
+    let compare = Expression::Compare { register, is_equal: true, value };
+    let of_node = [vec![Expression::interface(register), compare], back.clone()];
+    rule(transaction, family, DROP_OUTSIDERS, of_node.concat());
+    if let Some(of_pod) = from_pod(family, pods, true) {
+        rule(transaction, family, DROP_OUTSIDERS, [of_pod, back].concat());
+    }
+    rule(transaction, family, DROP_OUTSIDERS, vec![Expression::Verdict(Verdict::Drop)]);
+}
+
 fn marks(transaction: &mut Transaction, family: Family, pods: &PodDetection, mark: u32) {
     let register = FIRST_REGISTER;
     let set_mark = vec![
@@ -297,24 +359,7 @@ fn marks(transaction: &mut Transaction, family: Family, pods: &PodDetection, mar
     ];
     let always = [is_new(), load_where(family), lookup(MASQUERADE_ALWAYS, true), set_mark.clone()];
     rule(transaction, family, MARK, always.concat());
-    let from_pod = match pods {
-        PodDetection::Unknown => None,
-        PodDetection::Networks => {
-            Some([vec![Expression::source(family, register)], lookup(PODS, false)].concat())
-        }
-        PodDetection::Interface(name) => {
-            let mut value = name.as_bytes().to_vec();
-            value.resize(16, 0);
-            let compare = Expression::Compare { register, is_equal: false, value };
-            Some(vec![Expression::interface(register), compare])
-        }
-        PodDetection::InterfacePrefix(prefix) => {
-            let value = prefix.as_bytes().to_vec();
-            let compare = Expression::Compare { register, is_equal: false, value };
-            Some(vec![Expression::interface(register), compare])
-        }
-    };
-    if let Some(not_from_pod) = from_pod {
+    if let Some(not_from_pod) = from_pod(family, pods, false) {
         let off_cluster = [
             is_new(),
             load_where(family),

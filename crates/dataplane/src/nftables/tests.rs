@@ -22,7 +22,15 @@ fn every_rule() -> Vec<FilterRule> {
             for allowed_sources in
                 [None, Some(vec![]), Some(vec![prefix("10.0.0.0/8"), prefix("192.0.2.7/32")])]
             {
-                rules.push(FilterRule { allowed_sources, no_endpoints, masquerade });
+                for serves_pods in [false, no_endpoints == Some(NoEndpoints::Drop)] {
+                    let allowed_sources = allowed_sources.clone();
+                    rules.push(FilterRule {
+                        allowed_sources,
+                        no_endpoints,
+                        serves_pods,
+                        masquerade,
+                    });
+                }
             }
         }
     }

@@ -62,6 +62,25 @@ impl Requests {
         self.ask(&request::remove_address(index, address, sequence), sequence)
     }
 
+    /// See [`request::add_dummy`].
+    ///
+    /// # Errors
+    /// What the kernel answers: `EEXIST` if there is an interface of this name, `EPERM` without the capability
+    /// `NET_ADMIN`.
+    pub fn add_dummy(&mut self, name: &str) -> io::Result<()> {
+        let sequence = self.next();
+        self.ask(&request::add_dummy(name, sequence), sequence)
+    }
+
+    /// See [`request::remove_link`].
+    ///
+    /// # Errors
+    /// What the kernel answers: `ENODEV` where there is no such interface.
+    pub fn remove_link(&mut self, index: u32) -> io::Result<()> {
+        let sequence = self.next();
+        self.ask(&request::remove_link(index, sequence), sequence)
+    }
+
     /// Changes routes, in their order, and returns what the kernel answers to each: `EEXIST` for a new one that is
     /// there, `ESRCH` for a removed one that is not, `EPERM` without the capability `NET_ADMIN`.
     ///

@@ -286,31 +286,6 @@ impl Reconciler {
         wanted: &Wanted,
         now: Instant,
     ) {
-        if let Outcome::Failed(message) = outcome {
-            let message = format!("{operation}: {message}");
-            match (&operation, operation.virtual_address()) {
-                (_, Some(at)) => {
-                    self.failed.add(at, message, now);
-                    if let Operation::RemoveRealServer(at, real) = operation {
-                        self.has_left(at, real);
-                    }
-                    // Whether it was done is unknown.
-                    if matches!(operation, Operation::Record(..) | Operation::Forget(_)) {
-                        self.unsure.insert(at);
-                    } else {
-                        self.doubted.insert(at);
-                    }
-                }
-                (Operation::Bind(address) | Operation::Unbind(address), _) => {
-                    self.failed_addresses.add(*address, message, now);
-                }
-                (Operation::AddHairpin(it) | Operation::RemoveHairpin(it), _) => {
-                    self.failed_hairpins.add(*it, message, now);
-                }
-                _ => {}
-            }
-            return;
-        }
         match (operation, outcome) {
             (Operation::Look(at), Outcome::Found(server)) => {
                 self.doubted.remove(&at);
@@ -329,7 +304,38 @@ impl Reconciler {
             | (Operation::AddRealServer(at, _), Outcome::Exists | Outcome::Missing) => {
                 self.doubted.insert(at);
             }
-            (operation, _) => self.done(operation, wanted, now),
+            (operation, Outcome::Done)
+            | (operation @ Operation::Bind(_), Outcome::Exists)
+            | (operation @ (Operation::Unbind(_) | Operation::RemoveServer(_)), Outcome::Missing) => {
+                self.done(operation, wanted, now)
+            }
+            (operation, Outcome::Failed(message)) => self.failed(&operation, &message, now),
+            (operation, other) => self.failed(&operation, &format!("{other:?}"), now),
+        }
+    }
+
+    fn failed(&mut self, operation: &Operation, message: &str, now: Instant) {
+        let message = format!("{operation}: {message}");
+        match (operation, operation.virtual_address()) {
+            (_, Some(at)) => {
+                self.failed.add(at, message, now);
+                if let Operation::RemoveRealServer(at, real) = operation {
+                    self.has_left(*at, *real);
+                }
+                // Whether it was done is unknown.
+                if matches!(operation, Operation::Record(..) | Operation::Forget(_)) {
+                    self.unsure.insert(at);
+                } else {
+                    self.doubted.insert(at);
+                }
+            }
+            (Operation::Bind(address) | Operation::Unbind(address), _) => {
+                self.failed_addresses.add(*address, message, now);
+            }
+            (Operation::AddHairpin(it) | Operation::RemoveHairpin(it), _) => {
+                self.failed_hairpins.add(*it, message, now);
+            }
+            _ => {}
         }
     }
 

@@ -57,6 +57,9 @@ fn policy_local_without_a_local_endpoint_drops_outsiders_and_serves_pods_from_el
             "198.51.100.1 80/TCP never drop",
         ]
     );
+    let planner = planned(&(service("web", LOCAL) + INGRESS + &slice("web", &["10.1.0.2@n2"])));
+    let served: Vec<_> = planner.wanted().entries.values().map(|it| it.rule.serves_pods).collect();
+    assert_eq!(served, [true, false, true, true], "Pods of this node and the node itself");
 }
 
 #[test]

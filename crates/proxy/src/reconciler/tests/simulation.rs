@@ -115,6 +115,7 @@ impl Simulation {
             rule: FilterRule {
                 allowed_sources: None,
                 no_endpoints: reals.is_empty().then_some(NoEndpoints::Reject),
+                serves_pods: false,
                 masquerade: if self.one_in(2) { Masquerade::Always } else { Masquerade::Never },
             },
             is_bound: at.address != IpAddr::V4(Ipv4Addr::new(198, 18, 0, 3)),

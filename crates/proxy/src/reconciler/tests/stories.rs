@@ -36,6 +36,7 @@ fn entry(service: &str, reals: &[u8]) -> Entry {
         rule: FilterRule {
             allowed_sources: None,
             no_endpoints: reals.is_empty().then_some(NoEndpoints::Reject),
+            serves_pods: false,
             masquerade: Masquerade::Always,
         },
         is_bound: true,

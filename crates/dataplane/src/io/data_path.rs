@@ -1,0 +1,369 @@
+//! Operations of the service proxy on the kernel of this machine, and what is there.
+//!
+//! Knows no reason for an operation. Blocks for as long as the kernel works, so it belongs on a thread of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+
+use fairway_ground::Prefix;
+use fairway_netlink::request::Presence;
+use fairway_netlink::{Machine, Requests, Scope};
+use fairway_proxy::{
+    FilterRule, Hairpin, Kernel, Operation, Outcome, RealServerPlace, VirtualAddress,
+};
+use nix::errno::Errno;
+
+use super::conntrack::Conntrack;
+use super::ipvs::{Ipvs, IpvsError};
+use super::nftables::Nftables;
+use super::record::{Earlier, Record};
+use crate::ipvs::Change;
+use crate::nftables::elements::{Element, change, of_rule, rules_of};
+use crate::nftables::{Family, PodDetection, Transaction, layout, remove, tag};
+
+/// Our interface.
+pub const INTERFACE: &str = "fairway-ipvs0";
+/// An address without an end.
+const FOR_EVER: u32 = u32::MAX;
+
+/// Why the data path cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataPathError {
+    /// IPVS.
+    #[error(transparent)]
+    Ipvs(#[from] IpvsError),
+    /// The packet filter.
+    #[error("packet filter: {0}")]
+    Filter(io::Error),
+    /// Links and addresses.
+    #[error("interface {INTERFACE}: {0}")]
+    Interface(io::Error),
+    /// Somebody else's interface has our name.
+    #[error("interface {INTERFACE} is not a dummy: it is not Fairway's; rename it")]
+    ForeignInterface,
+    /// The record.
+    #[error("record of virtual servers {path}: {error}")]
+    Record {
+        /// Where it is.
+        path: String,
+        /// What is wrong.
+        error: io::Error,
+    },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct DataPath {
+    ipvs: Ipvs,
+    filter: Nftables,
+    conntrack: Conntrack,
+    links: Requests,
+    record: Record,
+    pods: PodDetection,
+    pod_networks: Vec<Prefix>,
+    mark: u32,
+    interface: u32,
+    /// What our tables have.
+    rules: BTreeMap<VirtualAddress, FilterRule>,
+}
+
+/// How packets are recognized that need another source address.
+#[derive(Debug, Clone, Default)]
+pub struct FilterOptions {
+    /// Which are from Pods.
+    pub pods: PodDetection,
+    /// The networks of Pods, for [`PodDetection::Networks`].
+    pub pod_networks: Vec<Prefix>,
+    /// The bit of the mark that is used.
+    pub mark: u32,
+}
+
+impl DataPath {
+    /// For the network namespace of this thread: makes our interface where it is missing, and opens the record at `path`.
+    ///
+    /// # Errors
+    /// The kernel lacks something, the process may not, or the record cannot be used.
+    pub fn open(options: FilterOptions, path: &Path) -> Result<(Self, Earlier), DataPathError> {
+        let ipvs = Ipvs::open()?;
+        let (record, earlier) = Record::open(path)
+            .map_err(|error| DataPathError::Record { path: path.display().to_string(), error })?;
+        let mut links = Requests::open().map_err(DataPathError::Interface)?;
+        match links.add_dummy(INTERFACE) {
+            Err(error) if error.raw_os_error() != Some(Errno::EEXIST as i32) => {
+                return Err(DataPathError::Interface(error));
+            }
+            _ => {}
+        }
+        let machine = machine()?;
+        let link = machine.link_named(INTERFACE).ok_or_else(|| {
+            DataPathError::Interface(io::Error::from_raw_os_error(Errno::ENODEV as i32))
+        })?;
+        if link.kind.as_deref() != Some("dummy") {
+            return Err(DataPathError::ForeignInterface);
+        }
+        let FilterOptions { pods, pod_networks, mark } = options;
+        let path = Self {
+            ipvs,
+            filter: Nftables::open().map_err(DataPathError::Filter)?,
+            conntrack: Conntrack::open().map_err(DataPathError::Filter)?,
+            links,
+            record,
+            pods,
+            pod_networks,
+            mark,
+            interface: link.index,
+            rules: BTreeMap::new(),
+        };
+        Ok((path, earlier))
+    }
+
+    /// The kernel as it is. Makes our tables where they are missing.
+    ///
+    /// # Errors
+    /// Something cannot be read or made.
+    pub fn observe(&mut self) -> Result<Kernel, DataPathError> {
+        let servers = self.ipvs.servers()?;
+        let bound_addresses = self.bound_addresses()?;
+        let mut elements = BTreeSet::new();
+        for family in Family::ALL {
+            let present = self.table(family, &bound_addresses).map_err(DataPathError::Filter)?;
+            elements.extend(present);
+        }
+        self.rules = rules_of(&elements);
+        let hairpin = |it: &Element| match it {
+            Element::Hairpin(it) => Some(*it),
+            _ => None,
+        };
+        let hairpins: BTreeSet<Hairpin> = elements.iter().filter_map(hairpin).collect();
+        Ok(Kernel { servers, bound_addresses, rules: self.rules.clone(), hairpins })
+    }
+
+    /// Recognizes packets from Pods in another way from the next [`Self::observe`] on; returns whether it is another one.
+    pub fn follow_pods(&mut self, options: FilterOptions) -> bool {
+        let FilterOptions { pods, pod_networks, mark } = options;
+        if (&pods, &pod_networks, mark) == (&self.pods, &self.pod_networks, self.mark) {
+            return false;
+        }
+        (self.pods, self.pod_networks, self.mark) = (pods, pod_networks, mark);
+        true
+    }
+
+    /// The addresses that the node has itself: all but loopback, link-local ones and those of our interface.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn node_addresses(&self) -> Result<Vec<IpAddr>, DataPathError> {
+        let machine = machine()?;
+        let own = machine.addresses().filter(|it| it.index != self.interface);
+        let usable = own.map(|it| it.address).filter(|it| match it {
+            IpAddr::V4(it) => !it.is_loopback() && !it.is_link_local(),
+            IpAddr::V6(it) => !it.is_loopback() && !it.is_unicast_link_local(),
+        });
+        Ok(usable.collect())
+    }
+
+    fn bound_addresses(&self) -> Result<BTreeSet<IpAddr>, DataPathError> {
+        let machine = machine()?;
+        Ok(machine.addresses_of(self.interface).iter().map(|it| it.address).collect())
+    }
+
+    /// The elements of our table, which is made if it is missing. One with other rules is replaced in one transaction: no
+    /// packet meets a table without elements.
+    fn table(&mut self, family: Family, bound: &BTreeSet<IpAddr>) -> io::Result<BTreeSet<Element>> {
+        let networks: Vec<_> = self.pod_networks.clone();
+        let wanted = tag(&self.pods, &networks, self.mark);
+        let present = self.filter.tag(family)?;
+        let elements = self.filter.elements(family)?;
+        if present.as_ref() == Some(&wanted)
+            && let Some(elements) = elements
+        {
+            return Ok(elements);
+        }
+        let mut transaction = Transaction::default();
+        if present.is_some() {
+            transaction = transaction.then(remove(family));
+        }
+        let elements = elements.unwrap_or_default();
+        let vips = bound.iter().map(|it| Element::Vip(*it));
+        let networks = networks.into_iter().map(Element::Pods);
+        let all: BTreeSet<Element> = elements.iter().copied().chain(vips).chain(networks).collect();
+        let filled = change([], all.iter().filter(|it| it.family() == family));
+        transaction = transaction.then(layout(family, &self.pods, self.mark, &wanted)).then(filled);
+        self.filter.commit(transaction)?;
+        Ok(elements)
+    }
+
+    /// Carries operations out, which are independent of each other, and returns what became of each.
+    pub fn perform(&mut self, operations: &[Operation]) -> Vec<Outcome> {
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; operations.len()];
+        self.change_filter(operations, &mut outcomes);
+        self.change_servers(operations, &mut outcomes);
+        self.end_flows(operations, &mut outcomes);
+        let rest = operations.iter().zip(&mut outcomes).filter(|(_, outcome)| outcome.is_none());
+        for (operation, outcome) in rest {
+            *outcome = Some(match operation {
+                Operation::Look(at) => match self.ipvs.server(*at) {
+                    Ok(server) => Outcome::Found(server),
+                    Err(error) => Outcome::Failed(error.to_string()),
+                },
+                Operation::Record(at, recorded) => done(self.record.write(*at, Some(*recorded))),
+                Operation::Forget(at) => done(self.record.write(*at, None)),
+                Operation::Bind(address) => self.bind(*address),
+                Operation::Unbind(address) => self.unbind(*address),
+                other => Outcome::Failed(format!("{other} is in no batch")),
+            });
+        }
+        outcomes.into_iter().flatten().collect()
+    }
+
+    /// The filter knows a virtual address before the node has it.
+    fn bind(&mut self, address: IpAddr) -> Outcome {
+        if let Err(error) = self.filter.commit(change([], [&Element::Vip(address)])) {
+            return Outcome::Failed(error.to_string());
+        }
+        done(self.links.add_address(self.interface, address, FOR_EVER, Presence::New))
+    }
+
+    fn unbind(&mut self, address: IpAddr) -> Outcome {
+        let removed = done(self.links.remove_address(self.interface, address));
+        if matches!(removed, Outcome::Failed(_)) {
+            return removed;
+        }
+        match self.filter.commit(change([&Element::Vip(address)], [])) {
+            Err(error) if error.raw_os_error() != Some(Errno::ENOENT as i32) => {
+                Outcome::Failed(error.to_string())
+            }
+            _ => removed,
+        }
+    }
+
+    /// All rules of a batch are one transaction.
+    fn change_filter(&mut self, operations: &[Operation], outcomes: &mut [Option<Outcome>]) {
+        let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
+        let mut rules = self.rules.clone();
+        let mut of_filter = Vec::new();
+        for (operation, outcome) in operations.iter().zip(outcomes) {
+            match operation {
+                Operation::SetRule(at, rule) => {
+                    if let Some(old) = rules.insert(*at, rule.clone()) {
+                        before.extend(of_rule(*at, &old));
+                    }
+                    after.extend(of_rule(*at, rule));
+                }
+                Operation::RemoveRule(at) => {
+                    if let Some(old) = rules.remove(at) {
+                        before.extend(of_rule(*at, &old));
+                    }
+                }
+                Operation::AddHairpin(it) => {
+                    after.insert(Element::Hairpin(*it));
+                }
+                Operation::RemoveHairpin(it) => {
+                    before.insert(Element::Hairpin(*it));
+                }
+                _ => continue,
+            }
+            of_filter.push(outcome);
+        }
+        let transaction = change(before.difference(&after), after.difference(&before));
+        let result = match self.filter.commit(transaction) {
+            Ok(()) => {
+                self.rules = rules;
+                Outcome::Done
+            }
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        of_filter.into_iter().for_each(|outcome| *outcome = Some(result.clone()));
+    }
+
+    fn change_servers(&mut self, operations: &[Operation], outcomes: &mut [Option<Outcome>]) {
+        let of_server = |operation: &Operation| match operation {
+            Operation::AddServer(at, settings) => Some(Change::Add(*at, *settings)),
+            Operation::SetServer(at, settings) => Some(Change::Set(*at, *settings)),
+            Operation::RemoveServer(at) => Some(Change::Remove(*at)),
+            Operation::AddRealServer(at, real) => Some(Change::AddReal(*at, *real, 1)),
+            Operation::SetWeight(at, real, weight) => Some(Change::SetReal(*at, *real, *weight)),
+            Operation::RemoveRealServer(at, real) => Some(Change::RemoveReal(*at, *real)),
+            _ => None,
+        };
+        let both = operations.iter().zip(outcomes);
+        let (changes, places): (Vec<_>, Vec<_>) =
+            both.filter_map(|(it, outcome)| Some((of_server(it)?, outcome))).unzip();
+        match self.ipvs.change(&changes) {
+            Ok(results) => {
+                for ((result, change), place) in results.into_iter().zip(&changes).zip(places) {
+                    *place = Some(done_to_server(result, change));
+                }
+            }
+            Err(error) => {
+                let outcome = Outcome::Failed(error.to_string());
+                places.into_iter().for_each(|place| *place = Some(outcome.clone()));
+            }
+        }
+    }
+
+    fn end_flows(&mut self, operations: &[Operation], outcomes: &mut [Option<Outcome>]) {
+        let place = |operation: &Operation| match operation {
+            Operation::EndFlows(at, real) => Some((*at, *real)),
+            _ => None,
+        };
+        let places: BTreeSet<RealServerPlace> = operations.iter().filter_map(place).collect();
+        if places.is_empty() {
+            return;
+        }
+        let outcome = done(self.conntrack.end(&places));
+        let both = operations.iter().zip(outcomes);
+        for (_, it) in both.filter(|(operation, _)| place(operation).is_some()) {
+            *it = Some(outcome.clone());
+        }
+    }
+
+    /// Those of the given places that have no connection.
+    ///
+    /// # Errors
+    /// They cannot be counted.
+    pub fn idle(
+        &mut self,
+        places: &BTreeSet<RealServerPlace>,
+    ) -> Result<Vec<RealServerPlace>, DataPathError> {
+        let servers: BTreeSet<VirtualAddress> = places.iter().map(|(at, _)| *at).collect();
+        let mut idle = Vec::new();
+        for at in servers {
+            let listed = self.ipvs.real_servers(at)?;
+            let without = listed.iter().filter(|it| it.connections == 0);
+            let without = without.map(|it| (at, it.real_server));
+            idle.extend(without.filter(|it| places.contains(it)));
+        }
+        Ok(idle)
+    }
+}
+
+fn machine() -> Result<Machine, DataPathError> {
+    fairway_netlink::read(Scope::default()).map_err(DataPathError::Interface)
+}
+
+/// The kernel has one error for a real server and for a scheduler that is not there.
+fn done_to_server(result: io::Result<()>, change: &Change) -> Outcome {
+    let is_missing = |error: &io::Error| error.raw_os_error() == Some(Errno::ENOENT as i32);
+    match (change, result) {
+        (Change::Add(_, settings) | Change::Set(_, settings), Err(error)) if is_missing(&error) => {
+            let scheduler = settings.scheduler.name();
+            Outcome::Failed(format!(
+                "this kernel has no scheduler {scheduler}; load its module: modprobe ip_vs_{scheduler}"
+            ))
+        }
+        (_, result) => done(result),
+    }
+}
+
+/// What a result means to the one who asked.
+fn done(result: io::Result<()>) -> Outcome {
+    let Err(error) = result else { return Outcome::Done };
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EEXIST) => Outcome::Exists,
+        Some(Errno::ESRCH | Errno::ENOENT | Errno::EADDRNOTAVAIL) => Outcome::Missing,
+        _ => Outcome::Failed(error.to_string()),
+    }
+}

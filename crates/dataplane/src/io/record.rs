@@ -1,0 +1,122 @@
+//! The record of virtual servers that are ours, as a file that grows by a line for each change.
+//!
+//! It belongs where it does not outlive the kernel's tables (`/run`), so it is never synchronized. The last line for a
+//! virtual server counts; one that was cut off does not.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fairway_model::{IpvsScheduler, TransportProtocol};
+use fairway_proxy::{Recorded, ServerSettings, VirtualAddress};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Record {
+    file: File,
+}
+
+/// What a record said when it was opened; `None` if there was none.
+pub type Earlier = Option<BTreeMap<VirtualAddress, Recorded>>;
+
+impl Record {
+    /// Opens the record at `path`, and writes it again without what counts no longer.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or has lines of something else.
+    pub fn open(path: &Path) -> io::Result<(Self, Earlier)> {
+        let earlier = match std::fs::read_to_string(path) {
+            Ok(text) => Some(read(&text)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let mut text = String::new();
+        for (at, recorded) in earlier.iter().flatten() {
+            text += &line(*at, Some(*recorded));
+        }
+        let fresh = PathBuf::from(format!("{}.new", path.display()));
+        std::fs::write(&fresh, text)?;
+        std::fs::rename(&fresh, path)?;
+        let file = OpenOptions::new().append(true).open(path)?;
+        Ok((Self { file }, earlier))
+    }
+
+    /// Writes what is known of a virtual server; `None` if it is not ours.
+    pub(super) fn write(
+        &mut self,
+        at: VirtualAddress,
+        recorded: Option<Recorded>,
+    ) -> io::Result<()> {
+        self.file.write_all(line(at, recorded).as_bytes())
+    }
+}
+
+fn line(at: VirtualAddress, recorded: Option<Recorded>) -> String {
+    let VirtualAddress { address, port, protocol } = at;
+    let said = match recorded {
+        None => "gone".to_owned(),
+        Some(Recorded::Made) => "made".to_owned(),
+        Some(Recorded::Intended(ServerSettings { scheduler, persistence })) => {
+            let seconds = persistence.map_or(0, |it| it.as_secs());
+            format!("intended {} {seconds}", scheduler.name())
+        }
+    };
+    format!("{address} {port} {protocol} {said}\n")
+}
+
+fn read(text: &str) -> io::Result<BTreeMap<VirtualAddress, Recorded>> {
+    let mut all = BTreeMap::new();
+    for line in text.split_inclusive('\n').filter_map(|it| it.strip_suffix('\n')) {
+        let (at, recorded) = read_line(line).ok_or_else(|| {
+            let message = format!("{line:?} is no line of the record of virtual servers");
+            io::Error::new(io::ErrorKind::InvalidData, message)
+        })?;
+        match recorded {
+            Some(recorded) => all.insert(at, recorded),
+            None => all.remove(&at),
+        };
+    }
+    Ok(all)
+}
+
+fn read_line(line: &str) -> Option<(VirtualAddress, Option<Recorded>)> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [address, port, protocol, said @ ..] = words.as_slice() else { return None };
+    let protocol = match *protocol {
+        "TCP" => TransportProtocol::Tcp,
+        "UDP" => TransportProtocol::Udp,
+        "SCTP" => TransportProtocol::Sctp,
+        _ => return None,
+    };
+    let at = VirtualAddress { address: address.parse().ok()?, port: port.parse().ok()?, protocol };
+    let recorded = match said {
+        ["gone"] => None,
+        ["made"] => Some(Recorded::Made),
+        ["intended", scheduler, seconds] => {
+            let seconds: u64 = seconds.parse().ok()?;
+            let persistence = (seconds != 0).then(|| Duration::from_secs(seconds));
+            let scheduler = IpvsScheduler::named(scheduler)?;
+            Some(Recorded::Intended(ServerSettings { scheduler, persistence }))
+        }
+        _ => return None,
+    };
+    Some((at, recorded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_a_server_counts_and_one_that_was_cut_off_does_not() {
+        let text = "10.96.0.1 80 TCP intended mh 7\n10.96.0.1 80 TCP made\nfd00::1 53 UDP intended rr 0\n\
+                    10.96.0.2 80 SCTP made\n10.96.0.2 80 SCTP gone\n10.96.0.3 80 TCP ma";
+        let all: Vec<_> =
+            read(text).unwrap().into_iter().map(|(at, it)| line(at, Some(it))).collect();
+        assert_eq!(all, ["10.96.0.1 80 TCP made\n", "fd00::1 53 UDP intended rr 0\n"]);
+        let error = read("something else\n").unwrap_err().to_string();
+        assert!(error.contains("\"something else\" is no line of the record"), "{error}");
+    }
+}
