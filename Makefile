@@ -185,7 +185,7 @@ vm: build ## VRF, TCP-AO and IPVS, and the sections of docs/peers.md about them,
 	$(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-dataplane --test ipvs -- --ignored --test-threads=1
 	suites=$$($(CARGO) test --locked --test vm --test walk --no-run --message-format=json | \
 		grep -oE '[^"]*/deps/(vm|walk)-[^"]*' | sort -u); \
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) scripts/vm.sh --seconds 900 bash -c \
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) scripts/vm.sh --seconds 1500 bash -c \
 		'status=0; "$$0" $(CASE) || status=1; $(if $(CASE),,"$$1" --vm || status=1;) exit $$status' $$suites
 
 # With all floods at once there is a webhook, which needs an API server.

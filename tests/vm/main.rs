@@ -1,4 +1,4 @@
-//! What needs a kernel that a machine may not have: sessions in VRFs, TCP-AO, and layer 2 on VLANs and bonds. Run by `make vm`
+//! What needs a kernel that a machine may not have: sessions in VRFs, TCP-AO, layer 2 on VLANs and bonds, and IPVS. Run by `make vm`
 //! on another kernel (`scripts/vm.sh`), all cases in one boot: `cargo test --test vm -- [WORD...]`.
 
 mod cases;
@@ -12,9 +12,9 @@ use clap::Parser;
 use cases::CASES;
 use lab::suite::{self, Case, Several, Suite};
 
-/// Sessions in VRFs, TCP-AO, and layer 2 on VLANs and bonds.
+/// Sessions in VRFs, TCP-AO, layer 2 on VLANs and bonds, and the service proxy.
 ///
-/// Words: the cases with one of them in their name. This machine's kernel must have VRF and TCP-AO;
+/// Words: the cases with one of them in their name. This machine's kernel must have VRF, TCP-AO and IPVS;
 /// `make vm` boots one that has.
 #[derive(Parser)]
 struct Options {

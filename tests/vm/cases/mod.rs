@@ -1,6 +1,7 @@
 //! The cases: each is a function that is given a number of its own and a directory.
 
 mod layer2;
+mod proxy;
 mod tcp_ao;
 mod vrf;
 
@@ -21,6 +22,11 @@ const fn case(name: &'static str, run: fn(usize, &Path) -> Result<()>) -> Case {
 /// All cases, in the order in which they run.
 pub(crate) const CASES: &[Case] = &[
     case("layer 2: on a VLAN, a bond and in a VRF", layer2::answers_stay_on_their_segments),
+    case("proxy: packets reach the right Pods", proxy::packets_reach_the_right_pods),
+    case(
+        "proxy: what is removed comes back, and what is not ours stays",
+        proxy::what_is_removed_comes_back_and_what_is_not_ours_stays,
+    ),
     case("vrf: two with the same addresses", vrf::two_with_the_same_addresses),
     case("vrf: the main table takes no session of another", vrf::the_main_table_is_another),
     case("vrf: routes in the table of their own", vrf::routes_are_in_the_table_of_their_vrf),
