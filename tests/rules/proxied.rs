@@ -35,6 +35,8 @@ pub(crate) fn rows() -> Vec<Row> {
         row("proxy-port-names", KUBERNETES, "Each of several ports has a name of its own", service("ports: [{port: 1}, {port: 2}]")).refused("has no name"),
         row("proxy-cluster-address", KUBERNETES, "There is one address of each family", service("clusterIPs: [10.96.0.1, 10.96.0.2]")).refused("second IPv4 address"),
         row("proxy-external-address", KUBERNETES, "An external address is one that hosts have", service("externalIPs: [224.0.0.1]")).refused("cannot be the address of a host"),
+        row("proxy-external-loopback", KUBERNETES, "It is no loopback and no link-local address", service("externalIPs: [127.0.0.1]")).refused("loopback or link-local"),
+        row("proxy-balancer-loopback", OURS, "Nor is that of a load balancer: it is left out", service("") + "status: {loadBalancer: {ingress: [{ip: '127.0.0.1'}, {ip: 'fe80::1'}]}}\n").warned("is ignored"),
         row("proxy-source-range", KUBERNETES, "A source range is a network", service("loadBalancerSourceRanges: [10.0.0.0]")).refused("is not a network"),
         row("proxy-source-range-bits", KUBERNETES, "Spaces around a source range and bits behind its length count for nothing", service("loadBalancerSourceRanges: [' 10.0.0.1/8 ']")),
         row("proxy-affinity", KUBERNETES, "Affinity is by the client's address, or there is none", service("sessionAffinity: Cookie")).refused("None or ClientIP"),

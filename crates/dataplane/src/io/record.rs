@@ -4,7 +4,7 @@
 //! virtual server counts; one that was cut off does not.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use fairway_proxy::{Recorded, ServerSettings, VirtualAddress};
 #[derive(Debug)]
 pub struct Record {
     file: File,
+    /// Locked for as long as it is open.
+    _lock: File,
 }
 
 /// What a record said when it was opened; `None` if there was none.
@@ -25,8 +27,13 @@ impl Record {
     /// Opens the record at `path`, and writes it again without what counts no longer.
     ///
     /// # Errors
-    /// The file cannot be read or written, or has lines of something else.
+    /// The file cannot be read or written, has lines of something else, or another process has it open.
     pub fn open(path: &Path) -> io::Result<(Self, Earlier)> {
+        let lock = File::create(format!("{}.lock", path.display()))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::other("another fairway proxy runs on this node"),
+            TryLockError::Error(error) => error,
+        })?;
         let earlier = match std::fs::read_to_string(path) {
             Ok(text) => Some(read(&text)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -40,7 +47,7 @@ impl Record {
         std::fs::write(&fresh, text)?;
         std::fs::rename(&fresh, path)?;
         let file = OpenOptions::new().append(true).open(path)?;
-        Ok((Self { file }, earlier))
+        Ok((Self { file, _lock: lock }, earlier))
     }
 
     /// Writes what is known of a virtual server; `None` if it is not ours.
@@ -108,6 +115,27 @@ fn read_line(line: &str) -> Option<(VirtualAddress, Option<Recorded>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_process_has_a_record_and_the_next_one_finds_what_it_said() {
+        let folder = std::env::temp_dir().join(format!("fairway-record-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("proxy-servers");
+        let at = VirtualAddress {
+            address: [10, 96, 0, 1].into(),
+            port: 80,
+            protocol: TransportProtocol::Tcp,
+        };
+        let (mut record, earlier) = Record::open(&path).unwrap();
+        assert_eq!(earlier, None);
+        record.write(at, Some(Recorded::Made)).unwrap();
+        let second = Record::open(&path).unwrap_err().to_string();
+        assert_eq!(second, "another fairway proxy runs on this node");
+        drop(record);
+        let (_, earlier) = Record::open(&path).unwrap();
+        assert_eq!(earlier, Some(BTreeMap::from([(at, Recorded::Made)])));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn the_last_line_of_a_server_counts_and_one_that_was_cut_off_does_not() {

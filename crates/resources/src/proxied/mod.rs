@@ -16,6 +16,8 @@ use std::net::IpAddr;
 
 use fairway_ground::Prefix;
 
+use super::fields::{HostAddress, HostAddressError};
+
 /// The label of Services and slices that another proxy handles.
 const PROXY_NAME_LABEL: &str = "service.kubernetes.io/service-proxy-name";
 /// The label of slices of Services without an address.
@@ -43,5 +45,30 @@ struct NetworkError(String);
 impl fmt::Display for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is not a network; expected one as 192.0.2.0/24 or 2001:db8::/64", self.0)
+    }
+}
+
+/// An address that can be virtual: one that is this host's on every node, or on one link alone, would take that
+/// host's own traffic. Kubernetes' rule for `externalIPs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct VirtualHostAddress(IpAddr);
+
+impl std::str::FromStr for VirtualHostAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let HostAddress(address) =
+            text.parse().map_err(|error: HostAddressError| error.to_string())?;
+        let is_of_one_link = match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        match address.is_loopback() || is_of_one_link {
+            true => Err(format!(
+                "{address} is a loopback or link-local address, which no Service can have; expected \
+                 another one"
+            )),
+            false => Ok(Self(address)),
+        }
     }
 }

@@ -13,9 +13,9 @@ use fairway_model::{
 };
 use serde::Deserialize;
 
-use super::{Network, PROXY_NAME_LABEL};
+use super::{Network, PROXY_NAME_LABEL, VirtualHostAddress};
 use crate::field_path::FieldPath;
-use crate::fields::{AffinitySeconds, HostAddress, NodePortNumber, PortNumber, Text};
+use crate::fields::{AffinitySeconds, NodePortNumber, PortNumber, Text};
 use crate::metadata::Metadata;
 use crate::report::{List, Report, elements};
 use crate::service_words::{PolicyName, ProtocolName, ServiceType, TypeName, words};
@@ -42,7 +42,7 @@ struct RawSpec {
     #[serde(rename = "clusterIPs")]
     cluster_addresses: Option<List<String>>,
     #[serde(rename = "externalIPs")]
-    external_addresses: Option<List<Text<HostAddress>>>,
+    external_addresses: Option<List<Text<VirtualHostAddress>>>,
     load_balancer_source_ranges: Option<List<Text<Network>>>,
     session_affinity: Option<Text<AffinityName>>,
     session_affinity_config: Option<RawAffinity>,
@@ -107,7 +107,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let policy = |raw: Option<Text<PolicyName>>| {
         raw.map_or(TrafficPolicy::Cluster, |Text(PolicyName(policy))| policy)
     };
-    let addresses = |list| elements(list).map(|(_, Text(HostAddress(address)))| address);
+    let addresses = |list| elements(list).map(|(_, Text(VirtualHostAddress(address)))| address);
     let external_addresses: Vec<IpAddr> = addresses(raw.external_addresses).collect();
     // kube-proxy looks at it only where traffic can come from outside.
     let is_external = service_type != ServiceType::Cluster || !external_addresses.is_empty();
@@ -151,7 +151,7 @@ fn cluster_addresses(
     let mut addresses: Vec<IpAddr> = Vec::new();
     for (path, text) in texts.into_iter().filter(|(_, it)| !it.is_empty() && it != HEADLESS) {
         match text.parse() {
-            Ok(HostAddress(address)) => {
+            Ok(VirtualHostAddress(address)) => {
                 let is_other = |it: &IpAddr| AddressFamily::of(*it) != AddressFamily::of(address);
                 if addresses.iter().all(is_other) {
                     addresses.push(address);
@@ -179,7 +179,7 @@ fn balancer_addresses(report: &mut Report<'_>) -> Vec<IpAddr> {
         }
         let Some(text) = raw.ip.filter(|text| !text.is_empty()) else { continue };
         match text.parse() {
-            Ok(HostAddress(address)) => addresses.push(address),
+            Ok(VirtualHostAddress(address)) => addresses.push(address),
             Err(error) => {
                 report.warning(&list.index(position).key("ip"), format_args!("is ignored: {error}"))
             }
