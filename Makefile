@@ -222,6 +222,7 @@ bench: build ## Latency from a file's rename to the router, by FRR too; 500 peer
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench frr
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench frr -- --starts
 	$(CARGO) bench --locked --bench allocation --bench plan
+	$(CARGO) bench --locked -p fairway-proxy --bench planning
 
 docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages --test rules
@@ -235,6 +236,7 @@ sim: ## A million random schedules and histories, a hundred thousand worlds in t
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib passing_on -- --nocapture
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
 	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-members --lib whatever_fails
+	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-proxy --lib whatever_fails
 
 mutants: ## Breaks state machines and removes guards on purpose: each mistake must be noticed (root or sudo)
 	@scripts/setup.sh routers network
