@@ -288,7 +288,7 @@ pub(super) fn packets_reach_the_right_pods(number: usize, directory: &Path) -> R
 }
 
 /// Topology: as above, and a virtual server of somebody else.
-/// Proves: Services go on while the proxy is away; a restart changes no virtual server; what others remove is back; what
+/// Proves: Services go on while the proxy is away; a restart changes no virtual server, with files or without any; what others remove is back; what
 /// is not ours stays; and of Services that go nothing is left.
 pub(super) fn what_is_removed_comes_back_and_what_is_not_ours_stays(
     number: usize,
@@ -304,6 +304,16 @@ pub(super) fn what_is_removed_comes_back_and_what_is_not_ours_stays(
     let before = segment.servers()?;
     segment.stop()?;
     expect("without the proxy", || tcp(&segment.client, "10.96.0.20:80"), by_node)?;
+    // A lost volume.
+    segment.apply("# No Services.\n")?;
+    segment.start()?;
+    wait_until("the proxy says that nothing goes", LIMIT, || {
+        let log = std::fs::read_to_string(segment.directory.join("proxy.log"))?;
+        ensure!(log.contains("what the kernel has stays"), "it says\n{log}");
+        Ok(())
+    })?;
+    segment.apply(&services())?;
+    segment.stop()?;
     segment.start()?;
     let after = segment.servers()?;
     ensure!(after == before, "a restart: before\n{before}\nafter\n{after}");

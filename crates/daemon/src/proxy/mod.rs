@@ -133,6 +133,8 @@ struct Proxy {
     node: Node,
     /// Findings and faults that were reported.
     reported: BTreeSet<String>,
+    /// An earlier run has left virtual servers.
+    has_earlier: bool,
     /// All files have been read.
     is_complete: bool,
 }
@@ -151,6 +153,7 @@ impl Proxy {
             clock: Clock::start(),
             catalog: Catalog::for_backend(BackendKind::Proxy),
             planner: Planner::new(Place::of(&node)),
+            has_earlier: earlier.as_ref().is_some_and(|it| !it.is_empty()),
             reconciler: Reconciler::new(reconciler_options, earlier),
             data_path,
             node,
@@ -179,6 +182,12 @@ impl Proxy {
         if !self.is_complete {
             let mut paths = self.options.config.iter().map(|path| path.display().to_string());
             self.is_complete = !paths.any(|path| self.catalog.is_unreadable(&path));
+            // A lost volume looks like this, and so does a folder that is filled later.
+            if self.is_complete && self.has_earlier && self.planner.wanted().entries.is_empty() {
+                self.is_complete = false;
+                self.say("the files have no Service, and an earlier run has served some: what the kernel has stays \
+                          until there is one".to_owned());
+            }
             self.audit();
             if self.is_complete {
                 self.reconciler.complete(self.planner.wanted());
