@@ -23,6 +23,7 @@ const CRATES: &[&str] = &[
     "crates/bgp",
     "crates/cluster",
     "crates/daemon",
+    "crates/dataplane",
     "crates/fib",
     "crates/frr",
     "crates/ground",
