@@ -117,15 +117,15 @@ const VARIANTS: &[Variant] = &[
         "let is_bound = entry.is_some() && self.wanted.entries.range(whole).any(|(_, entry)| entry.is_bound);",
     ),
     variant(
-        "reconciler: the door opens before the filter stands",
+        "reconciler: the node has an address before its filter rules",
         NEEDS,
         "if ours.peek().is_some() && ours.all(|at| self.kernel.rules.contains_key(at)) {",
         "if ours.peek().is_some() {",
     ),
     variant(
-        "reconciler: servers go behind an open door",
+        "reconciler: servers are removed while packets arrive",
         NEEDS,
-        "if self.is_leaving(at, wanted) && !self.is_door_open(at, wanted) {",
+        "if self.is_leaving(at, wanted) && !self.is_reachable(at, wanted) {",
         "if self.is_leaving(at, wanted) {",
     ),
     variant(

@@ -242,9 +242,11 @@ impl Proxy {
         }
     }
 
-    /// Until nothing is left to do now.
+    /// Until nothing is left to do now, or for so long that signals and files have waited enough.
     fn work(&mut self) {
-        loop {
+        /// More than a cold start of a hundred thousand Services takes.
+        const BATCHES_MAX: usize = 10_000;
+        for _ in 0..BATCHES_MAX {
             let now = self.clock.now().monotonic;
             let operations = self.reconciler.next_batch(self.planner.wanted(), now).to_vec();
             if operations.is_empty() {

@@ -59,8 +59,7 @@ impl<K: Ord + Clone> Failures<K> {
     }
 
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Instant> {
-        let after = self.by_time.iter().map(|(at, _)| *at);
-        after.into_iter().find(|at| *at > now)
+        self.by_time.iter().map(|(at, _)| *at).find(|at| *at > now)
     }
 
     /// Those to try again now.

@@ -2,8 +2,8 @@
 //!
 //! Asks for one batch after the other, each of one phase, and takes the results in; what failed is tried again, later
 //! and later, and keeps nothing else from being done. What is in the kernel and not ours is never touched: ours is what
-//! the record says, and, where the record was lost, what has an address of our interface. Pure: the edge does the operations, reads the kernel and
-//! the clock, and keeps the record on disk.
+//! the record says, and, where the record was lost, what has an address of our interface. Pure: the edge carries the
+//! operations out, reads the kernel and the clock, and keeps the record as a file.
 
 mod draining;
 mod failures;

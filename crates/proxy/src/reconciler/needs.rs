@@ -113,7 +113,7 @@ impl Reconciler {
             Phase::RealServers => self.needs_real_servers(at, wanted, operations),
             Phase::Drain => self.needs_drain(at, wanted, now, operations),
             Phase::RemoveServers => {
-                if self.is_leaving(at, wanted) && !self.is_door_open(at, wanted) {
+                if self.is_leaving(at, wanted) && !self.is_reachable(at, wanted) {
                     operations.push(Operation::RemoveServer(at));
                 }
             }
@@ -133,8 +133,8 @@ impl Reconciler {
             && !self.options.excluded.iter().any(|it| it.contains(at.address))
     }
 
-    /// Whether the address is still on the node and shall go.
-    fn is_door_open(&self, at: VirtualAddress, wanted: &Wanted) -> bool {
+    /// Whether packets still arrive for an address that is to be removed.
+    fn is_reachable(&self, at: VirtualAddress, wanted: &Wanted) -> bool {
         self.kernel.bound_addresses.contains(&at.address)
             && !wanted.bound_addresses.contains(&at.address)
     }
@@ -237,7 +237,7 @@ impl Reconciler {
             }
             let is_wanted = wanted.bound_addresses.contains(address);
             let is_there = self.kernel.bound_addresses.contains(address);
-            // The address opens the door: behind it the filter must stand for all its ports.
+            // Packets arrive once the node has the address: the filter rules of all its ports come first.
             let behind = wanted.entries.range(crate::planner::all_of(*address)).map(|(at, _)| at);
             if binds && is_wanted && !is_there {
                 let mut ours = behind.filter(|at| !self.foreign.contains(at)).peekable();

@@ -336,7 +336,7 @@ fn a_server_goes_once_its_address_is_gone_however_long_that_takes() {
     let nothing = Wanted::default();
     change(&mut reconciler, &nothing);
     run_until_failed(&mut reconciler, &nothing, "removing address");
-    assert_eq!(run(&mut reconciler, &nothing, NOW), [""; 0], "the door is open");
+    assert_eq!(run(&mut reconciler, &nothing, NOW), [""; 0], "packets still arrive");
     run(&mut reconciler, &nothing, NOW + Duration::from_secs(1));
     assert_eq!(*reconciler.kernel(), Kernel::default());
 }
