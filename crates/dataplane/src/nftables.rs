@@ -16,7 +16,7 @@ mod layout;
 use netlink_packet_core::NLM_F_CREATE;
 
 use crate::message::Message;
-pub use layout::{PodDetection, layout, remove, tag};
+pub use layout::{PodDetection, is_ours, layout, remove, tag};
 
 /// The name of the table.
 pub const TABLE: &str = "fairway-proxy";

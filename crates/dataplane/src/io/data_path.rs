@@ -21,7 +21,7 @@ use super::nftables::Nftables;
 use super::record::{Earlier, Record};
 use crate::ipvs::Change;
 use crate::nftables::elements::{Element, change, of_rule, rules_of};
-use crate::nftables::{Family, PodDetection, Transaction, layout, remove, tag};
+use crate::nftables::{Family, PodDetection, TABLE, Transaction, is_ours, layout, remove, tag};
 
 /// Our interface.
 pub const INTERFACE: &str = "fairway-ipvs0";
@@ -175,6 +175,11 @@ impl DataPath {
         let networks: Vec<_> = self.pod_networks.clone();
         let wanted = tag(&self.pods, &networks, self.mark);
         let present = self.filter.tag(family)?;
+        if present.as_ref().is_some_and(|tag| !is_ours(tag)) {
+            return Err(io::Error::other(format!(
+                "table {TABLE} is not Fairway's, which has the comment \"Fairway service proxy\"; rename or remove it"
+            )));
+        }
         let elements = self.filter.elements(family)?;
         if present.as_ref() == Some(&wanted)
             && let Some(elements) = elements

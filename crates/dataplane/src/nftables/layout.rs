@@ -20,6 +20,8 @@ use super::{
     text,
 };
 
+/// How the tags of our tables begin.
+const OWNER: &str = "Fairway service proxy";
 /// Counts what differs between releases: a table of another one is made again.
 const VERSION: u32 = 1;
 /// What programs keep with a table, and the kind of it that `nft` shows as a comment.
@@ -112,7 +114,12 @@ pub fn tag(pods: &PodDetection, networks: &[Prefix], mark: u32) -> String {
     let number = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |number, octet| {
         (number ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
     });
-    format!("Fairway service proxy, layout {number:016x}")
+    format!("{OWNER}, layout {number:016x}")
+}
+
+/// Whether a table with this tag is ours.
+pub fn is_ours(tag: &str) -> bool {
+    tag.starts_with(OWNER)
 }
 
 /// The transaction that makes the table of this family; `mark` is the bit of packets whose source address is replaced.

@@ -38,6 +38,14 @@ fn every_rule() -> Vec<FilterRule> {
 }
 
 #[test]
+fn a_table_is_ours_by_its_tag_and_another_layout_has_another_tag() {
+    let tags = [PodDetection::Unknown, PodDetection::Networks].map(|it| tag(&it, &[], 1 << 14));
+    assert!(tags.iter().all(|it| is_ours(it)));
+    assert_ne!(tags[0], tags[1]);
+    assert!(!is_ours("") && !is_ours("a table of somebody"));
+}
+
+#[test]
 fn elements_say_exactly_the_rules_that_they_are_of() {
     let all: BTreeMap<_, _> = every_rule()
         .into_iter()
