@@ -52,6 +52,11 @@ pub(crate) fn rows() -> Vec<Row> {
         row("proxy-options-scheduler", KUBERNETES, "A scheduler of options is one of IPVS", options("ipvs: {scheduler: best}")).refused("is not a scheduler of IPVS"),
         row("proxy-options-network", KUBERNETES, "The networks of Pods are networks", options("clusterCIDR: 10.1.0.0")).refused("is not a network"),
         row("proxy-options-node-ports", KUBERNETES, "Node ports are on networks, or on the primary addresses", options("nodePortAddresses: [primary, 10.0.0.0/8]")).refused("stands alone"),
+        row("proxy-options-excluded", KUBERNETES, "Excluded networks are networks", options("ipvs: {excludeCIDRs: [10.1.0.0]}")).refused("is not a network"),
+        row("proxy-options-timeout", KUBERNETES, "A timeout of IPVS is a duration, in seconds", options("ipvs: {udpTimeout: 10ms}")).refused("1s to 576h"),
+        row("proxy-options-bit", KUBERNETES, "The bit of a mark is 0 to 31", options("iptables: {masqueradeBit: 32}")).refused("from 0 to 31"),
+        row("proxy-options-address", KUBERNETES, "The server of metrics has an address", options("metricsBindAddress: localhost")).refused("is not an address"),
+        row("proxy-options-hostname", OURS, "The node is named on the command line", options("hostnameOverride: a")).warned("--node"),
         row("proxy-options-bridge", KUBERNETES, "Detection by a bridge names it", options("detectLocalMode: BridgeInterface")).refused("detectLocalMode asks for it"),
     ];
     rows.into_iter().map(Row::proxied).collect()

@@ -41,8 +41,8 @@ pub use policy::{
 };
 pub use pool::{AddressRange, AddressRangeError, Pool, ServiceAllocation};
 pub use proxied::{
-    IpvsScheduler, LocalDetection, NodePortAddresses, ProxiedEndpoint, ProxiedPort, ProxiedService,
-    ProxiedSlice, ProxyConfiguration, SlicePort, TransportProtocol,
+    IpvsScheduler, IpvsTimeouts, LocalDetection, NodePortAddresses, ProxiedEndpoint, ProxiedPort,
+    ProxiedService, ProxiedSlice, ProxyConfiguration, SlicePort, TransportProtocol,
 };
 pub use secret::Secret;
 pub use selector::{LabelSelector, Labels, Operator, Requirement, any_matches};

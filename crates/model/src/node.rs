@@ -27,6 +27,8 @@ pub struct Node {
     pub is_unready: bool,
     /// It has the taint [`Node::OUT_OF_SERVICE_TAINT`]: an operator says that it is shut down.
     pub is_out_of_service: bool,
+    /// It is about to be removed: its object is being deleted, or it has the taint [`Node::TO_BE_DELETED_TAINT`].
+    pub is_to_be_deleted: bool,
     /// It is marked to be drained ([`Node::DRAIN_MARK`]): how long routers have to find other
     /// paths.
     pub drain: Option<Duration>,
@@ -37,6 +39,8 @@ impl Node {
     pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
     /// The taint of a node that is shut down for certain, after which its volumes are used elsewhere.
     pub const OUT_OF_SERVICE_TAINT: &str = "node.kubernetes.io/out-of-service";
+    /// The taint of a node that the cluster autoscaler is about to remove.
+    pub const TO_BE_DELETED_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
     /// The key of a label, an annotation or a taint that drains a node.
     pub const DRAIN_MARK: &str = "metallb.io/drain";
     /// The wait if the mark has no value.
@@ -57,6 +61,7 @@ impl Node {
             network_unavailable: false,
             is_unready: false,
             is_out_of_service: false,
+            is_to_be_deleted: false,
             drain: None,
         }
     }

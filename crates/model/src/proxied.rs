@@ -4,7 +4,7 @@
 //! from those about announcing: a speaker without a proxy holds none of them.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fairway_ground::{AddressFamily, Prefix};
@@ -200,6 +200,29 @@ pub struct ProxyConfiguration {
     pub local_detection: LocalDetection,
     /// On which addresses of the node its node ports are.
     pub node_port_addresses: NodePortAddresses,
+    /// Virtual servers in these networks are never removed.
+    pub excluded_networks: Vec<Prefix>,
+    /// The bit of a packet's mark by which its source address is replaced; `None` if that is left to the proxy.
+    pub masquerade_bit: Option<u8>,
+    /// Whether ARP is answered only on the interface that has an address; `None` if that is left to the proxy.
+    pub strict_arp: Option<bool>,
+    /// How long IPVS knows connections without packets.
+    pub timeouts: IpvsTimeouts,
+    /// Where the health of the proxy is served.
+    pub healthz_address: Option<SocketAddr>,
+    /// Where metrics are served.
+    pub metrics_address: Option<SocketAddr>,
+}
+
+/// How long IPVS knows a connection without packets; `None` where the kernel's value stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IpvsTimeouts {
+    /// Of TCP.
+    pub tcp: Option<Duration>,
+    /// Of TCP after a FIN.
+    pub tcp_fin: Option<Duration>,
+    /// Of UDP.
+    pub udp: Option<Duration>,
 }
 
 impl ProxyConfiguration {

@@ -213,6 +213,11 @@ macro_rules! bounded_number {
 }
 
 bounded_number!(
+    /// The bit of a packet's mark.
+    MasqueradeBit(u8), 0, 31, "a bit of the mark"
+);
+
+bounded_number!(
     /// A port that a BGPPeer may name; MetalLB's bound. 0 means "not set" in v1beta1; `bgp_peer` decides
     /// where else it may stand.
     PeerPort(u16), 1, 16_384, "a port", Some(0)

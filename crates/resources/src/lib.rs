@@ -63,5 +63,6 @@ pub use crds::{CustomResourceDefinition, fields_unknown_to_metallb};
 pub use finding::{Finding, FindingObject, Severity};
 pub use interface_exclusions::{ExcludedExpression, ExclusionsError, interface_exclusions};
 pub use object::FRR_CONFIGURATION;
-pub use value::{ParsedValue, parse_value};
+pub use proxied::{NetworkError, network};
+pub use value::{ParsedValue, parse_value, parse_value_for};
 pub use yaml::FILE_BYTES_MAX;

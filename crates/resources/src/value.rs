@@ -36,9 +36,13 @@ impl ParsedValue {
 /// Parses one object, as the API server writes it. `value` must come from a parser that bounds its
 /// depth, as serde_json's does.
 pub fn parse_value(value: &Json) -> ParsedValue {
+    parse_value_for(BackendKind::default(), value)
+}
+
+/// The same, for what this backend reads of it.
+pub fn parse_value_for(backend: BackendKind, value: &Json) -> ParsedValue {
     let root = node(value);
-    let Reading { object, remarks, outcome, .. } =
-        object::read_object(&root, &[], 0, BackendKind::default());
+    let Reading { object, remarks, outcome, .. } = object::read_object(&root, &[], 0, backend);
     let findings = remarks.into_iter().map(|remark| Finding {
         severity: remark.severity,
         file: String::new(),

@@ -160,5 +160,6 @@ showHiddenMetricsForVersion: ''
 winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: '', rootHnsEndpointName: '', sourceVip: ''}
 ";
     let [Object::ProxyConfiguration(it)] = &*objects(options) else { panic!("not alone") };
-    assert_eq!(*it, fairway_model::ProxyConfiguration::default());
+    let default = fairway_model::ProxyConfiguration::default();
+    assert_eq!(*it, fairway_model::ProxyConfiguration { strict_arp: Some(false), ..default });
 }

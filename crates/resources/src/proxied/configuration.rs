@@ -5,16 +5,20 @@
 //! are faults. Knows no Service.
 
 use std::collections::BTreeSet;
+use std::net::{AddrParseError, IpAddr, SocketAddr};
+use std::time::Duration;
 
 use fairway_ground::Prefix;
-use fairway_model::{IpvsScheduler, LocalDetection, NodePortAddresses, Object, ProxyConfiguration};
+use fairway_model::{
+    IpvsScheduler, IpvsTimeouts, LocalDetection, NodePortAddresses, Object, ProxyConfiguration,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::service::unknown_scheduler;
 use super::{Network, NetworkError};
 use crate::field_path::FieldPath;
-use crate::fields::Text;
+use crate::fields::{GoDuration, MasqueradeBit, Text};
 use crate::report::{List, Report, elements};
 use crate::service_words::words;
 use crate::yaml::node::Node;
@@ -38,10 +42,10 @@ struct RawConfiguration {
     feature_gates: Ignored,
     client_connection: Ignored,
     logging: Ignored,
-    hostname_override: Ignored,
+    hostname_override: Option<String>,
     bind_address: Ignored,
-    healthz_bind_address: Ignored,
-    metrics_bind_address: Ignored,
+    healthz_bind_address: Option<String>,
+    metrics_bind_address: Option<String>,
     bind_address_hard_fail: Ignored,
     enable_profiling: Ignored,
     show_hidden_metrics_for_version: Ignored,
@@ -67,7 +71,7 @@ struct RawConfiguration {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[allow(dead_code)]
 struct RawFilter {
-    masquerade_bit: Ignored,
+    masquerade_bit: Option<MasqueradeBit>,
     masquerade_all: Option<bool>,
     localhost_node_ports: Ignored,
     sync_period: Ignored,
@@ -85,9 +89,9 @@ struct RawIpvs {
     excluded: Option<List<Text<Network>>>,
     #[serde(rename = "strictARP")]
     strict_arp: Option<bool>,
-    tcp_timeout: Ignored,
-    tcp_fin_timeout: Ignored,
-    udp_timeout: Ignored,
+    tcp_timeout: Option<GoDuration>,
+    tcp_fin_timeout: Option<GoDuration>,
+    udp_timeout: Option<GoDuration>,
 }
 
 #[derive(Deserialize, Default)]
@@ -129,7 +133,13 @@ pub(crate) fn parse(report: &mut Report<'_>) -> Option<Object> {
             format!("{mode:?} has no effect: Fairway's proxy has kube-proxy's mode ipvs alone");
         report.warning(&FieldPath::of("mode"), problem);
     }
-    let scheduler = raw.ipvs.and_then(|it| it.scheduler).filter(|it| !it.is_empty());
+    if raw.hostname_override.is_some_and(|it| !it.is_empty()) {
+        let problem = "has no effect: the node is named on the command line, with --node";
+        report.warning(&FieldPath::of("hostnameOverride"), problem);
+    }
+    let ipvs = raw.ipvs.unwrap_or_default();
+    let filter = raw.iptables.unwrap_or_default();
+    let scheduler = ipvs.scheduler.filter(|it| !it.is_empty());
     let scheduler = scheduler.map_or(Some(IpvsScheduler::default()), |text| {
         let scheduler = IpvsScheduler::named(&text);
         if scheduler.is_none() {
@@ -137,6 +147,7 @@ pub(crate) fn parse(report: &mut Report<'_>) -> Option<Object> {
         }
         scheduler
     });
+    let excluded: BTreeSet<Prefix> = elements(ipvs.excluded).map(|(_, it)| it.0.0).collect();
     let networks = cluster_networks(raw.cluster_networks.as_deref(), report);
     let detection = raw.detect_local_mode.map_or(Detection::ClusterNetworks, |it| it.0.0);
     let local_detection = match detection {
@@ -149,10 +160,53 @@ pub(crate) fn parse(report: &mut Report<'_>) -> Option<Object> {
     };
     Some(Object::ProxyConfiguration(ProxyConfiguration {
         scheduler: scheduler?,
-        masquerade_all: raw.iptables.and_then(|it| it.masquerade_all).unwrap_or_default(),
+        masquerade_all: filter.masquerade_all.unwrap_or_default(),
         local_detection,
         node_port_addresses: node_port_addresses(raw.node_port_addresses, report),
+        excluded_networks: excluded.into_iter().collect(),
+        masquerade_bit: filter.masquerade_bit.map(|it| it.0),
+        strict_arp: ipvs.strict_arp,
+        timeouts: IpvsTimeouts {
+            tcp: timeout(ipvs.tcp_timeout, "tcpTimeout", report),
+            tcp_fin: timeout(ipvs.tcp_fin_timeout, "tcpFinTimeout", report),
+            udp: timeout(ipvs.udp_timeout, "udpTimeout", report),
+        },
+        healthz_address: address(raw.healthz_bind_address, "healthzBindAddress", 10256, report),
+        metrics_address: address(raw.metrics_bind_address, "metricsBindAddress", 10249, report),
     }))
+}
+
+/// A time after which IPVS forgets a connection: whole seconds, and 0 for the kernel's own.
+fn timeout(raw: Option<GoDuration>, name: &str, report: &mut Report<'_>) -> Option<Duration> {
+    /// The kernel counts in a 32-bit number of ticks, of which there are a thousand each second.
+    const MAX: Duration = Duration::from_secs(24 * 24 * 60 * 60);
+    let GoDuration(time) = raw.filter(|it| !it.0.is_zero())?;
+    if time < Duration::from_secs(1) || time > MAX {
+        let problem =
+            format!("{time:?} is out of range; expected 0s for the kernel's own, or 1s to 576h");
+        report.fault(&FieldPath::of("ipvs").key(name), problem);
+    }
+    Some(Duration::from_secs(time.as_secs()))
+}
+
+/// An address, which need not have a port.
+fn address(
+    raw: Option<String>,
+    name: &str,
+    port: u16,
+    report: &mut Report<'_>,
+) -> Option<SocketAddr> {
+    let text = raw.filter(|it| !it.is_empty())?;
+    let address = text.parse().or_else(|_| {
+        let address: IpAddr = text.trim_start_matches('[').trim_end_matches(']').parse()?;
+        Ok::<_, AddrParseError>(SocketAddr::new(address, port))
+    });
+    if address.is_err() {
+        let problem =
+            format!("{text:?} is not an address; expected one as 0.0.0.0:{port} or [::1]:{port}");
+        report.fault(&FieldPath::of(name), problem);
+    }
+    address.ok()
 }
 
 fn by_interface(

@@ -39,8 +39,19 @@ impl std::str::FromStr for Network {
     }
 }
 
+/// A network as Kubernetes takes it, from a command line.
+///
+/// # Errors
+/// It is none.
+pub fn network(text: &str) -> Result<Prefix, NetworkError> {
+    text.parse().map(|Network(network)| network)
+}
+
+/// Why a text is no network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct NetworkError(String);
+pub struct NetworkError(String);
+
+impl std::error::Error for NetworkError {}
 
 impl fmt::Display for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
