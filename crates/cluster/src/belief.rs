@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_ground::{Instant, Rng};
-use fairway_model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
+use fairway_model::{Changes, ClusterIndex, Kind, ObjectChange, ObjectKey, ObjectName};
 use fairway_resources::{BackendKind, Finding, FindingObject, Severity};
 use serde_json::Value;
 
@@ -65,7 +65,10 @@ impl Belief {
         Self {
             reflectors: kinds.iter().map(reflector).collect(),
             secrets: Secrets::new(seed),
-            in_force: InForce::for_backend(backend),
+            in_force: match backend {
+                BackendKind::Proxy => InForce::for_proxy(),
+                _ => InForce::for_backend(backend),
+            },
             is_complete: false,
         }
     }
@@ -81,6 +84,16 @@ impl Belief {
         self.in_force.take_is_other();
         changes.absorb(self.name_secrets());
         changes
+    }
+
+    /// The objects that came into force or went since the last call, for the service proxy alone.
+    pub fn take_changed(&mut self) -> Vec<ObjectChange> {
+        self.in_force.take_changed()
+    }
+
+    /// The faults of the latest versions of objects that configure nothing of Fairway's own.
+    pub fn faults(&self) -> impl Iterator<Item = &Finding> {
+        self.in_force.all_faults()
     }
 
     /// The index of the objects in force.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairway_model::{Changes, ClusterIndex, Kind, ObjectKey, ObjectName};
+use fairway_model::{Changes, ClusterIndex, Kind, ObjectChange, ObjectKey, ObjectName};
 use fairway_resources::{self as resources, BackendKind, Catalog, Finding, FindingObject};
 use serde_json::Value;
 
@@ -22,6 +22,9 @@ type Texts = BTreeMap<ObjectKey, ObjectText>;
 #[derive(Debug, Clone, Default)]
 pub struct InForce {
     catalog: Catalog,
+    backend: BackendKind,
+    /// Objects that came into force or went, for a reader who has an index of its own.
+    changed: Option<Vec<ObjectChange>>,
     findings: Vec<Finding>,
     stale: BTreeSet<ObjectKey>,
     /// The latest versions of the kinds that the catalog settles.
@@ -54,7 +57,17 @@ fn key_of(value: &Value) -> Option<ObjectKey> {
 impl InForce {
     /// Empty. What `backend` does not support is a fault.
     pub fn for_backend(backend: BackendKind) -> Self {
-        Self { catalog: Catalog::for_backend(backend), ..Self::default() }
+        Self { catalog: Catalog::for_backend(backend), backend, ..Self::default() }
+    }
+
+    /// For the service proxy, which has an index of its own: hands out each object that changes.
+    pub fn for_proxy() -> Self {
+        Self { changed: Some(Vec::new()), ..Self::for_backend(BackendKind::Proxy) }
+    }
+
+    /// The objects that changed since the last call; none without [`Self::for_proxy`].
+    pub fn take_changed(&mut self) -> Vec<ObjectChange> {
+        self.changed.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Continues from the objects of an earlier run.
@@ -104,6 +117,9 @@ impl InForce {
             return Changes::default();
         }
         let resolution = self.catalog.resolve_changes();
+        if let Some(changed) = &mut self.changed {
+            changed.extend(resolution.objects.iter().cloned());
+        }
         let index = Arc::make_mut(&mut self.index);
         let mut changes = index.follow(resolution.objects);
         let pools = resolution.left_out.into_iter().filter(|key| key.kind == Kind::IpAddressPool);
@@ -173,6 +189,11 @@ impl InForce {
         self.faults.get(key).map_or(&[], Vec::as_slice)
     }
 
+    /// The faults of the latest versions of all of them.
+    pub fn all_faults(&self) -> impl Iterator<Item = &Finding> {
+        self.faults.values().flatten().filter(|it| it.is_fault())
+    }
+
     /// The Secrets that are referenced.
     pub fn secrets_named(&self) -> BTreeSet<ObjectName> {
         self.catalog.secrets_named()
@@ -190,7 +211,7 @@ impl InForce {
     }
 
     fn put(&mut self, key: ObjectKey, text: ObjectText, value: &Value) -> Changes {
-        let parsed = resources::parse_value(value);
+        let parsed = resources::parse_value_for(self.backend, value);
         if parsed.is_broken() {
             self.faults.insert(key, parsed.findings);
             return Changes::default();
@@ -198,8 +219,12 @@ impl InForce {
         self.faults.remove(&key);
         match parsed.object {
             Some(object) => {
-                self.direct.insert(key, text);
+                self.direct.insert(key.clone(), text);
                 self.is_other = true;
+                if let Some(changed) = &mut self.changed {
+                    changed.push((Arc::new(key), Some(Arc::new(object))));
+                    return Changes::default();
+                }
                 Arc::make_mut(&mut self.index).apply(object)
             }
             None => self.forget(&key),
@@ -211,6 +236,10 @@ impl InForce {
             return Changes::default();
         }
         self.is_other = true;
+        if let Some(changed) = &mut self.changed {
+            changed.push((Arc::new(key.clone()), None));
+            return Changes::default();
+        }
         Arc::make_mut(&mut self.index).delete(key)
     }
 }

@@ -1,10 +1,11 @@
-//! Fairway in a Kubernetes cluster, without Kubernetes: the machines of `fairway controller` and
-//! `fairway speaker`.
+//! Fairway in a Kubernetes cluster, without Kubernetes: the machines of `fairway controller`,
+//! `fairway speaker` and `fairway proxy`.
 //!
 //! ```text
 //!  API server ─► Reflector (per kind) ─► Belief ─► ControllerCore ─► writes of Service status
 //!             ─► Secrets (by name) ───────┘  │
-//!                                            └───► SpeakerCore ────► sessions, snapshot on disk
+//!                                            ├───► SpeakerCore ────► sessions, snapshot on disk
+//!                                            └───► ProxyCore ──────► changed objects, snapshot on disk
 //! ```
 //!
 //! Pure: time and replies come in, actions go out. Objects are JSON, read by the parsers that read files. The
@@ -23,6 +24,7 @@ mod foresight;
 mod in_force;
 mod lease;
 mod object_text;
+mod proxy;
 mod references;
 mod reflector;
 mod reports;
@@ -52,6 +54,7 @@ pub use lease::{
     WRITE_TIMEOUT,
 };
 pub use object_text::ObjectText;
+pub use proxy::{PROXY_KINDS, ProxyAction, ProxyCore, ProxySettings};
 pub use references::{FORESIGHT_KINDS, REFERENCE_KINDS, References};
 pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, version_of};
 pub use reports::{ListReply, ReportFacts, Reports, ReportsAction, ReportsSettings};
@@ -59,6 +62,6 @@ pub use secrets::SecretReply;
 pub use speaker::{
     SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, UPDATES_MAX, Updates,
 };
-pub use trim::trimmed;
+pub use trim::{trimmed, trimmed_for_proxy};
 pub use write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 pub use writes::{WINDOW, WRITES_MAX, WriteReply};

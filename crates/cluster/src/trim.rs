@@ -22,6 +22,21 @@ const SERVICE_SPEC: &[&str] = &[
     "loadBalancerIP",
     "loadBalancerClass",
 ];
+/// The fields of the `spec` of a Service that the service proxy reads.
+const PROXIED_SERVICE_SPEC: &[&str] = &[
+    "type",
+    "ports",
+    "clusterIP",
+    "clusterIPs",
+    "externalIPs",
+    "externalTrafficPolicy",
+    "internalTrafficPolicy",
+    "sessionAffinity",
+    "sessionAffinityConfig",
+    "loadBalancerSourceRanges",
+    "healthCheckNodePort",
+    "externalName",
+];
 /// The label of a slice that names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The conditions of a Node that affect a decision.
@@ -49,6 +64,42 @@ pub fn trimmed(kind: Kind, mut object: Value) -> Value {
         | Kind::BgpConfiguration => {}
     }
     object
+}
+
+/// The same, without the fields that the service proxy does not read.
+pub fn trimmed_for_proxy(kind: Kind, mut object: Value) -> Value {
+    let Some(fields) = object.as_object_mut() else { return object };
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        trim_metadata(kind, metadata);
+    }
+    match kind {
+        Kind::EndpointSlice => trim_proxied_slice(fields),
+        Kind::Node => trim_node(fields),
+        Kind::Service => trim_proxied_service(fields),
+        _ => {}
+    }
+    object
+}
+
+fn trim_proxied_service(fields: &mut Map<String, Value>) {
+    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
+        keep(spec, PROXIED_SERVICE_SPEC);
+        let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+        for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+            keep(port, &["name", "port", "protocol", "nodePort"]);
+        }
+    }
+    if let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) {
+        keep(status, &["loadBalancer"]);
+    }
+}
+
+fn trim_proxied_slice(fields: &mut Map<String, Value>) {
+    keep(fields, &["apiVersion", "kind", "metadata", "addressType", "endpoints", "ports"]);
+    let endpoints = fields.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        keep(endpoint, &["addresses", "conditions", "nodeName", "hints"]);
+    }
 }
 
 fn trim_metadata(kind: Kind, metadata: &mut Map<String, Value>) {
@@ -128,7 +179,7 @@ fn keep(fields: &mut Map<String, Value>, names: &[&str]) {
 
 #[cfg(test)]
 mod tests {
-    use fairway_resources::parse_value;
+    use fairway_resources::{BackendKind, parse_value, parse_value_for};
     use serde_json::json;
 
     use super::*;
@@ -210,6 +261,51 @@ mod tests {
             }
             assert!(text.contains("resourceVersion"), "{text}");
             assert_eq!(text.contains("30s"), kind != Kind::EndpointSlice, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_trimmed_reads_as_before_to_the_proxy() {
+        let metadata = json!({
+            "name": "a", "namespace": "b", "uid": "1", "resourceVersion": "7",
+            "labels": {"kubernetes.io/service-name": "web", "topology.kubernetes.io/zone": "z"},
+            "annotations": {LAST_APPLIED: "{}", "fairway.dev/ipvs-scheduler": "mh"},
+            "managedFields": [{"manager": "kubectl"}],
+        });
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata,
+            "addressType": "IPv4", "ports": [{"name": "t", "port": 80, "appProtocol": "http"}],
+            "endpoints": [{
+                "addresses": ["10.0.0.1"], "nodeName": "n", "hints": {"forZones": [{"name": "z"}]},
+                "conditions": {"ready": false, "serving": true, "terminating": true},
+                "targetRef": {"kind": "Pod"},
+            }],
+        });
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+            "spec": {
+                "type": "LoadBalancer", "clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9"],
+                "externalIPs": ["192.0.2.8"], "healthCheckNodePort": 31000,
+                "ports": [{"name": "t", "port": 80, "targetPort": 8080, "nodePort": 30100}],
+                "selector": {"app": "web"}, "externalTrafficPolicy": "Local",
+                "internalTrafficPolicy": "Local", "loadBalancerSourceRanges": ["10.0.0.0/8"],
+                "sessionAffinity": "ClientIP",
+                "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 7}},
+            },
+            "status": {
+                "loadBalancer": {"ingress": [{"ip": "192.0.2.7", "ipMode": "VIP"}]},
+                "conditions": [{"type": "DiskPressure"}],
+            },
+        });
+        for (kind, object) in [(Kind::EndpointSlice, slice), (Kind::Service, service)] {
+            let trimmed = trimmed_for_proxy(kind, object.clone());
+            let parsed = |it: &Value| parse_value_for(BackendKind::Proxy, it);
+            assert!(parsed(&object).object.is_some(), "{:?}", parsed(&object).findings);
+            assert_eq!(parsed(&trimmed), parsed(&object), "{kind}");
+            let text = trimmed.to_string();
+            for gone in ["kubectl", "targetRef", "targetPort", "selector", "DiskPressure"] {
+                assert!(!text.contains(gone), "{kind} has {gone}: {text}");
+            }
         }
     }
 
