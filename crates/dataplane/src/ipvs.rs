@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use fairway_model::{IpvsScheduler, TransportProtocol};
+use fairway_model::{IpvsScheduler, IpvsTimeouts, TransportProtocol};
 use fairway_proxy::{RealServer, ServerSettings, VirtualAddress};
 use netlink_packet_core::NLM_F_DUMP;
 
@@ -27,8 +27,14 @@ const SET_DEST: u8 = 6;
 const DEL_DEST: u8 = 7;
 const GET_DEST: u8 = 8;
 
+const SET_CONFIG: u8 = 12;
+const GET_CONFIG: u8 = 13;
+
 const SERVICE: u16 = 1;
 const DEST: u16 = 2;
+const TIMEOUT_TCP: u16 = 4;
+const TIMEOUT_TCP_FIN: u16 = 5;
+const TIMEOUT_UDP: u16 = 6;
 
 const SERVICE_AF: u16 = 1;
 const SERVICE_PROTOCOL: u16 = 2;
@@ -40,6 +46,7 @@ const SERVICE_FLAGS: u16 = 7;
 const SERVICE_TIMEOUT: u16 = 8;
 const SERVICE_NETMASK: u16 = 9;
 const SERVICE_ENGINE: u16 = 11;
+const SERVICE_STATISTICS: u16 = 12;
 
 const DEST_ADDRESS: u16 = 1;
 const DEST_PORT: u16 = 2;
@@ -71,6 +78,39 @@ pub struct ListedServer {
     pub at: VirtualAddress,
     /// Its settings; `None` if it has some that Fairway never makes.
     pub settings: Option<ServerSettings>,
+    /// What it has carried since it was made.
+    pub traffic: Traffic,
+}
+
+/// What a virtual server has carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Connections, or flows of protocols that have none.
+    pub connections: u64,
+    /// Packets from clients.
+    pub packets_in: u64,
+    /// Packets to clients.
+    pub packets_out: u64,
+    /// Octets from clients.
+    pub bytes_in: u64,
+    /// Octets to clients.
+    pub bytes_out: u64,
+}
+
+impl Traffic {
+    fn of(statistics: &[u8]) -> Self {
+        let count = |kind: u16| {
+            let found = attributes(statistics).find(|(it, _)| *it == kind);
+            found.and_then(|(_, value)| number(value)).map_or(0, u64::from_ne_bytes)
+        };
+        Self {
+            connections: count(1),
+            packets_in: count(2),
+            packets_out: count(3),
+            bytes_in: count(4),
+            bytes_out: count(5),
+        }
+    }
 }
 
 /// One real server of a list.
@@ -100,6 +140,71 @@ pub(crate) fn family_of(payload: &[u8]) -> Option<u16> {
 
 fn message(family: u16, command: u8, flags: u16, sequence: u32) -> Message {
     Message::new(family, flags, sequence, &[command, VERSION, 0, 0])
+}
+
+/// How long connections without packets are known, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Of TCP.
+    pub tcp: u32,
+    /// Of TCP after a FIN.
+    pub tcp_fin: u32,
+    /// Of UDP.
+    pub udp: u32,
+}
+
+impl Timeouts {
+    /// These, with those that an operator chose.
+    pub fn with(self, chosen: IpvsTimeouts) -> Self {
+        let seconds = |chosen: Option<Duration>, now: u32| {
+            chosen.map_or(now, |it| u32::try_from(it.as_secs()).unwrap_or(u32::MAX))
+        };
+        Self {
+            tcp: seconds(chosen.tcp, self.tcp),
+            tcp_fin: seconds(chosen.tcp_fin, self.tcp_fin),
+            udp: seconds(chosen.udp, self.udp),
+        }
+    }
+}
+
+impl std::fmt::Display for Timeouts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{},{},{}", self.tcp, self.tcp_fin, self.udp)
+    }
+}
+
+impl std::str::FromStr for Timeouts {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut all = text.split(',').map(str::parse);
+        let mut next = || all.next().unwrap_or_else(|| "".parse());
+        Ok(Self { tcp: next()?, tcp_fin: next()?, udp: next()? })
+    }
+}
+
+/// Asks for the timeouts.
+pub(crate) fn get_timeouts(family: u16, sequence: u32) -> Vec<u8> {
+    message(family, GET_CONFIG, 0, sequence).finish()
+}
+
+/// Sets the timeouts.
+pub(crate) fn set_timeouts(family: u16, timeouts: Timeouts, sequence: u32) -> Vec<u8> {
+    let mut message = message(family, SET_CONFIG, 0, sequence);
+    message.attribute(TIMEOUT_TCP, &timeouts.tcp.to_ne_bytes());
+    message.attribute(TIMEOUT_TCP_FIN, &timeouts.tcp_fin.to_ne_bytes());
+    message.attribute(TIMEOUT_UDP, &timeouts.udp.to_ne_bytes());
+    message.finish()
+}
+
+/// The timeouts, from the answer.
+pub(crate) fn timeouts(payload: &[u8]) -> Option<Timeouts> {
+    let seconds = |kind: u16| within(payload, kind).and_then(number).map(u32::from_ne_bytes);
+    Some(Timeouts {
+        tcp: seconds(TIMEOUT_TCP)?,
+        tcp_fin: seconds(TIMEOUT_TCP_FIN)?,
+        udp: seconds(TIMEOUT_UDP)?,
+    })
 }
 
 /// Asks for all virtual servers.
@@ -277,7 +382,8 @@ pub fn listed_server(payload: &[u8]) -> Option<ListedServer> {
         let settings = ServerSettings { scheduler, persistence };
         (flags == flags_of(settings) && find(SERVICE_ENGINE).is_none()).then_some(settings)
     };
-    Some(ListedServer { at, settings: settings() })
+    let traffic = find(SERVICE_STATISTICS).map(Traffic::of).unwrap_or_default();
+    Some(ListedServer { at, settings: settings(), traffic })
 }
 
 /// A real server of a list, of a virtual server of this family.

@@ -13,6 +13,6 @@ pub mod nftables;
 
 #[cfg(feature = "io")]
 pub use io::{
-    DataPath, DataPathError, Earlier, FilterOptions, INTERFACE, Ipvs, IpvsError, Nftables, Record,
-    Sysctl, SysctlChange, sysctls,
+    Changed, Cleaned, DataPath, DataPathError, Earlier, FilterOptions, FilterWatch, INTERFACE,
+    Ipvs, IpvsError, Nftables, Record, SettingsRecord, Sysctl, clean_up, sysctls,
 };

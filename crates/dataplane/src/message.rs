@@ -140,6 +140,29 @@ pub(crate) fn answers(datagram: &[u8]) -> impl Iterator<Item = Result<Answer<'_>
     })
 }
 
+/// A message that nobody asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Event<'a> {
+    pub(crate) message_type: u16,
+    /// The number of the socket whose request it follows from.
+    pub(crate) port: u32,
+    /// From the header of its family on.
+    pub(crate) payload: &'a [u8],
+}
+
+/// The events of a datagram, up to the first message that is malformed.
+pub(crate) fn events(datagram: &[u8]) -> impl Iterator<Item = Event<'_>> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        let whole = rest;
+        let message = NetlinkBuffer::new_checked(whole).ok()?;
+        let length = usize::try_from(message.length()).ok()?;
+        rest = whole.get(length.next_multiple_of(4)..).unwrap_or_default();
+        let payload = whole.get(HEADER_LENGTH..length)?;
+        Some(Event { message_type: message.message_type(), port: message.port_number(), payload })
+    })
+}
+
 /// The attributes of a payload, each with its kind. Reading ends at the first that is malformed.
 pub(crate) fn attributes(payload: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut offset = 0_usize;

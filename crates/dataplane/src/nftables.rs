@@ -13,9 +13,9 @@ pub mod elements;
 mod expressions;
 mod layout;
 
-use netlink_packet_core::NLM_F_CREATE;
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP};
 
-use crate::message::Message;
+use crate::message::{Message, events};
 pub use layout::{PodDetection, is_ours, layout, remove, tag};
 
 /// The name of the table.
@@ -30,12 +30,18 @@ const NEW_TABLE: u16 = 0;
 const GET_TABLE: u16 = 1;
 const DEL_TABLE: u16 = 2;
 const NEW_CHAIN: u16 = 3;
+const DEL_CHAIN: u16 = 5;
 const NEW_RULE: u16 = 6;
+const GET_RULE: u16 = 7;
+const DEL_RULE: u16 = 8;
 const NEW_SET: u16 = 9;
+const DEL_SET: u16 = 11;
 const NEW_ELEMENTS: u16 = 12;
 const GET_ELEMENTS: u16 = 13;
 const DEL_ELEMENTS: u16 = 14;
 
+/// The name of the table, of everything that has one.
+const TABLE_NAME: u16 = 1;
 /// An element of a list.
 const LIST_ELEMENT: u16 = 1;
 /// A value, and a verdict, of an expression or an element.
@@ -66,6 +72,14 @@ impl Family {
     /// That of an address.
     pub fn of(address: std::net::IpAddr) -> Self {
         if address.is_ipv4() { Self::Ipv4 } else { Self::Ipv6 }
+    }
+
+    /// Its name, as nft(8) has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ipv4 => "ip",
+            Self::Ipv6 => "ip6",
+        }
     }
 
     /// The kernel's number.
@@ -113,6 +127,11 @@ impl Transaction {
     /// Whether it asks for nothing.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
+    }
+
+    /// How many rules it makes.
+    pub(crate) fn rule_count(&self) -> usize {
+        self.messages.iter().filter(|it| it.message_type == NEW_RULE).count()
     }
 
     /// Does this, and then what `later` asks for.
@@ -169,6 +188,30 @@ pub(crate) fn get_table(family: Family, sequence: u32) -> Vec<u8> {
     let mut message = head(GET_TABLE, 0, family, sequence);
     message.attribute(1, &text(TABLE));
     crate::message::acknowledged(message.finish())
+}
+
+/// Asks for the rules of our table of a family.
+pub(crate) fn list_rules(family: Family, sequence: u32) -> Vec<u8> {
+    let mut message = head(GET_RULE, NLM_F_DUMP, family, sequence);
+    message.attribute(TABLE_NAME, &text(TABLE));
+    message.finish()
+}
+
+/// Whether a rule, chain, set or table is, or is in, a table with our name.
+pub(crate) fn is_of_our_table(payload: &[u8]) -> bool {
+    let mut all = crate::message::attributes(payload.get(4..).unwrap_or_default());
+    all.any(|(kind, value)| kind == TABLE_NAME && value == text(TABLE))
+}
+
+/// Whether a datagram of the group of events says that somebody other than the socket with this number removed
+/// something from a table with our name.
+pub(crate) fn is_removal(datagram: &[u8], own_port: u32) -> bool {
+    let removals = [DEL_TABLE, DEL_CHAIN, DEL_RULE, DEL_SET, DEL_ELEMENTS];
+    events(datagram).any(|event| {
+        event.port != own_port
+            && removals.iter().any(|it| event.message_type == SUBSYSTEM << 8 | it)
+            && is_of_our_table(event.payload)
+    })
 }
 
 /// The tag of a table, from its description.

@@ -13,7 +13,7 @@ use fairway_model::{
 
 use crate::part::{Claim, Part, Surroundings};
 use crate::place::Place;
-use crate::wanted::{Hairpin, VirtualAddress, Wanted};
+use crate::wanted::{Hairpin, NoEndpoints, VirtualAddress, Wanted};
 
 /// What changed of what is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -140,6 +140,19 @@ impl Planner {
                 Some(Conflict { virtual_address: *virtual_address, holder, waiting })
             })
         })
+    }
+
+    /// How many Services drop new connections since their policy is Local and no endpoint of this node is usable: by their
+    /// internal policy, and by their external one.
+    pub fn without_local_endpoints(&self) -> (usize, usize) {
+        let drops = |part: &Part, of_cluster: bool| {
+            part.entries.values().any(|(claim, entry)| {
+                (*claim == Claim::Cluster) == of_cluster
+                    && entry.rule.no_endpoints == Some(NoEndpoints::Drop)
+            })
+        };
+        let count = |of_cluster| self.parts.values().filter(|it| drops(it, of_cluster)).count();
+        (count(true), count(false))
     }
 
     /// The Service that the slice belonged to.

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fairway_ground::Prefix;
+use fairway_model::IpvsTimeouts;
 use fairway_netlink::request::Presence;
 use fairway_netlink::{Machine, Requests, Scope};
 use fairway_proxy::{
@@ -17,12 +18,20 @@ use nix::errno::Errno;
 
 use super::conntrack::Conntrack;
 use super::ipvs::{Ipvs, IpvsError};
-use super::nftables::Nftables;
+use super::nftables::{FilterWatch, Nftables};
 use super::record::{Earlier, Record};
-use crate::ipvs::Change;
+use super::settings::SettingsRecord;
+use super::sysctl::Sysctl;
+use crate::ipvs::{Change, Timeouts, Traffic};
 use crate::nftables::elements::{Element, change, of_rule, rules_of};
 use crate::nftables::{Family, PodDetection, TABLE, Transaction, is_ours, layout, remove, tag};
 
+/// The name of the record of virtual servers in the run directory.
+pub(super) const SERVERS_FILE: &str = "proxy-servers";
+/// The name of the record of settings there.
+pub(super) const SETTINGS_FILE: &str = "proxy-settings";
+/// The name of IPVS' timeouts in the record of settings.
+pub(super) const TIMEOUTS: &str = "ipvs-timeouts";
 /// Our interface.
 pub const INTERFACE: &str = "fairway-ipvs0";
 /// An address without an end.
@@ -44,7 +53,7 @@ pub enum DataPathError {
     #[error("interface {INTERFACE} is not a dummy: it is not Fairway's; rename it")]
     ForeignInterface,
     /// The record.
-    #[error("record of virtual servers {path}: {error}")]
+    #[error("record {path}: {error}")]
     Record {
         /// Where it is.
         path: String,
@@ -61,12 +70,17 @@ pub struct DataPath {
     conntrack: Conntrack,
     links: Requests,
     record: Record,
+    settings: SettingsRecord,
     pods: PodDetection,
     pod_networks: Vec<Prefix>,
     mark: u32,
     interface: u32,
     /// What our tables have.
     rules: BTreeMap<VirtualAddress, FilterRule>,
+    /// It has been made once, so what is missing of it was removed by something else.
+    is_made: bool,
+    repairs: Vec<String>,
+    filter_failures: u64,
 }
 
 /// How packets are recognized that need another source address.
@@ -81,28 +95,23 @@ pub struct FilterOptions {
 }
 
 impl DataPath {
-    /// For the network namespace of this thread: makes our interface where it is missing, and opens the record at `path`.
+    /// For the network namespace of this thread: makes our interface where it is missing, and opens the records in
+    /// `run_dir`.
     ///
     /// # Errors
     /// The kernel lacks something, the process may not, or the record cannot be used.
-    pub fn open(options: FilterOptions, path: &Path) -> Result<(Self, Earlier), DataPathError> {
+    pub fn open(options: FilterOptions, run_dir: &Path) -> Result<(Self, Earlier), DataPathError> {
         let ipvs = Ipvs::open()?;
-        let (record, earlier) = Record::open(path)
-            .map_err(|error| DataPathError::Record { path: path.display().to_string(), error })?;
+        let file = |name: &str| run_dir.join(name);
+        let of_file = |path: PathBuf| {
+            move |error| DataPathError::Record { path: path.display().to_string(), error }
+        };
+        let (record, earlier) =
+            Record::open(&file(SERVERS_FILE)).map_err(of_file(file(SERVERS_FILE)))?;
+        let settings =
+            SettingsRecord::open(&file(SETTINGS_FILE)).map_err(of_file(file(SETTINGS_FILE)))?;
         let mut links = Requests::open().map_err(DataPathError::Interface)?;
-        match links.add_dummy(INTERFACE) {
-            Err(error) if error.raw_os_error() != Some(Errno::EEXIST as i32) => {
-                return Err(DataPathError::Interface(error));
-            }
-            _ => {}
-        }
-        let machine = machine()?;
-        let link = machine.link_named(INTERFACE).ok_or_else(|| {
-            DataPathError::Interface(io::Error::from_raw_os_error(Errno::ENODEV as i32))
-        })?;
-        if link.kind.as_deref() != Some("dummy") {
-            return Err(DataPathError::ForeignInterface);
-        }
+        let interface = make_interface(&mut links)?;
         let FilterOptions { pods, pod_networks, mark } = options;
         let path = Self {
             ipvs,
@@ -110,20 +119,72 @@ impl DataPath {
             conntrack: Conntrack::open().map_err(DataPathError::Filter)?,
             links,
             record,
+            settings,
             pods,
             pod_networks,
             mark,
-            interface: link.index,
+            interface,
             rules: BTreeMap::new(),
+            is_made: false,
+            repairs: Vec::new(),
+            filter_failures: 0,
         };
         Ok((path, earlier))
     }
 
-    /// The kernel as it is. Makes our tables where they are missing.
+    /// Watches for what others remove from our tables.
+    ///
+    /// # Errors
+    /// There is no socket.
+    pub fn watch_filter(&self) -> Result<FilterWatch, DataPathError> {
+        self.filter.watch().map_err(DataPathError::Filter)
+    }
+
+    /// Sets a setting where it differs, and returns what it was before; `None` if it is as it should be.
+    ///
+    /// # Errors
+    /// It cannot be read, noted or written; `NotFound` where this kernel does not have it.
+    pub fn set(&mut self, sysctl: Sysctl) -> io::Result<Option<String>> {
+        let before = sysctl.read()?;
+        if before == sysctl.value() {
+            return Ok(None);
+        }
+        self.settings.note(sysctl.name, &before, sysctl.value())?;
+        sysctl.write(sysctl.value())?;
+        Ok(Some(before))
+    }
+
+    /// Sets the timeouts of IPVS that an operator chose where they differ, and returns what they were before.
+    ///
+    /// # Errors
+    /// They cannot be read, noted or written.
+    pub fn set_timeouts(
+        &mut self,
+        chosen: IpvsTimeouts,
+    ) -> Result<Option<(Timeouts, Timeouts)>, DataPathError> {
+        if chosen == IpvsTimeouts::default() {
+            return Ok(None);
+        }
+        let before = self.ipvs.timeouts()?;
+        let after = before.with(chosen);
+        if before == after {
+            return Ok(None);
+        }
+        let noted = self.settings.note(TIMEOUTS, &before.to_string(), &after.to_string());
+        noted.map_err(IpvsError::Io)?;
+        self.ipvs.set_timeouts(after)?;
+        Ok(Some((before, after)))
+    }
+
+    /// The kernel as it is. Makes our interface and our tables where they are missing.
     ///
     /// # Errors
     /// Something cannot be read or made.
     pub fn observe(&mut self) -> Result<Kernel, DataPathError> {
+        let interface = make_interface(&mut self.links)?;
+        if std::mem::replace(&mut self.interface, interface) != interface {
+            self.repairs.push(format!("interface {INTERFACE}"));
+        }
         let servers = self.ipvs.servers()?;
         let bound_addresses = self.bound_addresses()?;
         let mut elements = BTreeSet::new();
@@ -137,7 +198,13 @@ impl DataPath {
             _ => None,
         };
         let hairpins: BTreeSet<Hairpin> = elements.iter().filter_map(hairpin).collect();
+        self.is_made = true;
         Ok(Kernel { servers, bound_addresses, rules: self.rules.clone(), hairpins })
+    }
+
+    /// What something else had removed or changed, and was made again since the last call.
+    pub fn take_repairs(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.repairs)
     }
 
     /// Recognizes packets from Pods in another way from the next [`Self::observe`] on; returns whether it is another one.
@@ -180,11 +247,13 @@ impl DataPath {
                 "table {TABLE} is not Fairway's, which has the comment \"Fairway service proxy\"; rename or remove it"
             )));
         }
+        let layout = layout(family, &self.pods, self.mark, &wanted);
         let elements = self.filter.elements(family)?;
         if present.as_ref() == Some(&wanted)
-            && let Some(elements) = elements
+            && let Some(elements) = &elements
+            && self.filter.rule_count(family)? == layout.rule_count()
         {
-            return Ok(elements);
+            return Ok(elements.clone());
         }
         let mut transaction = Transaction::default();
         if present.is_some() {
@@ -195,8 +264,12 @@ impl DataPath {
         let networks = networks.into_iter().map(Element::Pods);
         let all: BTreeSet<Element> = elements.iter().copied().chain(vips).chain(networks).collect();
         let filled = change([], all.iter().filter(|it| it.family() == family));
-        transaction = transaction.then(layout(family, &self.pods, self.mark, &wanted)).then(filled);
+        transaction = transaction.then(layout).then(filled);
         self.filter.commit(transaction)?;
+        // Our own options may have changed; everything else is not ours.
+        if self.is_made && present.is_none_or(|it| it == wanted) {
+            self.repairs.push(format!("table {} {TABLE}", family.name()));
+        }
         Ok(elements)
     }
 
@@ -278,7 +351,10 @@ impl DataPath {
                 self.rules = rules;
                 Outcome::Done
             }
-            Err(error) => Outcome::Failed(error.to_string()),
+            Err(error) => {
+                self.filter_failures = self.filter_failures.saturating_add(1);
+                Outcome::Failed(error.to_string())
+            }
         };
         of_filter.into_iter().for_each(|outcome| *outcome = Some(result.clone()));
     }
@@ -325,6 +401,19 @@ impl DataPath {
         }
     }
 
+    /// How many transactions of operations the packet filter has refused.
+    pub fn filter_failures(&self) -> u64 {
+        self.filter_failures
+    }
+
+    /// What each virtual server has carried.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn traffic(&mut self) -> Result<BTreeMap<VirtualAddress, Traffic>, DataPathError> {
+        Ok(self.ipvs.traffic()?)
+    }
+
     /// Those of the given places that have no connection.
     ///
     /// # Errors
@@ -345,7 +434,26 @@ impl DataPath {
     }
 }
 
-fn machine() -> Result<Machine, DataPathError> {
+/// Makes our interface where it is missing, and returns its number.
+fn make_interface(links: &mut Requests) -> Result<u32, DataPathError> {
+    if let Some(index) = our_interface(&machine()?)? {
+        return Ok(index);
+    }
+    links.add_dummy(INTERFACE).map_err(DataPathError::Interface)?;
+    let made = our_interface(&machine()?)?;
+    made.ok_or_else(|| DataPathError::Interface(io::Error::from(io::ErrorKind::NotFound)))
+}
+
+/// The number of our interface, if there is one.
+pub(super) fn our_interface(machine: &Machine) -> Result<Option<u32>, DataPathError> {
+    match machine.link_named(INTERFACE) {
+        None => Ok(None),
+        Some(link) if link.kind.as_deref() == Some("dummy") => Ok(Some(link.index)),
+        Some(_) => Err(DataPathError::ForeignInterface),
+    }
+}
+
+pub(super) fn machine() -> Result<Machine, DataPathError> {
     fairway_netlink::read(Scope::default()).map_err(DataPathError::Interface)
 }
 

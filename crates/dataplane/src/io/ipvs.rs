@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::socket::SockProtocol;
 
 use super::socket::{REQUEST_BYTES_MAX, Socket};
-use crate::ipvs::{self, Change, ListedRealServer, ListedServer};
+use crate::ipvs::{self, Change, ListedRealServer, ListedServer, Timeouts, Traffic};
 use crate::message::{Content, acknowledged, answers};
 
 /// How often a list is read again that changed while it was read.
@@ -80,12 +80,23 @@ impl Ipvs {
         let request = ipvs::list(self.family, sequence);
         let listed = self.list(&request, sequence, ipvs::listed_server)?;
         let mut servers = BTreeMap::new();
-        for ListedServer { at, settings } in listed {
+        for ListedServer { at, settings, .. } in listed {
             let real_servers = self.real_servers(at)?;
             let real_servers = real_servers.iter().map(|it| (it.real_server, it.weight)).collect();
             servers.insert(at, KernelServer { settings, real_servers });
         }
         Ok(servers)
+    }
+
+    /// What each virtual server has carried.
+    ///
+    /// # Errors
+    /// As [`Self::servers`].
+    pub fn traffic(&mut self) -> Result<BTreeMap<VirtualAddress, Traffic>, IpvsError> {
+        let sequence = self.next();
+        let request = ipvs::list(self.family, sequence);
+        let listed = self.list(&request, sequence, ipvs::listed_server)?;
+        Ok(listed.into_iter().map(|it| (it.at, it.traffic)).collect())
     }
 
     /// One virtual server; `None` if there is none.
@@ -115,6 +126,27 @@ impl Ipvs {
         let sequence = self.next();
         let request = ipvs::list_real_servers(self.family, at, sequence);
         self.list(&request, sequence, |payload| ipvs::listed_real_server(payload, at.address))
+    }
+
+    /// How long connections without packets are known.
+    ///
+    /// # Errors
+    /// As [`Self::servers`].
+    pub fn timeouts(&mut self) -> Result<Timeouts, IpvsError> {
+        let sequence = self.next();
+        let request = acknowledged(ipvs::get_timeouts(self.family, sequence));
+        let found = self.list(&request, sequence, ipvs::timeouts)?;
+        found.into_iter().next().ok_or_else(|| unanswered().into())
+    }
+
+    /// Changes that.
+    ///
+    /// # Errors
+    /// As [`Self::servers`].
+    pub fn set_timeouts(&mut self, timeouts: Timeouts) -> Result<(), IpvsError> {
+        let sequence = self.next();
+        let request = acknowledged(ipvs::set_timeouts(self.family, timeouts, sequence));
+        self.list(&request, sequence, |_| None::<()>).map(drop)
     }
 
     /// What `read` makes of each element of a list, which is read again if it changed meanwhile.

@@ -1,15 +1,19 @@
 //! The sockets: the only part of the crate that knows the system.
 
+mod cleanup;
 mod conntrack;
 mod data_path;
 mod ipvs;
 mod nftables;
 mod record;
+mod settings;
 mod socket;
 mod sysctl;
 
+pub use cleanup::{Cleaned, clean_up};
 pub use data_path::{DataPath, DataPathError, FilterOptions, INTERFACE};
 pub use ipvs::{Ipvs, IpvsError};
-pub use nftables::Nftables;
+pub use nftables::{FilterWatch, Nftables};
 pub use record::{Earlier, Record};
-pub use sysctl::{Sysctl, SysctlChange, sysctls};
+pub use settings::{Changed, SettingsRecord};
+pub use sysctl::{Sysctl, sysctls};

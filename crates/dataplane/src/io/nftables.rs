@@ -11,7 +11,7 @@ use nix::sys::socket::SockProtocol;
 use super::socket::Socket;
 use crate::message::{Content, answers};
 use crate::nftables::elements::{self, Element};
-use crate::nftables::{Family, Transaction, get_table, tag_of};
+use crate::nftables::{self, Family, Transaction, get_table, is_of_our_table, list_rules, tag_of};
 
 /// How often a list is read again that changed while it was read.
 const READS_MAX: usize = 5;
@@ -87,6 +87,18 @@ impl Nftables {
         }
     }
 
+    /// How many rules our table of this family has.
+    ///
+    /// # Errors
+    /// The kernel does not answer, or the table has been changed each time it was read.
+    pub fn rule_count(&mut self, family: Family) -> io::Result<usize> {
+        let request = |sequence| list_rules(family, sequence);
+        let count = |payload: &[u8], found: &mut Vec<()>| {
+            found.extend(is_of_our_table(payload).then_some(()));
+        };
+        Ok(self.list(request, count)?.map_or(0, |it| it.len()))
+    }
+
     /// All elements of our table of this family; `None` if there is no such table, or a set of it is missing.
     ///
     /// # Errors
@@ -118,18 +130,27 @@ impl Nftables {
     }
 
     fn read_elements(&mut self, family: Family, set: &str) -> io::Result<Option<Vec<Element>>> {
+        let request = |sequence| elements::list(family, set, sequence);
+        self.list(request, |payload, found| found.extend(elements::listed(payload, family, set)))
+    }
+
+    /// What `read` adds for each message of a list, which is read again if it changed meanwhile; `None` if what has it is
+    /// missing.
+    fn list<T>(
+        &mut self,
+        request: impl Fn(u32) -> Vec<u8>,
+        read: impl Fn(&[u8], &mut Vec<T>),
+    ) -> io::Result<Option<Vec<T>>> {
         for _ in 0..READS_MAX {
             self.sequence = self.sequence.wrapping_add(1);
             let sequence = self.sequence;
-            self.socket.send(&elements::list(family, set, sequence))?;
+            self.socket.send(&request(sequence))?;
             let (mut found, mut code, mut is_interrupted) = (Vec::new(), None, false);
             while let Some(datagram) = self.socket.receive()? {
                 for answer in answers(datagram).flatten().filter(|it| it.sequence == sequence) {
                     is_interrupted |= answer.is_interrupted;
                     match answer.content {
-                        Content::Payload(payload) => {
-                            found.extend(elements::listed(payload, family, set));
-                        }
+                        Content::Payload(payload) => read(payload, &mut found),
                         Content::Done(it) | Content::Code(it) => code = Some(it),
                     }
                 }
@@ -144,5 +165,55 @@ impl Nftables {
             }
         }
         Err(io::Error::other("the packet filter changed each time it was read"))
+    }
+
+    /// Watches for what others remove from our tables.
+    ///
+    /// # Errors
+    /// There is no socket.
+    pub fn watch(&self) -> io::Result<FilterWatch> {
+        /// The group of the packet filter's events.
+        const GROUP: u32 = 7;
+        let socket = Socket::open_for_group(SockProtocol::NetlinkNetFilter, GROUP)?;
+        Ok(FilterWatch { socket, own_port: self.socket.port()? })
+    }
+}
+
+/// Tells when others remove something from our tables.
+#[derive(Debug)]
+pub struct FilterWatch {
+    socket: Socket,
+    own_port: u32,
+}
+
+impl FilterWatch {
+    /// Waits until something was removed.
+    ///
+    /// # Errors
+    /// The socket cannot be waited for.
+    pub fn wait(&mut self) -> io::Result<()> {
+        while !self.take_removal()? {
+            self.socket.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Whether something was removed since the last call. Does not wait.
+    fn take_removal(&mut self) -> io::Result<bool> {
+        /// So that others who change their tables without end do not keep the caller.
+        const DATAGRAMS_MAX: usize = 1_000;
+        let mut is_removal = false;
+        for _ in 0..DATAGRAMS_MAX {
+            match self.socket.receive() {
+                Ok(Some(datagram)) => is_removal |= nftables::is_removal(datagram, self.own_port),
+                Ok(None) => break,
+                // Events were lost, so anything may be gone.
+                Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
+                    is_removal = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(is_removal)
     }
 }

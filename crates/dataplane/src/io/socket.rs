@@ -3,12 +3,13 @@
 //! Knows no message.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, sendto,
-    setsockopt, socket, sockopt,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname,
+    recvfrom, sendto, setsockopt, socket, sockopt,
 };
 
 /// The longest datagram of the kernel: it lists tables in pieces of 32 KiB.
@@ -33,12 +34,28 @@ pub(super) struct Socket {
 
 impl Socket {
     pub(super) fn open(protocol: SockProtocol) -> io::Result<Self> {
+        Self::open_with(protocol, 0)
+    }
+
+    /// That receives the events of a group, too, which is 1 to 32.
+    pub(super) fn open_for_group(protocol: SockProtocol, group: u32) -> io::Result<Self> {
+        let groups = group.checked_sub(1).and_then(|it| 1_u32.checked_shl(it));
+        Self::open_with(protocol, groups.unwrap_or_default())
+    }
+
+    /// The number by which the kernel knows this socket.
+    pub(super) fn port(&self) -> io::Result<u32> {
+        let own: NetlinkAddr = getsockname(self.descriptor.as_raw_fd())?;
+        Ok(own.pid())
+    }
+
+    fn open_with(protocol: SockProtocol, groups: u32) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let descriptor = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
         setsockopt(&descriptor, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
         // Without the capability the socket takes smaller requests alone, and none of them succeeds.
         let _ = setsockopt(&descriptor, sockopt::SndBufForce, &SEND_BUFFER_BYTES);
-        bind(descriptor.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        bind(descriptor.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
         Ok(Self { descriptor, buffer: vec![0; DATAGRAM_LENGTH_BYTES_MAX] })
     }
 
@@ -48,6 +65,15 @@ impl Socket {
         match sent == requests.len() {
             true => Ok(()),
             false => Err(io::Error::other("the kernel took a part of a request")),
+        }
+    }
+
+    /// Waits until a datagram is there.
+    pub(super) fn wait(&self) -> io::Result<()> {
+        let mut descriptors = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut descriptors, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Settings of the kernel without which packets do not reach Pods.
 //!
-//! Writes only what differs, and says what it was before.
+//! `data_path` writes only what differs, and notes what it was before.
 
 use std::io;
 
@@ -14,37 +14,38 @@ pub struct Sysctl {
     pub reason: &'static str,
 }
 
-/// One that was changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SysctlChange {
-    /// The setting.
-    pub sysctl: Sysctl,
-    /// Its value before.
-    pub before: String,
-}
-
 impl Sysctl {
     /// The value that is needed.
     pub fn value(&self) -> &'static str {
         self.value
     }
 
-    fn path(&self) -> String {
-        format!("/proc/sys/{}", self.name.replace('.', "/"))
-    }
-
-    /// Sets it where it differs; `None` if it is as it should be.
+    /// Its value now.
     ///
     /// # Errors
-    /// It cannot be read or written; `NotFound` where this kernel does not have it.
-    pub fn apply(self) -> io::Result<Option<SysctlChange>> {
-        let before = std::fs::read_to_string(self.path())?.trim().to_owned();
-        if before == self.value {
-            return Ok(None);
-        }
-        std::fs::write(self.path(), self.value)?;
-        Ok(Some(SysctlChange { sysctl: self, before }))
+    /// It cannot be read; `NotFound` where this kernel does not have it.
+    pub(super) fn read(&self) -> io::Result<String> {
+        read(self.name)
     }
+
+    /// Gives it a value.
+    pub(super) fn write(&self, value: &str) -> io::Result<()> {
+        write(self.name, value)
+    }
+}
+
+/// The value of a setting by name.
+pub(super) fn read(name: &str) -> io::Result<String> {
+    Ok(std::fs::read_to_string(path(name))?.trim().to_owned())
+}
+
+/// Gives a setting a value.
+pub(super) fn write(name: &str, value: &str) -> io::Result<()> {
+    std::fs::write(path(name), value)
+}
+
+fn path(name: &str) -> String {
+    format!("/proc/sys/{}", name.replace('.', "/"))
 }
 
 const fn sysctl(name: &'static str, value: &'static str, reason: &'static str) -> Sysctl {

@@ -75,7 +75,8 @@ fn a_list_says_what_was_set() {
             let settings = ServerSettings { scheduler, persistence };
             let request = Change::Add(web(), settings).request(1, 1);
             let listed = listed_server(payload(&request)).unwrap();
-            assert_eq!(listed, ListedServer { at: web(), settings: Some(settings) });
+            let traffic = Traffic::default();
+            assert_eq!(listed, ListedServer { at: web(), settings: Some(settings), traffic });
         }
     }
     let real = RealServer { address: Ipv4Addr::new(10, 1, 0, 1).into(), port: 8080 };

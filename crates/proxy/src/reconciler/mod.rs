@@ -97,6 +97,11 @@ impl Reconciler {
         Self { options, record: record.unwrap_or_default(), has_lost_record, ..Self::default() }
     }
 
+    /// Virtual servers in these networks are never removed from now on.
+    pub fn exclude(&mut self, networks: Vec<Prefix>) {
+        self.options.excluded = networks;
+    }
+
     /// The kernel as it is believed to be.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
