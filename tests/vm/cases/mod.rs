@@ -27,6 +27,7 @@ pub(crate) const CASES: &[Case] = &[
         "proxy: what is removed comes back, and what is not ours stays",
         proxy::what_is_removed_comes_back_and_what_is_not_ours_stays,
     ),
+    case("proxy: nothing is left after a cleanup", proxy::nothing_is_left_after_a_cleanup),
     case("vrf: two with the same addresses", vrf::two_with_the_same_addresses),
     case("vrf: the main table takes no session of another", vrf::the_main_table_is_another),
     case("vrf: routes in the table of their own", vrf::routes_are_in_the_table_of_their_vrf),

@@ -54,6 +54,19 @@ impl fmt::Display for HttpListen {
 }
 
 impl HttpListen {
+    /// On this address; the unspecified one stands for all addresses of both families, as in Go.
+    pub(crate) fn of(address: SocketAddr) -> Self {
+        match address.ip().is_unspecified() {
+            true => Self::Everywhere(address.port()),
+            false => Self::At(address),
+        }
+    }
+
+    /// For clients of this machine alone.
+    pub(crate) fn local(port: u16) -> Self {
+        Self::At(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))
+    }
+
     /// Listens on this address, as soon as that is possible; `None` for `none`. A port that is in use or forbidden is
     /// logged once, with what is missing meanwhile and the option that names the port.
     pub(crate) async fn bind_patiently(self, missing: &str, option: &str) -> Option<TcpListener> {

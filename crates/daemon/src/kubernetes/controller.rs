@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_allocator::PoolUse;
-use fairway_cluster::{ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod};
+use fairway_cluster::{
+    ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod, trimmed,
+};
 use fairway_ground::Instant;
 use fairway_resources::Finding;
 use tokio::signal::unix::{SignalKind, signal};
@@ -109,7 +111,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let secured = options.secure_metrics.secured(access)?;
     let counters = Arc::clone(&api.counters);
     let _metrics = Server::start(options.metrics_listen, secured, counters, measured);
-    let (reading, mut news) = Reading::new(api.clone(), []);
+    let (reading, mut news) = Reading::new(api.clone(), [], trimmed);
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_answers) = mpsc::channel(1);
     let (leads, is_leading) = watch::channel(false);

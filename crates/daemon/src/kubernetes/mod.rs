@@ -1,5 +1,5 @@
-//! The edge to a Kubernetes cluster: the connection to its API server, and the two daemons that use it,
-//! `fairway controller` and `fairway speaker`.
+//! The edge to a Kubernetes cluster: the connection to its API server, and the daemons that use it,
+//! `fairway controller`, `fairway speaker` and `fairway proxy`.
 //!
 //! ```text
 //!              lists, watches ──► core ──► writes, Lease, Events
@@ -17,6 +17,7 @@ mod holds;
 mod lease;
 mod leaving;
 mod metrics_access;
+mod proxied;
 mod reading;
 mod reporting;
 mod resource;
@@ -30,6 +31,7 @@ mod writing;
 pub use aggregation::AggregationOptions;
 pub use api::{ConnectError, ConnectionOptions};
 pub use controller::{ControllerOptions, StartError, run as run_controller};
+pub(crate) use proxied::{Proxied, ProxiedOptions};
 pub use speaker::{SpeakerError, SpeakerOptions, run as run_speaker};
 pub(crate) use user::{NodeQuery, User, UserOptions};
 pub use webhook::WebhookOptions;

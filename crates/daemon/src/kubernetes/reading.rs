@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_cluster::{PAGE_OBJECTS, Reply, Request, trimmed};
+use fairway_cluster::{PAGE_OBJECTS, Reply, Request};
 use fairway_model::Kind;
 use kube::api::{ListParams, WatchParams};
 use serde_json::Value;
@@ -43,10 +43,30 @@ pub(super) struct News {
     pub(super) at: Instant,
 }
 
+/// Which objects of a kind are read; all of them by default.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Selection {
+    /// `fieldSelector`.
+    pub(super) fields: Option<String>,
+    /// `labelSelector`.
+    pub(super) labels: Option<String>,
+}
+
+impl Selection {
+    /// Objects with these values of fields.
+    pub(super) fn of_fields(selector: &str) -> Self {
+        Self { fields: Some(selector.to_owned()), labels: None }
+    }
+}
+
+/// What is kept of an object.
+pub(super) type Trim = fn(Kind, Value) -> Value;
+
 /// The requests in progress.
 pub(super) struct Reading {
     api: Api,
-    selectors: BTreeMap<Kind, &'static str>,
+    selections: BTreeMap<Kind, Selection>,
+    trim: Trim,
     tell: mpsc::Sender<News>,
     asked: BTreeMap<Kind, (u64, AbortHandle)>,
     serial: u64,
@@ -54,15 +74,16 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// No request yet. `selectors` narrow the requests for a kind (`fieldSelector`).
+    /// No request yet. `selections` narrow the requests for a kind.
     pub(super) fn new(
         api: Api,
-        selectors: impl IntoIterator<Item = (Kind, &'static str)>,
+        selections: impl IntoIterator<Item = (Kind, Selection)>,
+        trim: Trim,
     ) -> (Self, mpsc::Receiver<News>) {
         let (tell, news) = mpsc::channel(NEWS_MAX);
-        let selectors = selectors.into_iter().collect();
+        let selections = selections.into_iter().collect();
         let (asked, troubled) = Default::default();
-        (Self { api, selectors, tell, asked, serial: 0, troubled }, news)
+        (Self { api, selections, trim, tell, asked, serial: 0, troubled }, news)
     }
 
     /// The counters of requests and answers.
@@ -76,7 +97,8 @@ impl Reading {
         let question = Question {
             api: self.api.clone(),
             kind,
-            selector: self.selectors.get(&kind).copied(),
+            selection: self.selections.get(&kind).cloned().unwrap_or_default(),
+            trim: self.trim,
             serial: self.serial,
             tell: self.tell.clone(),
         };
@@ -158,7 +180,8 @@ fn hint(kind: Kind, problem: &Problem) -> &'static str {
 struct Question {
     api: Api,
     kind: Kind,
-    selector: Option<&'static str>,
+    selection: Selection,
+    trim: Trim,
     serial: u64,
     tell: mpsc::Sender<News>,
 }
@@ -201,12 +224,13 @@ impl Question {
         let parameters = ListParams {
             limit: Some(PAGE_OBJECTS),
             continue_token,
-            field_selector: self.selector.map(str::to_owned),
+            field_selector: self.selection.fields.clone(),
+            label_selector: self.selection.labels.clone(),
             ..ListParams::default()
         };
         let request = self.collection().list(&parameters).map_err(Problem::of_request)?;
         let list = self.api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
-        page(self.kind, list).ok_or_else(Problem::no_list)
+        page(self.kind, list, self.trim).ok_or_else(Problem::no_list)
     }
 
     /// Returns how it ended.
@@ -214,7 +238,8 @@ impl Question {
         let parameters = WatchParams {
             timeout: Some(WATCH_SECONDS),
             bookmarks: true,
-            field_selector: self.selector.map(str::to_owned),
+            field_selector: self.selection.fields.clone(),
+            label_selector: self.selection.labels.clone(),
             ..WatchParams::default()
         };
         let request = self.collection().watch(&parameters, version).map_err(Problem::of_request)?;
@@ -232,7 +257,7 @@ impl Question {
                 }
                 defined_at = Some(Instant::now());
             }
-            let kept = |object| Arc::new(trimmed(self.kind, object));
+            let kept = |object| Arc::new((self.trim)(self.kind, object));
             let reply = match event {
                 Event::Applied(object) => Reply::Applied(kept(object)),
                 Event::Deleted(object) => Reply::Deleted(kept(object)),
@@ -273,7 +298,7 @@ impl Question {
 }
 
 /// A page of a list; its objects lack apiVersion and kind, which are added here.
-fn page(kind: Kind, list: Value) -> Option<Reply> {
+fn page(kind: Kind, list: Value, trim: Trim) -> Option<Reply> {
     let Page { items, resource_version, continue_token } = Page::of(list)?;
     let resource = Resource::read(kind);
     let items = items.into_iter().map(|mut item| {
@@ -281,13 +306,14 @@ fn page(kind: Kind, list: Value) -> Option<Reply> {
             fields.insert("apiVersion".to_owned(), resource.api_version.into());
             fields.insert("kind".to_owned(), resource.kind.into());
         }
-        Arc::new(trimmed(kind, item))
+        Arc::new(trim(kind, item))
     });
     Some(Reply::Listed { items: items.collect(), resource_version, continue_token })
 }
 
 #[cfg(test)]
 mod tests {
+    use fairway_cluster::trimmed;
     use serde_json::json;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
@@ -308,7 +334,8 @@ mod tests {
         std::fs::write(file.path(), kubeconfig.to_string()).unwrap();
         let kubeconfig = Some(file.path().to_owned());
         let options = ConnectionOptions { kubeconfig, namespace: None };
-        let (mut reading, mut news) = Reading::new(Api::connect(&options).await.unwrap(), []);
+        let (mut reading, mut news) =
+            Reading::new(Api::connect(&options).await.unwrap(), [], trimmed);
         reading.ask(Kind::BgpPeer, request);
         let answering = async {
             loop {
@@ -369,7 +396,7 @@ mod tests {
             "items": [{"metadata": {"name": "a"}}],
         });
         let Some(Reply::Listed { items, resource_version, continue_token }) =
-            page(Kind::BgpPeer, list)
+            page(Kind::BgpPeer, list, trimmed)
         else {
             panic!("no page");
         };
@@ -383,10 +410,11 @@ mod tests {
     #[test]
     fn what_is_no_list_is_no_answer() {
         for odd in [json!([]), json!({}), json!({"metadata": {}, "items": []})] {
-            assert!(page(Kind::Node, odd.clone()).is_none(), "{odd}");
+            assert!(page(Kind::Node, odd.clone(), trimmed).is_none(), "{odd}");
         }
         let empty = json!({"metadata": {"resourceVersion": "1", "continue": ""}, "items": null});
-        let Some(Reply::Listed { items, continue_token, .. }) = page(Kind::Node, empty) else {
+        let Some(Reply::Listed { items, continue_token, .. }) = page(Kind::Node, empty, trimmed)
+        else {
             panic!("no page");
         };
         assert!(items.is_empty() && continue_token.is_none());

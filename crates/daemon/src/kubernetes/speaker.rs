@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fairway_cluster::{
     CONTROLLER_KINDS, OwnPod, ReportsSettings, SPEAKER_KINDS, SpeakerAction, SpeakerCore,
-    SpeakerSettings, Updates,
+    SpeakerSettings, Updates, trimmed,
 };
 use fairway_ground::{Abstention, Instant, printable};
 use fairway_layer2::Edge;
@@ -27,7 +27,7 @@ use super::api::{Api, ConnectError, ConnectionOptions};
 use super::holds::Holds;
 use super::leaving::how_to_leave;
 use super::metrics_access::ReviewedAccess;
-use super::reading::{News, Reading};
+use super::reading::{News, Reading, Selection};
 use super::reporting::{Listed, Reporting, ReportingInbox, Seen};
 use super::secrets::{SecretAnswer, Secrets};
 use super::writing::Written;
@@ -194,7 +194,8 @@ impl Cluster {
             info!(objects, "resuming from the objects saved before the restart");
         }
         let (reporting, inbox) = Reporting::new(api, reports, Arc::clone(backend));
-        let (reading, news) = Reading::new(api.clone(), SELECTORS);
+        let selections = SELECTORS.map(|(kind, it)| (kind, Selection::of_fields(it)));
+        let (reading, news) = Reading::new(api.clone(), selections, trimmed);
         let (secrets, secret_answers) = Secrets::new(api.clone());
         Self {
             clock,

@@ -14,10 +14,12 @@ pub enum Shown {
     Allocator,
     /// All three, but of the controllers only the leading one.
     Services,
-    /// `fairway controller` and `fairway speaker`.
+    /// `fairway controller`, `fairway speaker` and `fairway proxy`.
     Kubernetes,
     /// `fairway controller`.
     Controller,
+    /// `fairway proxy`.
+    Proxy,
 }
 
 impl Shown {
@@ -28,8 +30,9 @@ impl Shown {
             Self::Node => "run, speaker",
             Self::Allocator => "run, leader",
             Self::Services => "run, speaker, leader",
-            Self::Kubernetes => "controller, speaker",
+            Self::Kubernetes => "controller, speaker, proxy",
             Self::Controller => "controller",
+            Self::Proxy => "proxy",
         }
     }
 }
@@ -205,6 +208,48 @@ families! {
     BUILD: Gauge, Everywhere, "fairway_build_info" ["version", "commit"]
         "Always 1";
 
+    // kube-proxy's.
+    SYNC: Histogram, Proxy, "kubeproxy_sync_proxy_rules_duration_seconds" ["ip_family"]
+        "Time that a round took, from the plan until the kernel has it";
+    SYNC_FULL: Histogram, Proxy, "kubeproxy_sync_full_proxy_rules_duration_seconds" ["ip_family"]
+        "The same of rounds in which the whole kernel was read";
+    SYNC_PARTIAL: Histogram, Proxy, "kubeproxy_sync_partial_proxy_rules_duration_seconds" ["ip_family"]
+        "The same of rounds that followed from changed objects";
+    SYNC_LAST: Gauge, Proxy, "kubeproxy_sync_proxy_rules_last_timestamp_seconds" ["ip_family"]
+        "When the kernel was last as wanted, Unix time";
+    SYNC_QUEUED: Gauge, Proxy, "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds" ["ip_family"]
+        "When the last change arrived, Unix time";
+    ENDPOINT_CHANGES: Counter, Proxy, "kubeproxy_sync_proxy_rules_endpoint_changes_total" []
+        "EndpointSlices that came, changed or went";
+    SERVICE_CHANGES: Counter, Proxy, "kubeproxy_sync_proxy_rules_service_changes_total" []
+        "Services that came, changed or went";
+    NO_LOCAL_ENDPOINTS: Gauge, Proxy, "kubeproxy_sync_proxy_rules_no_local_endpoints_total" ["traffic_policy"]
+        "Services whose policy is Local, of which no endpoint of this node is usable";
+    FILTER_FAILURES: Counter, Proxy, "kubeproxy_sync_proxy_rules_nftables_sync_failures_total" []
+        "Transactions that the packet filter refused";
+    PROXY_HEALTHZ: Counter, Proxy, "kubeproxy_proxy_healthz_total" ["code"]
+        "Answers to /healthz, by their code";
+    PROXY_LIVEZ: Counter, Proxy, "kubeproxy_proxy_livez_total" ["code"]
+        "Answers to /livez, by their code";
+    PROXY_SERVERS: Gauge, Proxy, "fairway_proxy_virtual_servers" []
+        "Virtual servers that Services lead to on this node";
+    PROXY_DRAINING: Gauge, Proxy, "fairway_proxy_draining_endpoints" []
+        "Endpoints that get no new connections and still have some, each counted once for each of its virtual servers";
+    PROXY_FAULTS: Gauge, Proxy, "fairway_proxy_faults" []
+        "Virtual servers, addresses and endpoints that the kernel refused, or that something else has; the log has the reasons";
+    PROXY_REPAIRS: Counter, Proxy, "fairway_proxy_repairs_total" []
+        "Times that something else had removed or changed what this proxy has in the kernel";
+    PROXY_CONNECTIONS: Counter, Proxy, "fairway_proxy_service_connections_total" ["service"]
+        "Connections, and flows of UDP, to the addresses of the Service on this node";
+    PROXY_PACKETS_IN: Counter, Proxy, "fairway_proxy_service_received_packets_total" ["service"]
+        "Packets from clients of the Service";
+    PROXY_PACKETS_OUT: Counter, Proxy, "fairway_proxy_service_sent_packets_total" ["service"]
+        "Packets to clients of the Service";
+    PROXY_BYTES_IN: Counter, Proxy, "fairway_proxy_service_received_bytes_total" ["service"]
+        "Octets from clients of the Service";
+    PROXY_BYTES_OUT: Counter, Proxy, "fairway_proxy_service_sent_bytes_total" ["service"]
+        "Octets to clients of the Service";
+
     // The standard metrics of a process.
     CPU_SECONDS: Counter, Everywhere, "process_cpu_seconds_total" []
         "CPU time that the process has used";
@@ -244,7 +289,9 @@ mod tests {
 
     #[test]
     fn names_of_our_own_say_what_they_are() {
-        let ours = FAMILIES.iter().filter(|it| !it.name.starts_with("metallb_"));
+        let ours = FAMILIES.iter().filter(|it| {
+            !["metallb_", "kubeproxy_"].iter().any(|theirs| it.name.starts_with(theirs))
+        });
         for Family { name, kind, .. } in ours {
             assert_eq!(name.ends_with("_total"), *kind == Type::Counter, "{name}");
         }

@@ -6,8 +6,8 @@
 //!
 //! An edge. Nothing is counted twice: the page is written from the answers of the loops at that moment, so
 //! metrics cost nothing between requests. The names are MetalLB's for all that it has, and `fairway_*` for
-//! the rest; [`FAMILIES`] has them all. The loops of `fairway run`, `fairway speaker` and `fairway
-//! controller` start a [`Server`] each and update their [`ClientCounters`].
+//! the rest; [`FAMILIES`] has them all. The loops of `fairway run`, `fairway speaker`, `fairway
+//! controller` and `fairway proxy` start a [`Server`] each and update their [`ClientCounters`].
 
 mod bfd;
 mod bgp;
@@ -17,6 +17,7 @@ mod families;
 mod node;
 mod page;
 mod process;
+mod proxy;
 mod secure;
 mod server;
 
@@ -28,6 +29,7 @@ pub use controller::{ControllerFacts, ControllerMetrics, ControllerQuestion, Con
 pub use families::{FAMILIES, Shown};
 pub use node::NodeMetrics;
 pub use page::{Family, Page, Type};
+pub use proxy::{ProxyFacts, ProxyMetrics, ProxyQuestion, ProxyQuestions, Rounds, ServiceTraffic};
 pub use secure::{Access, Certificate, Judged, SecureOptions, Secured, Verdict};
 pub use server::Server;
 
@@ -44,6 +46,16 @@ pub trait Collect: Send + Sync + 'static {
 
     /// Why the daemon is not ready although everything has been read.
     fn unready(&self) -> Option<String> {
+        None
+    }
+
+    /// The option that names the port.
+    fn listen_option(&self) -> &'static str {
+        "--metrics-listen"
+    }
+
+    /// What is at a path of the daemon's own.
+    fn text_at(&self, _path: &str) -> Option<&'static str> {
         None
     }
 }

@@ -68,13 +68,7 @@ impl Page {
 
     /// Writes a family with a single histogram.
     pub(super) fn histogram(&mut self, family: &Family, latencies: &Latencies) {
-        let mut samples = self.family(family);
-        for (bound, count) in latencies.cumulative() {
-            let bound = bound.map_or("+Inf".to_owned(), |it| it.as_secs_f64().to_string());
-            samples.write("_bucket", &[("le", &bound)], count);
-        }
-        samples.write("_sum", &[], latencies.sum().as_secs_f64());
-        samples.write("_count", &[], latencies.count());
+        self.family(family).add_histogram(&[], latencies);
     }
 }
 
@@ -92,6 +86,20 @@ impl Samples<'_> {
         let labels: Vec<_> =
             self.family.labels.iter().copied().zip(labels.iter().copied()).collect();
         self.write("", &labels, number);
+    }
+
+    /// Adds a histogram, with the values of the family's labels in their order.
+    pub(super) fn add_histogram(&mut self, labels: &[&str], latencies: &Latencies) {
+        debug_assert_eq!(labels.len(), self.family.labels.len(), "{}", self.family.name);
+        let labels: Vec<_> =
+            self.family.labels.iter().copied().zip(labels.iter().copied()).collect();
+        for (bound, count) in latencies.cumulative() {
+            let bound = bound.map_or("+Inf".to_owned(), |it| it.as_secs_f64().to_string());
+            let with_bound = [labels.as_slice(), &[("le", bound.as_str())]].concat();
+            self.write("_bucket", &with_bound, count);
+        }
+        self.write("_sum", &labels, latencies.sum().as_secs_f64());
+        self.write("_count", &labels, latencies.count());
     }
 
     fn write(&mut self, suffix: &str, labels: &[(&str, &str)], number: impl Display) {

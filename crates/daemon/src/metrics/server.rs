@@ -69,8 +69,9 @@ impl Server {
         counters: Arc<ClientCounters>,
         daemon: impl Collect,
     ) -> Self {
+        let option = daemon.listen_option();
         let answering = Arc::new(Answering { counters, daemon, writing: Mutex::new(()) });
-        let front = Front::Plain { has_metrics: secured.is_none() };
+        let front = Front::Plain { has_metrics: secured.is_none(), option };
         let plain = run(listen, front, Arc::clone(&answering));
         let both = async move {
             match secured {
@@ -88,7 +89,7 @@ impl Server {
 /// How a port is served.
 enum Front {
     /// HTTP: probes, and metrics unless they have a port with TLS.
-    Plain { has_metrics: bool },
+    Plain { has_metrics: bool, option: &'static str },
     /// HTTPS, for clients that may read.
     Secure { certificate: Certificate, access: Arc<dyn Access> },
 }
@@ -97,7 +98,7 @@ impl Front {
     /// The option that names the port.
     fn option(&self) -> &'static str {
         match self {
-            Self::Plain { .. } => "--metrics-listen",
+            Self::Plain { option, .. } => option,
             Self::Secure { .. } => "--metrics-secure-listen",
         }
     }
@@ -203,14 +204,20 @@ impl<T: Collect> Answering<T> {
             return refusal;
         }
         match request.uri().path() {
-            "/metrics" if matches!(front, Front::Plain { has_metrics: false }) => plain(
+            "/metrics" if matches!(front, Front::Plain { has_metrics: false, .. }) => plain(
                 StatusCode::NOT_FOUND,
                 "metrics are served with TLS only, on the port of --metrics-secure-listen\n",
             ),
             "/metrics" => self.metrics().await,
             "/healthz" => self.health().await,
             "/readyz" => self.readiness(),
-            _ => plain(StatusCode::NOT_FOUND, "not found: use /metrics, /healthz or /readyz\n"),
+            path => match self.daemon.text_at(path) {
+                Some(text) => plain(StatusCode::OK, text),
+                None => {
+                    let text = "not found: use /metrics, /healthz or /readyz\n";
+                    plain(StatusCode::NOT_FOUND, text)
+                }
+            },
         }
     }
 

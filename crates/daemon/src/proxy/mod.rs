@@ -1,56 +1,52 @@
-//! `fairway proxy`: the service proxy of this node, from files to the kernel.
+//! `fairway proxy`: the service proxy of this node, from files or the API server to the kernel.
 //!
 //! ```text
-//!  files ─► catalog ─► planner ─► reconciler ◄─► data path (IPVS, packet filter, our interface)
+//!  inputs ─► planner ─► reconciler ◄─► data path (IPVS, packet filter, our interface)
+//!                └────► health (balancers), metrics
 //! ```
 //!
 //! One loop, on the main thread of a process that does nothing else: a call to the kernel holds up nobody. Decides
 //! nothing: what is wanted is for `fairway_proxy`. When it ends, the kernel keeps what it has.
 
 mod earlier_proxy;
+mod events;
+mod health;
+mod inputs;
+mod options;
+mod rounds;
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_dataplane::nftables::PodDetection;
-use fairway_dataplane::{DataPath, DataPathError, FilterOptions, sysctls};
-use fairway_ground::{Prefix, printable};
-use fairway_model::{LocalDetection, Node, Object};
-use fairway_proxy::{Place, Planner, RealServerPlace, Reconciler, ReconcilerOptions};
-use fairway_resources::{BackendKind, Catalog, Finding};
+use fairway_dataplane::{DataPath, DataPathError, sysctls};
+use fairway_ground::printable;
+use fairway_model::{Kind, Node, Object, ObjectChange, ObjectKey, ProxyConfiguration};
+use fairway_proxy::{
+    Kernel, Place, Planner, RealServerPlace, Reconciler, ReconcilerOptions, Touched,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 
+pub use options::{DetectionMode, Overrides, ProxyOptions, ServiceSource};
+
 use crate::host::Clock;
-use crate::source::{FileBatch, FileSource, FileSourceError, nothing_to_read};
+use crate::kubernetes::ConnectError;
+use crate::metrics::{ProxyFacts, ProxyMetrics, ProxyQuestions, Server, ServiceTraffic};
+use crate::source::FileSourceError;
+use events::FilterEvents;
+use health::Health;
+use inputs::{Inputs, Update};
+use options::filter_options;
+use rounds::RoundLog;
 
 /// How often the kernel is read: what others removed is back after that.
 const AUDIT_INTERVAL: Duration = Duration::from_secs(30);
 /// How often the connections of leaving Pods are counted.
 const IDLE_INTERVAL: Duration = Duration::from_secs(10);
-/// The name of the record in the run directory.
-const RECORD: &str = "proxy-servers";
 /// The wait where nothing is to be done without a change.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The options of `fairway proxy`.
-#[derive(Debug, Clone)]
-pub struct ProxyOptions {
-    /// Files and folders with Services, EndpointSlices and Nodes.
-    pub config: Vec<PathBuf>,
-    /// The node.
-    pub node: String,
-    /// Where the record of virtual servers is; it must not outlive a reboot.
-    pub run_dir: PathBuf,
-    /// The bit of a packet's mark by which its source address is replaced.
-    pub masquerade_bit: u8,
-    /// How long connections to an endpoint that has left may go on.
-    pub drain_limit: Duration,
-    /// Whether ARP is answered only on the interface that has an address.
-    pub strict_arp: bool,
-}
 
 /// Why the proxy cannot start, or ends.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +54,9 @@ pub enum ProxyError {
     /// A path that cannot be read or watched.
     #[error(transparent)]
     Source(#[from] FileSourceError),
+    /// No API server.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// The kernel.
     #[error(transparent)]
     DataPath(#[from] DataPathError),
@@ -75,6 +74,9 @@ pub enum ProxyError {
     /// Signals.
     #[error("cannot handle signals: {0}")]
     Signals(std::io::Error),
+    /// Events of the packet filter.
+    #[error("cannot watch the packet filter: {0}")]
+    Events(std::io::Error),
 }
 
 /// Runs until a signal ends it.
@@ -89,114 +91,235 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
         path: options.run_dir.display().to_string(),
         error,
     })?;
-    let (source, mut changes) = FileSource::start(&options.config, BTreeSet::new())?;
-    for (folder, why) in nothing_to_read(&options.config) {
-        warn!("{}: {}", printable(&folder), printable(&why));
-    }
     let mut terminate = signal(SignalKind::terminate()).map_err(ProxyError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ProxyError::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(ProxyError::Signals)?;
     let mut proxy = Proxy::open(&options)?;
+    let watch = proxy.data_path.watch_filter()?;
+    let mut events = FilterEvents::start(watch).map_err(ProxyError::Events)?;
+    let mut inputs = Inputs::start(&options).await?;
+    let (metrics, mut questions) = ProxyMetrics::new();
+    let mut servers = Servers { metrics, metrics_server: None };
     let mut audits = interval(AUDIT_INTERVAL);
     let mut counts = interval(IDLE_INTERVAL);
     audits.set_missed_tick_behavior(MissedTickBehavior::Delay);
     counts.set_missed_tick_behavior(MissedTickBehavior::Delay);
     info!(node = options.node, "the service proxy is running");
+    proxy.is_eligible_without_node = !inputs.knows_nodes();
+    let earlier = inputs.earlier();
+    proxy.follow(earlier, &inputs);
     loop {
+        proxy.work();
+        servers.start(&mut proxy, &inputs);
         let until = sleep(proxy.next_wait());
         tokio::select! {
-            batch = changes.recv() => match batch {
-                Some(batch) => proxy.files_changed(&batch),
-                None => return Ok(()),
+            update = inputs.next() => match update {
+                Some(update) => proxy.follow(update, &inputs),
+                None => break,
             },
             () = until => {}
-            _ = audits.tick(), if proxy.is_complete => proxy.audit(),
+            _ = audits.tick() => proxy.audit(),
+            () = events.removal() => proxy.audit(),
             _ = counts.tick() => proxy.count_connections(),
-            _ = hangup.recv() => source.reread(),
+            () = answer(&mut questions, &mut proxy) => {}
+            _ = hangup.recv() => inputs.reread(),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
-        proxy.work();
     }
     info!("the service proxy ends; the kernel keeps its virtual servers, filter and addresses");
+    inputs.finish().await;
     Ok(())
+}
+
+async fn answer(questions: &mut ProxyQuestions, proxy: &mut Proxy) {
+    match questions.recv().await {
+        Some(question) => question.answer(proxy.facts()),
+        None => std::future::pending().await,
+    }
+}
+
+/// The servers, which start once it is known where.
+struct Servers {
+    metrics: ProxyMetrics,
+    metrics_server: Option<Server>,
+}
+
+impl Servers {
+    fn start(&mut self, proxy: &mut Proxy, inputs: &Inputs) {
+        if self.metrics_server.is_some() || !inputs.has_options() {
+            return;
+        }
+        let (overrides, configuration) = (&proxy.options.overrides, proxy.planner.configuration());
+        let (healthz, metrics) =
+            (overrides.healthz(configuration), overrides.metrics(configuration));
+        proxy.health.serve(healthz);
+        let counters = Arc::clone(inputs.counters());
+        self.metrics_server = Some(Server::start(metrics, None, counters, self.metrics.clone()));
+    }
 }
 
 struct Proxy {
     options: ProxyOptions,
     clock: Clock,
-    catalog: Catalog,
     planner: Planner,
     reconciler: Reconciler,
     data_path: DataPath,
+    health: Health,
+    rounds: RoundLog,
     /// As its Node object describes it.
     node: Node,
+    has_node: bool,
+    is_eligible_without_node: bool,
     /// Findings and faults that were reported.
     reported: BTreeSet<String>,
     /// An earlier run has left virtual servers.
     has_earlier: bool,
-    /// All files have been read.
+    /// All objects have been read.
     is_complete: bool,
 }
 
 impl Proxy {
     fn open(options: &ProxyOptions) -> Result<Self, ProxyError> {
-        let filter = filter_options(&LocalDetection::Unknown, &Place::default(), options);
-        let record = options.run_dir.join(RECORD);
-        let (data_path, earlier) = DataPath::open(filter, &record)?;
-        apply_sysctls(options.strict_arp);
+        let configuration = options.overrides.over(ProxyConfiguration::default());
+        let node = Node::assumed(&options.node, Vec::new());
+        let mut planner = Planner::new(Place::of(&node));
+        planner.follow([configured(configuration)]);
+        let filter = filter_options(&planner);
+        let (data_path, earlier) = DataPath::open(filter, &options.run_dir)?;
         let reconciler_options =
             ReconcilerOptions { drain_limit: options.drain_limit, ..ReconcilerOptions::default() };
-        let node = Node::assumed(&options.node, Vec::new());
-        Ok(Self {
+        let clock = Clock::start();
+        let mut proxy = Self {
             options: options.clone(),
-            clock: Clock::start(),
-            catalog: Catalog::for_backend(BackendKind::Proxy),
-            planner: Planner::new(Place::of(&node)),
+            clock,
+            planner,
             has_earlier: earlier.as_ref().is_some_and(|it| !it.is_empty()),
             reconciler: Reconciler::new(reconciler_options, earlier),
             data_path,
+            health: Health::new(clock),
+            rounds: RoundLog::default(),
             node,
+            has_node: false,
+            is_eligible_without_node: true,
             reported: BTreeSet::new(),
             is_complete: false,
-        })
+        };
+        proxy.follow_configuration();
+        Ok(proxy)
     }
 
-    fn files_changed(&mut self, batch: &FileBatch) {
-        for change in &batch.changes {
-            change.apply_to(&mut self.catalog);
+    fn follow(&mut self, update: Update, inputs: &Inputs) {
+        let Update { changes, findings } = update;
+        for finding in findings {
+            self.say(finding.to_string());
         }
-        let resolution = self.catalog.resolve_changes();
-        self.report(&resolution.findings);
-        for (key, object) in &resolution.objects {
-            if key.kind == fairway_model::Kind::Node && key.name.name == self.options.node {
+        let is_complete_now = !self.is_complete && inputs.is_complete();
+        if changes.is_empty() && !is_complete_now {
+            return;
+        }
+        self.health.queued();
+        self.rounds.changed(&changes);
+        let before = self.planner.configuration().clone();
+        let changes: Vec<ObjectChange> =
+            changes.into_iter().filter_map(|it| self.own_change(it)).collect();
+        let touched = self.planner.follow(changes);
+        self.touch(&touched);
+        if *self.planner.configuration() != before {
+            self.follow_configuration();
+        }
+        self.follow_place();
+        if !self.is_complete {
+            self.observe();
+            self.complete(is_complete_now);
+        }
+    }
+
+    /// The change as the planner takes it: options of the command line go over those of a file, and a Node is for us.
+    fn own_change(&mut self, (key, object): ObjectChange) -> Option<ObjectChange> {
+        match key.kind {
+            Kind::Node if key.name.name != self.options.node => None,
+            Kind::Node => {
+                self.has_node = object.is_some();
                 self.node = match object.as_deref() {
                     Some(Object::Node(node)) => node.clone(),
                     _ => Node::assumed(&self.options.node, Vec::new()),
                 };
+                None
             }
+            Kind::ConfigMap => {
+                let configuration = match object.as_deref() {
+                    Some(Object::ProxyConfiguration(it)) => it.clone(),
+                    _ => ProxyConfiguration::default(),
+                };
+                Some(configured(self.options.overrides.over(configuration)))
+            }
+            _ => Some((key, object)),
         }
-        let touched = self.planner.follow(resolution.objects);
-        self.reconciler.touch(&touched);
-        self.follow_place();
-        if !self.is_complete {
-            let mut paths = self.options.config.iter().map(|path| path.display().to_string());
-            self.is_complete = !paths.any(|path| self.catalog.is_unreadable(&path));
-            // A lost volume looks like this, and so does a folder that is filled later.
-            if self.is_complete && self.has_earlier && self.planner.wanted().entries.is_empty() {
-                self.is_complete = false;
-                self.say("the files have no Service, and an earlier run has served some: what the kernel has stays \
-                          until there is one".to_owned());
+    }
+
+    /// From now on what is not wanted may go, unless that would be everything.
+    fn complete(&mut self, is_complete: bool) {
+        if !is_complete {
+            return;
+        }
+        // A lost volume looks like this, and so does a folder that is filled later.
+        if self.has_earlier && self.planner.wanted().entries.is_empty() {
+            self.say(
+                "there is no Service, and an earlier run has served some: what the kernel has stays until there is one"
+                    .to_owned(),
+            );
+            return;
+        }
+        self.is_complete = true;
+        self.reconciler.complete(self.planner.wanted());
+    }
+
+    /// What follows from options apart from the plan.
+    fn follow_configuration(&mut self) {
+        let configuration = self.planner.configuration().clone();
+        let is_strict = configuration.strict_arp.unwrap_or(true);
+        if !is_strict {
+            self.say(
+                "strict ARP is off: every node answers ARP for the addresses of load balancers, and layer 2 announcing \
+                 does not work; set ipvs.strictARP, or --ipvs-strict-arp true"
+                    .to_owned(),
+            );
+        }
+        self.apply_sysctls(is_strict);
+        match self.data_path.set_timeouts(configuration.timeouts) {
+            Ok(None) => {}
+            Ok(Some((before, after))) => {
+                info!(
+                    "timeouts of IPVS (TCP, TCP after FIN, UDP; seconds) were {before} and are {after} now"
+                );
             }
-            self.audit();
-            if self.is_complete {
-                self.reconciler.complete(self.planner.wanted());
+            Err(error) => self.say(format!("the timeouts of IPVS cannot be set: {error}")),
+        }
+        self.reconciler.exclude(configuration.excluded_networks);
+    }
+
+    /// Sets what packets need, and says what was changed.
+    fn apply_sysctls(&mut self, strict_arp: bool) {
+        for sysctl in sysctls(strict_arp) {
+            let (name, value, reason) = (sysctl.name, sysctl.value(), sysctl.reason);
+            match self.data_path.set(sysctl) {
+                Ok(None) => {}
+                Ok(Some(before)) => info!("{name} was {before} and is {value} now: {reason}"),
+                Err(error) => {
+                    self.say(format!("{name} cannot be set to {value}: {error}; {reason}"))
+                }
             }
         }
     }
 
     /// The node as it is now: its addresses are those of its kernel, the InternalIPs of its object first.
     fn follow_place(&mut self) {
+        let is_eligible = match self.has_node {
+            true => !self.node.is_to_be_deleted,
+            false => self.is_eligible_without_node,
+        };
+        self.health.set_eligible(is_eligible);
         let mut place = Place::of(&self.node);
         match self.data_path.node_addresses() {
             Ok(addresses) => {
@@ -210,24 +333,55 @@ impl Proxy {
             Err(error) => self.say(format!("the addresses of the node cannot be read: {error}")),
         }
         let touched = self.planner.move_to(place);
-        self.reconciler.touch(&touched);
-        let detection = &self.planner.configuration().local_detection;
-        let filter = filter_options(detection, self.planner.place(), &self.options);
-        if self.data_path.follow_pods(filter) && self.is_complete {
+        self.touch(&touched);
+        if self.data_path.follow_pods(filter_options(&self.planner)) && self.is_complete {
             self.observe();
         }
     }
 
+    fn touch(&mut self, touched: &Touched) {
+        self.reconciler.touch(touched);
+        self.health.follow(&self.planner.wanted().health_checks);
+    }
+
     /// Reads the kernel: what others changed is mended.
     fn audit(&mut self) {
+        self.rounds.is_full = true;
         self.follow_place();
         self.observe();
     }
 
     fn observe(&mut self) {
         match self.data_path.observe() {
-            Ok(kernel) => self.reconciler.observe(kernel, self.planner.wanted()),
+            Ok(kernel) => {
+                self.report_repairs(&kernel);
+                self.reconciler.observe(kernel, self.planner.wanted());
+            }
             Err(error) => self.say(error.to_string()),
+        }
+    }
+
+    /// Says what of ours something else has removed.
+    fn report_repairs(&mut self, kernel: &Kernel) {
+        let believed = self.reconciler.kernel();
+        let wanted = self.planner.wanted();
+        let is_lost = |at: &&_| wanted.entries.contains_key(at) && !kernel.servers.contains_key(at);
+        let servers = believed.servers.keys().filter(is_lost).count();
+        let addresses = believed.bound_addresses.difference(&kernel.bound_addresses);
+        let addresses = addresses.filter(|it| wanted.bound_addresses.contains(it)).count();
+        let mut repairs = self.data_path.take_repairs();
+        if servers > 0 {
+            repairs.push(format!("{servers} virtual servers"));
+        }
+        if addresses > 0 {
+            repairs.push(format!("{addresses} addresses"));
+        }
+        if !repairs.is_empty() {
+            self.rounds.repairs = self.rounds.repairs.saturating_add(1);
+            warn!(
+                "something else had removed or changed, and Fairway makes again: {}",
+                repairs.join(", ")
+            );
         }
     }
 
@@ -246,12 +400,16 @@ impl Proxy {
     fn work(&mut self) {
         /// More than a cold start of a hundred thousand Services takes.
         const BATCHES_MAX: usize = 10_000;
+        let begun = self.clock.now().monotonic;
         for _ in 0..BATCHES_MAX {
             let now = self.clock.now().monotonic;
             let operations = self.reconciler.next_batch(self.planner.wanted(), now).to_vec();
             if operations.is_empty() {
+                self.health.updated();
+                self.rounds.end(self.clock.now().monotonic.since(begun));
                 break;
             }
+            self.rounds.performs(&operations);
             let outcomes = self.data_path.perform(&operations);
             self.reconciler.finish(outcomes, self.planner.wanted(), self.clock.now().monotonic);
         }
@@ -276,10 +434,37 @@ impl Proxy {
         self.reconciler.next_deadline(now).map_or(NEVER, |at| at.since(now))
     }
 
-    fn report(&mut self, findings: &[Finding]) {
-        for finding in findings {
-            self.say(finding.to_string());
+    /// For metrics.
+    fn facts(&mut self) -> ProxyFacts {
+        let faults = self.reconciler.faults().count();
+        ProxyFacts {
+            without_local_endpoints: self.planner.without_local_endpoints(),
+            filter_failures: self.data_path.filter_failures(),
+            answers: [self.health.healthz().counts(), self.health.livez().counts()],
+            servers: self.planner.wanted().entries.len(),
+            draining: self.reconciler.draining().count(),
+            faults: faults.saturating_add(self.reconciler.foreign().len()),
+            traffic: self.traffic(),
+            ..self.rounds.facts()
         }
+    }
+
+    /// What each Service has carried, by its virtual servers.
+    fn traffic(&mut self) -> BTreeMap<String, ServiceTraffic> {
+        let mut all: BTreeMap<String, ServiceTraffic> = BTreeMap::new();
+        let of_servers = match self.data_path.traffic() {
+            Ok(traffic) => traffic,
+            Err(error) => {
+                self.say(error.to_string());
+                return all;
+            }
+        };
+        for (at, it) in of_servers {
+            let Some(entry) = self.planner.wanted().entries.get(&at) else { continue };
+            let sum = all.entry(entry.service.to_string()).or_default();
+            sum.add(it.connections, (it.packets_in, it.packets_out), (it.bytes_in, it.bytes_out));
+        }
+        all
     }
 
     /// Says a thing once in a while, however often it is found.
@@ -296,37 +481,8 @@ impl Proxy {
     }
 }
 
-fn filter_options(
-    detection: &LocalDetection,
-    place: &Place,
-    options: &ProxyOptions,
-) -> FilterOptions {
-    let (pods, pod_networks): (_, Vec<Prefix>) = match detection {
-        LocalDetection::Unknown => (PodDetection::Unknown, Vec::new()),
-        LocalDetection::ClusterNetworks(networks) => (PodDetection::Networks, networks.clone()),
-        LocalDetection::NodeNetworks => (PodDetection::Networks, place.pod_networks.clone()),
-        LocalDetection::Bridge(name) => (PodDetection::Interface(name.clone()), Vec::new()),
-        LocalDetection::InterfacePrefix(prefix) => {
-            (PodDetection::InterfacePrefix(prefix.clone()), Vec::new())
-        }
-    };
-    let mark = 1_u32.checked_shl(options.masquerade_bit.into()).unwrap_or(1 << 14);
-    FilterOptions { pods, pod_networks, mark }
-}
-
-/// Sets what packets need, and says what was changed.
-fn apply_sysctls(strict_arp: bool) {
-    for sysctl in sysctls(strict_arp) {
-        match sysctl.apply() {
-            Ok(None) => {}
-            Ok(Some(change)) => {
-                let (name, before, after) = (sysctl.name, change.before, sysctl.value());
-                info!("{name} was {before} and is {after} now: {}", sysctl.reason);
-            }
-            Err(error) => {
-                let (name, value) = (sysctl.name, sysctl.value());
-                warn!("{name} cannot be set to {value}: {error}; {}", sysctl.reason);
-            }
-        }
-    }
+/// The options as a changed object.
+fn configured(configuration: ProxyConfiguration) -> ObjectChange {
+    let key = ObjectKey { kind: Kind::ConfigMap, name: ProxyConfiguration::object_name() };
+    (Arc::new(key), Some(Arc::new(Object::ProxyConfiguration(configuration))))
 }

@@ -1,4 +1,4 @@
-//! Do packets to a Service reach the right Pods, from the right address?
+//! The stage of these stories: a node with two Pods, a client, and the proxy; and how to ask.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -16,12 +16,12 @@ use lab::wait::wait_until;
 
 /// A packet that nobody answers is dropped.
 const PATIENCE: Duration = Duration::from_secs(3);
-const CLIENT: &str = "192.0.2.1";
+pub(super) const CLIENT: &str = "192.0.2.1";
 /// The node's address towards its Pods, which masqueraded packets have as their source.
-const GATEWAY: &str = "10.1.1.1";
-const PODS: [&str; 2] = ["10.1.1.11", "10.1.1.12"];
+pub(super) const GATEWAY: &str = "10.1.1.1";
+pub(super) const PODS: [&str; 2] = ["10.1.1.11", "10.1.1.12"];
 
-const CLUSTER: &str = "\
+pub(super) const CLUSTER: &str = "\
 apiVersion: v1
 kind: Node
 metadata: {name: node-1}
@@ -33,7 +33,12 @@ clusterCIDR: 10.1.0.0/16,fd00:1::/64
 ";
 
 /// A Service and the slice of its endpoints, each as address and node.
-fn service(name: &str, spec: &str, balancer: &str, endpoints: &[(&str, &str)]) -> String {
+pub(super) fn service(
+    name: &str,
+    spec: &str,
+    balancer: &str,
+    endpoints: &[(&str, &str)],
+) -> String {
     let status = match balancer {
         "" => String::new(),
         ip => format!("status: {{loadBalancer: {{ingress: [{{ip: {ip}}}]}}}}\n"),
@@ -59,7 +64,7 @@ fn service(name: &str, spec: &str, balancer: &str, endpoints: &[(&str, &str)]) -
     text
 }
 
-fn services() -> String {
+pub(super) fn services() -> String {
     let here = [(PODS[0], "node-1"), (PODS[1], "node-1"), ("fd00:1::11", "node-1")];
     let one = [(PODS[0], "node-1")];
     let far = [("10.1.2.11", "node-2")];
@@ -80,7 +85,7 @@ fn services() -> String {
 
 /// What a client gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Answer {
+pub(super) enum Answer {
     /// From this Pod, which saw this source address.
     From(String, IpAddr),
     Refused,
@@ -98,17 +103,17 @@ impl fmt::Display for Answer {
 }
 
 /// The node, two Pods, a client, and the proxy. Parts are dropped in this order.
-struct Segment {
+pub(super) struct Segment {
     proxy: Option<Process>,
     config: PathBuf,
-    directory: PathBuf,
-    client: Namespace,
-    pods: Vec<Namespace>,
-    node: Namespace,
+    pub(super) directory: PathBuf,
+    pub(super) client: Namespace,
+    pub(super) pods: Vec<Namespace>,
+    pub(super) node: Namespace,
 }
 
 impl Segment {
-    fn build(number: usize, directory: &Path) -> Result<Self> {
+    pub(super) fn build(number: usize, directory: &Path) -> Result<Self> {
         let node = Namespace::create(number, "node")?;
         let client = Namespace::create(number, "client")?;
         client.connect("eth0", &node, "eth0")?;
@@ -152,13 +157,13 @@ impl Segment {
         Ok(segment)
     }
 
-    fn apply(&self, text: &str) -> Result<()> {
+    pub(super) fn apply(&self, text: &str) -> Result<()> {
         let new = self.directory.join("new.yaml");
         std::fs::write(&new, text).context("writing the cluster")?;
         std::fs::rename(new, self.config.join("cluster.yaml")).context("the cluster's file")
     }
 
-    fn start(&mut self) -> Result<()> {
+    pub(super) fn start(&mut self) -> Result<()> {
         let run_dir = self.directory.join("run").display().to_string();
         let config = self.config.display().to_string();
         let arguments = ["proxy", "--config", &config, "--node", "node-1", "--run-dir", &run_dir];
@@ -174,15 +179,26 @@ impl Segment {
         })
     }
 
-    fn stop(&mut self) -> Result<()> {
+    pub(super) fn stop(&mut self) -> Result<()> {
         match self.proxy.take() {
             Some(mut proxy) => proxy.stop(LIMIT).map(drop),
             None => bail!("the proxy does not run"),
         }
     }
 
+    /// Settings of the kernel that the proxy may change, as they are.
+    pub(super) fn settings(&self) -> Result<Vec<String>> {
+        const NAMES: [&str; 4] = [
+            "net.ipv4.ip_forward",
+            "net.ipv6.conf.all.forwarding",
+            "net.ipv4.vs.conntrack",
+            "net.ipv4.conf.all.arp_ignore",
+        ];
+        NAMES.iter().map(|it| self.node.run("sysctl", &["-n", it])).collect()
+    }
+
     /// Virtual servers as ipvsadm saves them.
-    fn servers(&self) -> Result<String> {
+    pub(super) fn servers(&self) -> Result<String> {
         self.node.run("ipvsadm", &["-Sn"])
     }
 }
@@ -217,7 +233,7 @@ fn read(text: &str) -> Result<Answer> {
     Ok(Answer::From(pod.to_owned(), source.parse()?))
 }
 
-fn tcp(from: &Namespace, to: &str) -> Result<Answer> {
+pub(super) fn tcp(from: &Namespace, to: &str) -> Result<Answer> {
     let to: SocketAddr = to.parse()?;
     from.enter(|| {
         let mut stream = match TcpStream::connect_timeout(&to, PATIENCE) {
@@ -235,7 +251,7 @@ fn tcp(from: &Namespace, to: &str) -> Result<Answer> {
     })
 }
 
-fn udp(from: &Namespace, to: &str) -> Result<Answer> {
+pub(super) fn udp(from: &Namespace, to: &str) -> Result<Answer> {
     from.enter(|| {
         let socket = UdpSocket::bind("0.0.0.0:0")?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -251,91 +267,13 @@ fn udp(from: &Namespace, to: &str) -> Result<Answer> {
 }
 
 /// Asks twice, so that each of two Pods is met, and compares the answers in whatever order.
-fn expect(what: &str, ask: impl Fn() -> Result<Answer>, expected: [&str; 2]) -> Result<()> {
+pub(super) fn expect(
+    what: &str,
+    ask: impl Fn() -> Result<Answer>,
+    expected: [&str; 2],
+) -> Result<()> {
     let mut answers = [ask()?.to_string(), ask()?.to_string()];
     answers.sort();
     ensure!(answers == expected, "{what}: expected {expected:?}, it was {answers:?}");
     Ok(())
-}
-
-/// Topology: client === node === two Pods, each on a cable of its own; Services of each kind, from files.
-/// Proves: each client meets the Pods that it should, with its own address as source or the node's, as policy and
-/// options say; what has no endpoint, is restricted or is no port of a Service is refused or dropped.
-pub(super) fn packets_reach_the_right_pods(number: usize, directory: &Path) -> Result<()> {
-    let mut segment = Segment::build(number, directory)?;
-    segment.start()?;
-    let Segment { client, pods, node, .. } = &segment;
-    let pod = pods.first().context("a Pod")?;
-    let web = "10.96.0.20:80";
-    let by_node = ["pod1 saw 10.1.1.1", "pod2 saw 10.1.1.1"];
-    expect("cluster address, client outside", || tcp(client, web), by_node)?;
-    expect("cluster address, node", || tcp(node, web), by_node)?;
-    let own = ["pod1 saw 10.1.1.1", "pod2 saw 10.1.1.11"];
-    expect("cluster address, Pod, which may meet itself", || tcp(pod, web), own)?;
-    expect("node port", || tcp(client, "192.0.2.11:30081"), by_node)?;
-    expect("UDP", || udp(client, "10.96.0.20:53"), by_node)?;
-    let ipv6 = ["pod1 saw fd00:1::1"; 2];
-    expect("IPv6", || tcp(client, "[fd00:96::20]:80"), ipv6)?;
-    let kept = ["pod1 saw 192.0.2.1"; 2];
-    ensure!(kept.iter().all(|it| it.ends_with(CLIENT)), "the client is {CLIENT}");
-    expect("policy Local", || tcp(client, "198.51.100.1:80"), kept)?;
-    expect("policy Local, UDP", || udp(client, "198.51.100.1:53"), kept)?;
-    expect("no endpoint", || tcp(client, "10.96.0.30:80"), ["refused"; 2])?;
-    expect("no endpoint, UDP", || udp(client, "10.96.0.30:53"), ["refused"; 2])?;
-    expect("no port of a Service", || tcp(client, "10.96.0.20:81"), ["refused"; 2])?;
-    expect("not in the source ranges", || tcp(client, "198.51.100.2:80"), ["nothing"; 2])?;
-    expect("policy Local, no endpoint here", || tcp(client, "198.51.100.3:80"), ["nothing"; 2])
-}
-
-/// Topology: as above, and a virtual server of somebody else.
-/// Proves: Services go on while the proxy is away; a restart changes no virtual server, with files or without any; what others remove is back; what
-/// is not ours stays; and of Services that go nothing is left.
-pub(super) fn what_is_removed_comes_back_and_what_is_not_ours_stays(
-    number: usize,
-    directory: &Path,
-) -> Result<()> {
-    /// The kernel is read each 30 s; an emulated machine is slow.
-    const AUDITED: Duration = Duration::from_secs(60);
-    const THEIRS: &str = "-A -t 203.0.113.1:80 -s wrr";
-    let mut segment = Segment::build(number, directory)?;
-    segment.node.run("ipvsadm", &["-A", "-t", "203.0.113.1:80", "-s", "wrr"])?;
-    segment.start()?;
-    let by_node = ["pod1 saw 10.1.1.1", "pod2 saw 10.1.1.1"];
-    let before = segment.servers()?;
-    segment.stop()?;
-    expect("without the proxy", || tcp(&segment.client, "10.96.0.20:80"), by_node)?;
-    // A lost volume.
-    segment.apply("# No Services.\n")?;
-    segment.start()?;
-    wait_until("the proxy says that nothing goes", LIMIT, || {
-        let log = std::fs::read_to_string(segment.directory.join("proxy.log"))?;
-        ensure!(log.contains("what the kernel has stays"), "it says\n{log}");
-        Ok(())
-    })?;
-    segment.apply(&services())?;
-    segment.stop()?;
-    segment.start()?;
-    let after = segment.servers()?;
-    ensure!(after == before, "a restart: before\n{before}\nafter\n{after}");
-
-    segment.node.run("nft", &["flush", "ruleset"])?;
-    for line in before.lines().filter(|it| it.starts_with("-A") && *it != THEIRS) {
-        let words: Vec<_> = line.split(' ').skip(1).take(2).collect();
-        segment.node.run("ipvsadm", &[&["-D"], words.as_slice()].concat())?;
-    }
-    wait_until("everything is back", AUDITED, || {
-        let after = segment.servers()?;
-        ensure!(after == before, "before\n{before}\nafter\n{after}");
-        Ok(())
-    })?;
-    expect("after a flush", || tcp(&segment.client, "10.96.0.20:80"), by_node)?;
-
-    segment.apply("# No Services.\n")?;
-    wait_until("only theirs is left", LIMIT, || {
-        let left = segment.servers()?;
-        ensure!(left.trim() == THEIRS, "it has\n{left}");
-        let addresses = segment.node.ip(&["-br", "address", "show", "fairway-ipvs0"])?;
-        ensure!(!addresses.contains('/'), "it has\n{addresses}");
-        Ok(())
-    })
 }
