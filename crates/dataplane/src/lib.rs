@@ -14,5 +14,6 @@ pub mod nftables;
 #[cfg(feature = "io")]
 pub use io::{
     Changed, Cleaned, DataPath, DataPathError, Earlier, FilterOptions, FilterWatch, INTERFACE,
-    Ipvs, IpvsError, Nftables, Record, SettingsRecord, Sysctl, clean_up, sysctls,
+    Ipvs, IpvsError, KUBE_PROXY_INTERFACE, KUBE_PROXY_TABLE, Nftables, Record, SettingsRecord,
+    Sysctl, clean_up, sysctls,
 };

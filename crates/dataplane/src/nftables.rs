@@ -16,7 +16,7 @@ mod layout;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP};
 
 use crate::message::{Message, events};
-pub use layout::{PodDetection, is_ours, layout, remove, tag};
+pub use layout::{PodDetection, is_ours, layout, remove, remove_table, tag};
 
 /// The name of the table.
 pub const TABLE: &str = "fairway-proxy";
@@ -30,6 +30,7 @@ const NEW_TABLE: u16 = 0;
 const GET_TABLE: u16 = 1;
 const DEL_TABLE: u16 = 2;
 const NEW_CHAIN: u16 = 3;
+const GET_CHAIN: u16 = 4;
 const DEL_CHAIN: u16 = 5;
 const NEW_RULE: u16 = 6;
 const GET_RULE: u16 = 7;
@@ -42,6 +43,8 @@ const DEL_ELEMENTS: u16 = 14;
 
 /// The name of the table, of everything that has one.
 const TABLE_NAME: u16 = 1;
+/// The name of a chain.
+const CHAIN_NAME: u16 = 3;
 /// An element of a list.
 const LIST_ELEMENT: u16 = 1;
 /// A value, and a verdict, of an expression or an element.
@@ -183,10 +186,17 @@ fn head(message_type: u16, flags: u16, family: Family, sequence: u32) -> Message
     Message::new(message_type, flags, sequence, &[family.number(), 0, 0, 0])
 }
 
-/// Asks for our table of a family.
-pub(crate) fn get_table(family: Family, sequence: u32) -> Vec<u8> {
+/// Asks for a table of a family.
+pub(crate) fn get_table(family: Family, name: &str, sequence: u32) -> Vec<u8> {
     let mut message = head(GET_TABLE, 0, family, sequence);
-    message.attribute(1, &text(TABLE));
+    message.attribute(TABLE_NAME, &text(name));
+    crate::message::acknowledged(message.finish())
+}
+
+/// Asks for a chain of a table.
+pub(crate) fn get_chain(family: Family, table: &str, name: &str, sequence: u32) -> Vec<u8> {
+    let mut message = head(GET_CHAIN, 0, family, sequence);
+    message.attribute(TABLE_NAME, &text(table)).attribute(CHAIN_NAME, &text(name));
     crate::message::acknowledged(message.finish())
 }
 

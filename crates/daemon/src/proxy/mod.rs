@@ -14,6 +14,7 @@ mod health;
 mod inputs;
 mod options;
 mod rounds;
+mod take_over;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -61,7 +62,9 @@ pub enum ProxyError {
     #[error(transparent)]
     DataPath(#[from] DataPathError),
     /// Another proxy.
-    #[error("{0}")]
+    #[error(
+        "{0}; remove kube-proxy from this node and run kube-proxy --cleanup there, or start with --take-over kube-proxy"
+    )]
     AnotherProxy(String),
     /// The run directory.
     #[error("run directory {path}: {error}")]
@@ -84,9 +87,6 @@ pub enum ProxyError {
 /// # Errors
 /// It cannot start.
 pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
-    if let Some(other) = earlier_proxy::running() {
-        return Err(ProxyError::AnotherProxy(other));
-    }
     std::fs::create_dir_all(&options.run_dir).map_err(|error| ProxyError::RunDirectory {
         path: options.run_dir.display().to_string(),
         error,
@@ -94,6 +94,22 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ProxyError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ProxyError::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(ProxyError::Signals)?;
+    let may_begin = async {
+        match options.takes_over {
+            true => take_over::wait_for_its_end().await,
+            false => {
+                if let Some(other) = earlier_proxy::running().or_else(earlier_proxy::left) {
+                    return Err(ProxyError::AnotherProxy(other));
+                }
+            }
+        }
+        Ok(())
+    };
+    tokio::select! {
+        result = may_begin => result?,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    }
     let mut proxy = Proxy::open(&options)?;
     let watch = proxy.data_path.watch_filter()?;
     let mut events = FilterEvents::start(watch).map_err(ProxyError::Events)?;
@@ -177,6 +193,8 @@ struct Proxy {
     has_earlier: bool,
     /// All objects have been read.
     is_complete: bool,
+    /// What kube-proxy has left is taken over, and was not removed yet.
+    is_taking_over: bool,
 }
 
 impl Proxy {
@@ -204,6 +222,7 @@ impl Proxy {
             is_eligible_without_node: true,
             reported: BTreeSet::new(),
             is_complete: false,
+            is_taking_over: options.takes_over,
         };
         proxy.follow_configuration();
         Ok(proxy)
@@ -356,6 +375,37 @@ impl Proxy {
             Ok(kernel) => {
                 self.report_repairs(&kernel);
                 self.reconciler.observe(kernel, self.planner.wanted());
+                self.adopt();
+            }
+            Err(error) => self.say(error.to_string()),
+        }
+    }
+
+    /// What kube-proxy has left is ours.
+    fn adopt(&mut self) {
+        if !self.is_taking_over {
+            return;
+        }
+        match self.data_path.kube_proxy_addresses() {
+            Ok(theirs) => self.reconciler.adopt(&theirs, self.planner.wanted()),
+            Err(error) => self.say(error.to_string()),
+        }
+    }
+
+    /// Once everything is in the kernel that Services need, what kube-proxy has left may go.
+    fn finish_take_over(&mut self) {
+        if !self.is_taking_over || !self.is_complete || self.reconciler.faults().next().is_some() {
+            return;
+        }
+        match self.data_path.remove_kube_proxy() {
+            Ok(removed) => {
+                self.is_taking_over = false;
+                take_over::remove_rules();
+                let removed = match removed.is_empty() {
+                    true => "its rules".to_owned(),
+                    false => removed.join(", "),
+                };
+                info!("this node is taken over from kube-proxy; removed: {removed}");
             }
             Err(error) => self.say(error.to_string()),
         }
@@ -407,6 +457,7 @@ impl Proxy {
             if operations.is_empty() {
                 self.health.updated();
                 self.rounds.end(self.clock.now().monotonic.since(begun));
+                self.finish_take_over();
                 break;
             }
             self.rounds.performs(&operations);

@@ -30,6 +30,8 @@ pub struct ProxyOptions {
     pub run_dir: PathBuf,
     /// How long connections to an endpoint that has left may go on.
     pub drain_limit: Duration,
+    /// Waits for the end of kube-proxy, adopts its virtual servers, and removes the rest of what it left.
+    pub takes_over: bool,
     /// What the command line says in place of a KubeProxyConfiguration.
     pub overrides: Overrides,
 }

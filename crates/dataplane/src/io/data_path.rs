@@ -24,7 +24,9 @@ use super::settings::SettingsRecord;
 use super::sysctl::Sysctl;
 use crate::ipvs::{Change, Timeouts, Traffic};
 use crate::nftables::elements::{Element, change, of_rule, rules_of};
-use crate::nftables::{Family, PodDetection, TABLE, Transaction, is_ours, layout, remove, tag};
+use crate::nftables::{
+    Family, PodDetection, TABLE, Transaction, is_ours, layout, remove, remove_table, tag,
+};
 
 /// The name of the record of virtual servers in the run directory.
 pub(super) const SERVERS_FILE: &str = "proxy-servers";
@@ -34,6 +36,10 @@ pub(super) const SETTINGS_FILE: &str = "proxy-settings";
 pub(super) const TIMEOUTS: &str = "ipvs-timeouts";
 /// Our interface.
 pub const INTERFACE: &str = "fairway-ipvs0";
+/// The interface of kube-proxy's IPVS mode.
+pub const KUBE_PROXY_INTERFACE: &str = "kube-ipvs0";
+/// The table of kube-proxy's nftables mode, of each family.
+pub const KUBE_PROXY_TABLE: &str = "kube-proxy";
 /// An address without an end.
 const FOR_EVER: u32 = u32::MAX;
 
@@ -217,18 +223,52 @@ impl DataPath {
         true
     }
 
-    /// The addresses that the node has itself: all but loopback, link-local ones and those of our interface.
+    /// The addresses that the node has itself: all but loopback, link-local ones and those of the interfaces of
+    /// service proxies.
     ///
     /// # Errors
     /// They cannot be read.
     pub fn node_addresses(&self) -> Result<Vec<IpAddr>, DataPathError> {
         let machine = machine()?;
-        let own = machine.addresses().filter(|it| it.index != self.interface);
+        let theirs = machine.link_named(KUBE_PROXY_INTERFACE).map(|it| it.index);
+        let is_proxied = |index: u32| index == self.interface || Some(index) == theirs;
+        let own = machine.addresses().filter(|it| !is_proxied(it.index));
         let usable = own.map(|it| it.address).filter(|it| match it {
             IpAddr::V4(it) => !it.is_loopback() && !it.is_link_local(),
             IpAddr::V6(it) => !it.is_loopback() && !it.is_unicast_link_local(),
         });
         Ok(usable.collect())
+    }
+
+    /// The addresses of kube-proxy's interface.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn kube_proxy_addresses(&self) -> Result<BTreeSet<IpAddr>, DataPathError> {
+        let machine = machine()?;
+        let index = machine.link_named(KUBE_PROXY_INTERFACE).map(|it| it.index);
+        let addresses = index.map_or(&[][..], |it| machine.addresses_of(it));
+        Ok(addresses.iter().map(|it| it.address).collect())
+    }
+
+    /// Removes kube-proxy's interface and its tables of nftables, where they are; returns what was removed.
+    ///
+    /// # Errors
+    /// Something cannot be removed.
+    pub fn remove_kube_proxy(&mut self) -> Result<Vec<String>, DataPathError> {
+        let mut removed = Vec::new();
+        if let Some(link) = machine()?.link_named(KUBE_PROXY_INTERFACE) {
+            self.links.remove_link(link.index).map_err(DataPathError::Interface)?;
+            removed.push(format!("interface {KUBE_PROXY_INTERFACE}"));
+        }
+        for family in Family::ALL {
+            if self.filter.has_table(family, KUBE_PROXY_TABLE).map_err(DataPathError::Filter)? {
+                let transaction = remove_table(family, KUBE_PROXY_TABLE);
+                self.filter.commit(transaction).map_err(DataPathError::Filter)?;
+                removed.push(format!("table {} {KUBE_PROXY_TABLE}", family.name()));
+            }
+        }
+        Ok(removed)
     }
 
     fn bound_addresses(&self) -> Result<BTreeSet<IpAddr>, DataPathError> {

@@ -11,7 +11,9 @@ mod socket;
 mod sysctl;
 
 pub use cleanup::{Cleaned, clean_up};
-pub use data_path::{DataPath, DataPathError, FilterOptions, INTERFACE};
+pub use data_path::{
+    DataPath, DataPathError, FilterOptions, INTERFACE, KUBE_PROXY_INTERFACE, KUBE_PROXY_TABLE,
+};
 pub use ipvs::{Ipvs, IpvsError};
 pub use nftables::{FilterWatch, Nftables};
 pub use record::{Earlier, Record};

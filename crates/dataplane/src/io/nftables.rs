@@ -11,7 +11,9 @@ use nix::sys::socket::SockProtocol;
 use super::socket::Socket;
 use crate::message::{Content, answers};
 use crate::nftables::elements::{self, Element};
-use crate::nftables::{self, Family, Transaction, get_table, is_of_our_table, list_rules, tag_of};
+use crate::nftables::{
+    self, Family, TABLE, Transaction, get_chain, get_table, is_of_our_table, list_rules, tag_of,
+};
 
 /// How often a list is read again that changed while it was read.
 const READS_MAX: usize = 5;
@@ -66,25 +68,30 @@ impl Nftables {
     /// # Errors
     /// The kernel does not answer.
     pub fn tag(&mut self, family: Family) -> io::Result<Option<String>> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let sequence = self.sequence;
-        self.socket.send(&get_table(family, sequence))?;
-        let (mut tag, mut code) = (None, None);
-        while let Some(datagram) = self.socket.receive()? {
-            for answer in answers(datagram).flatten().filter(|it| it.sequence == sequence) {
-                match answer.content {
-                    // One without a tag is of somebody's hand.
-                    Content::Payload(payload) => tag = Some(tag_of(payload).unwrap_or_default()),
-                    Content::Done(it) | Content::Code(it) => code = Some(it),
-                }
-            }
-        }
-        match code {
-            Some(0) => Ok(tag),
-            Some(code) if code == Errno::ENOENT as i32 => Ok(None),
-            Some(code) => Err(io::Error::from_raw_os_error(code)),
-            None => Err(io::Error::other("the kernel did not answer a request")),
-        }
+        let request = |sequence| get_table(family, TABLE, sequence);
+        // One without a tag is of somebody's hand.
+        let read = |payload: &[u8], found: &mut Vec<String>| {
+            found.push(tag_of(payload).unwrap_or_default());
+        };
+        Ok(self.list(request, read)?.and_then(|it| it.into_iter().next()))
+    }
+
+    /// Whether there is a table of this name.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn has_table(&mut self, family: Family, name: &str) -> io::Result<bool> {
+        let found = self.list(|sequence| get_table(family, name, sequence), count)?;
+        Ok(found.is_some_and(|it| !it.is_empty()))
+    }
+
+    /// Whether a table has a chain of this name.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn has_chain(&mut self, family: Family, table: &str, name: &str) -> io::Result<bool> {
+        let found = self.list(|sequence| get_chain(family, table, name, sequence), count)?;
+        Ok(found.is_some_and(|it| !it.is_empty()))
     }
 
     /// How many rules our table of this family has.
@@ -177,6 +184,10 @@ impl Nftables {
         let socket = Socket::open_for_group(SockProtocol::NetlinkNetFilter, GROUP)?;
         Ok(FilterWatch { socket, own_port: self.socket.port()? })
     }
+}
+
+fn count(_: &[u8], found: &mut Vec<()>) {
+    found.push(());
 }
 
 /// Tells when others remove something from our tables.

@@ -169,11 +169,16 @@ pub fn layout(family: Family, pods: &PodDetection, mark: u32, tag: &str) -> Tran
     transaction
 }
 
-/// The transaction that removes the table, which must be there.
+/// The transaction that removes our table, which must be there.
 pub fn remove(family: Family) -> Transaction {
+    remove_table(family, TABLE)
+}
+
+/// The transaction that removes a table, which must be there.
+pub fn remove_table(family: Family, name: &'static str) -> Transaction {
     let mut transaction = Transaction::default();
-    transaction.add(DEL_TABLE, 0, family, |it| {
-        it.attribute(1, &text(TABLE));
+    transaction.add(DEL_TABLE, 0, family, move |it| {
+        it.attribute(1, &text(name));
     });
     transaction
 }

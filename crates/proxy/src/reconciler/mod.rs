@@ -170,6 +170,20 @@ impl Reconciler {
         self.doubt_all(wanted);
     }
 
+    /// Another proxy has ended: what it left at these addresses, and at wanted addresses that are the node's own, is ours
+    /// from now on, with the connections that it has.
+    pub fn adopt(&mut self, theirs: &BTreeSet<IpAddr>, wanted: &Wanted) {
+        for at in self.kernel.servers.keys() {
+            let is_node_port = wanted.entries.get(at).is_some_and(|it| !it.is_bound);
+            if (theirs.contains(&at.address) || is_node_port) && !self.record.contains_key(at) {
+                self.unconfirmed.insert(*at);
+                self.foreign.remove(at);
+            }
+        }
+        self.end_drains();
+        self.doubt_all(wanted);
+    }
+
     /// These have no connection any more.
     pub fn observe_idle(&mut self, places: impl IntoIterator<Item = RealServerPlace>) {
         for place in places {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use self::cleanup::CleanupArguments;
 use self::options::OverrideArguments;
@@ -28,6 +28,7 @@ use crate::proxy::{self, ProxyOptions, ServiceSource};
   fairway proxy --kubeconfig /etc/kubernetes/proxy.conf --node node-1
   fairway proxy --config-file /var/lib/kube-proxy/config.conf --kubeconfig proxy.conf
   fairway proxy --config /etc/fairway/services --cluster-cidr 10.1.0.0/16
+  fairway proxy --take-over kube-proxy --config-file config.conf
   fairway proxy plan --config services.yaml --node node-1
   fairway proxy cleanup
 
@@ -88,8 +89,20 @@ pub(in crate::cli) struct ProxyArguments {
     )]
     drain_limit: Duration,
 
+    /// Take the node over from this proxy: wait until it is removed from the node, adopt its virtual servers
+    /// with their connections, then remove its rules, sets and interface
+    #[arg(long, value_enum, value_name = "PROXY", env = "FAIRWAY_TAKE_OVER")]
+    take_over: Option<TakeOver>,
+
     #[command(flatten)]
     overrides: OverrideArguments,
+}
+
+/// What can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TakeOver {
+    /// In any of its modes
+    KubeProxy,
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,6 +140,7 @@ pub(in crate::cli) fn run(arguments: ProxyArguments) -> Result<ExitCode> {
         node: node_name(node.as_deref())?,
         run_dir: arguments.run_dir,
         drain_limit: arguments.drain_limit,
+        takes_over: arguments.take_over.is_some(),
         overrides: arguments.overrides.overrides(),
     }))
 }

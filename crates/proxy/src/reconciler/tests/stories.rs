@@ -226,6 +226,40 @@ fn without_a_record_what_has_an_address_of_our_interface_is_ours() {
 }
 
 #[test]
+fn what_another_proxy_has_left_is_adopted_with_its_connections() {
+    const NODE_PORT: &str = "192.0.2.11:30080/TCP";
+    const STALE: &str = "198.18.0.9:80/TCP";
+    const THEIRS: &str = "203.0.113.1:80/TCP";
+    let on_node = Entry { is_bound: false, ..entry("web", &[1]) };
+    let wanted_ = wanted(&[(WEB, entry("web", &[1])), (NODE_PORT, on_node)]);
+    let server = |weight: u32| KernelServer {
+        settings: Some(ServerSettings::default()),
+        real_servers: BTreeMap::from([(real(1), 1), (real(2), weight)]),
+    };
+    let servers = [(WEB, 0), (NODE_PORT, 1), (STALE, 1), (THEIRS, 1)];
+    let servers = servers.into_iter().map(|(it, weight)| (at(it), server(weight))).collect();
+    let mut reconciler = Reconciler::new(ReconcilerOptions::default(), Some(BTreeMap::new()));
+    reconciler.observe(Kernel { servers, ..Kernel::default() }, &wanted_);
+    let theirs = BTreeSet::from([at(WEB).address, at(STALE).address]);
+    reconciler.adopt(&theirs, &wanted_);
+    reconciler.complete(&wanted_);
+    let done = run(&mut reconciler, &wanted_, NOW);
+    assert!(reconciler.foreign().is_empty());
+    let added = |it: &&String| it.starts_with("adding virtual") || it.starts_with("adding real");
+    assert_eq!(done.iter().filter(added).count(), 0, "{done:?}");
+    let removed: Vec<_> = done.iter().filter(|it| it.starts_with("removing virtual")).collect();
+    assert_eq!(removed.len(), 2, "{removed:?}: the stale one, and from the record");
+    assert!(removed.iter().all(|it| it.contains(STALE)), "{removed:?}");
+    let draining: Vec<_> = reconciler.draining().collect();
+    assert_eq!(
+        draining,
+        [(at(NODE_PORT), real(2)), (at(WEB), real(2))],
+        "until their connections end"
+    );
+    assert!(reconciler.kernel().servers.contains_key(&at(THEIRS)));
+}
+
+#[test]
 fn a_server_of_somebody_else_stays_and_is_named() {
     let wanted = wanted(&[(WEB, entry("web", &[1])), ("198.18.0.1:81/TCP", entry("web", &[1]))]);
     let mut kernel = Kernel::default();

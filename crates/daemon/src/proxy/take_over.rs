@@ -1,0 +1,273 @@
+//! Taking a node over from a kube-proxy that has ended: its virtual servers are adopted, and once Fairway's own filter and
+//! addresses are in the kernel, its interface, rules and sets go.
+//!
+//! The only part of the proxy that starts processes: rules that iptables made are removed with its own programs. What has
+//! one of kube-proxy's own names goes; chains of others that jump there keep what they jump to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use fairway_ground::printable;
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use super::earlier_proxy;
+
+/// How often it is looked whether kube-proxy has ended.
+const WAIT: Duration = Duration::from_secs(1);
+/// How often it is said what is waited for.
+const SAID_EVERY: u32 = 30;
+
+/// kube-proxy's chains, and how the names of those of one Service or endpoint begin.
+const CHAINS: [&str; 14] = [
+    "KUBE-SERVICES",
+    "KUBE-EXTERNAL-SERVICES",
+    "KUBE-NODEPORTS",
+    "KUBE-POSTROUTING",
+    "KUBE-MARK-MASQ",
+    "KUBE-FORWARD",
+    "KUBE-LOAD-BALANCER",
+    "KUBE-NODE-PORT",
+    "KUBE-IPVS-FILTER",
+    "KUBE-IPVS-OUT-FILTER",
+    "KUBE-PROXY-FIREWALL",
+    "KUBE-SOURCE-RANGES-FIREWALL",
+    "KUBE-PROXY-CANARY",
+    "KUBE-MARK-DROP",
+];
+const CHAINS_OF_SERVICES: [&str; 5] =
+    ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-SVL-", "KUBE-EXT-"];
+/// kube-proxy's sets, without the `6-` of IPv6.
+const SETS: [&str; 16] = [
+    "LOOP-BACK",
+    "CLUSTER-IP",
+    "EXTERNAL-IP",
+    "EXTERNAL-IP-LOCAL",
+    "LOAD-BALANCER",
+    "LOAD-BALANCER-LOCAL",
+    "LOAD-BALANCER-FW",
+    "LOAD-BALANCER-SOURCE-IP",
+    "LOAD-BALANCER-SOURCE-CIDR",
+    "NODE-PORT-TCP",
+    "NODE-PORT-UDP",
+    "NODE-PORT-LOCAL-TCP",
+    "NODE-PORT-LOCAL-UDP",
+    "NODE-PORT-SCTP-HASH",
+    "HEALTH-CHECK-NODE-PORT",
+    "IPVS-IPS",
+];
+
+/// Waits until kube-proxy has ended. It may be removed from this node only now.
+pub(super) async fn wait_for_its_end() {
+    let mut waited = 0_u32;
+    while let Some(other) = earlier_proxy::running() {
+        if waited.is_multiple_of(SAID_EVERY) {
+            info!("{other}; waiting until it is removed from this node, to take over");
+        }
+        waited = waited.wrapping_add(1);
+        sleep(WAIT).await;
+    }
+}
+
+/// Removes its rules and sets, with the programs that this machine has; says what was done and what stays.
+pub(super) fn remove_rules() {
+    for family in ["iptables", "ip6tables"] {
+        let legacy = if family == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
+        let has_legacy = std::fs::read_to_string(Path::new("/proc/net").join(legacy))
+            .is_ok_and(|it| !it.trim().is_empty());
+        let nft = format!("{family}-nft");
+        // Where there is one kind alone, it has the plain name.
+        let variants = match run(&format!("{nft}-save"), &[], None) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => vec![family.to_owned()],
+            _ if has_legacy => vec![nft, format!("{family}-legacy")],
+            _ => vec![nft],
+        };
+        for variant in variants {
+            match remove_rules_of(&variant) {
+                Ok(0) => {}
+                Ok(count) => info!("{variant}: {count} chains of kube-proxy are removed"),
+                Err(error) => warn!(
+                    "{variant}: the rules of kube-proxy cannot be removed: {}; run kube-proxy --cleanup once",
+                    printable(&error.to_string())
+                ),
+            }
+        }
+    }
+    match remove_sets() {
+        Ok(0) => {}
+        Ok(count) => info!("{count} sets of kube-proxy are removed"),
+        // Without the program there is no set.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => warn!("sets of kube-proxy stay: {}", printable(&error.to_string())),
+    }
+}
+
+fn remove_rules_of(variant: &str) -> io::Result<usize> {
+    let saved = run(&format!("{variant}-save"), &[], None)?;
+    let Removal { script, chains } = removal(&saved);
+    if chains > 0 {
+        run(&format!("{variant}-restore"), &["--noflush"], Some(&script))?;
+    }
+    Ok(chains)
+}
+
+fn remove_sets() -> io::Result<usize> {
+    let names = run("ipset", &["list", "-n"], None)?;
+    let ours: Vec<&str> = names.lines().filter(|it| is_set(it)).collect();
+    for name in &ours {
+        run("ipset", &["destroy", name], None)?;
+    }
+    Ok(ours.len())
+}
+
+/// The output of a program, which is given this input.
+fn run(program: &str, arguments: &[&str], input: Option<&str>) -> io::Result<String> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let (Some(input), Some(mut pipe)) = (input, child.stdin.take()) {
+        pipe.write_all(input.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("{program}: {}", said.trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn is_chain(name: &str) -> bool {
+    CHAINS.contains(&name) || CHAINS_OF_SERVICES.iter().any(|it| name.starts_with(it))
+}
+
+fn is_set(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("KUBE-") else { return false };
+    let rest = rest.strip_prefix("6-").unwrap_or(rest);
+    // Names of sets have 31 characters at most.
+    SETS.contains(&rest) || rest.starts_with("NODE-PORT-LOCAL-SCTP")
+}
+
+/// What iptables-restore takes, and how many chains go.
+#[derive(Debug, PartialEq, Eq)]
+struct Removal {
+    script: String,
+    chains: usize,
+}
+
+/// What removes kube-proxy's chains from what iptables-save prints.
+fn removal(saved: &str) -> Removal {
+    let mut removal = Removal { script: String::new(), chains: 0 };
+    for table in saved.split_inclusive("COMMIT\n") {
+        let lines: Vec<&str> = table.lines().filter(|it| !it.starts_with('#')).collect();
+        let Some(name) = lines.iter().find_map(|it| it.strip_prefix('*')) else { continue };
+        let (script, chains) = removal_from(name, &lines);
+        removal.script += &script;
+        removal.chains = removal.chains.saturating_add(chains);
+    }
+    removal
+}
+
+fn removal_from(table: &str, lines: &[&str]) -> (String, usize) {
+    // A chain of the kernel has a policy; one that somebody made has a dash.
+    let declared = lines.iter().filter_map(|it| it.strip_prefix(':')?.split_once(' '));
+    let declared: BTreeMap<&str, bool> =
+        declared.map(|(name, rest)| (name, !rest.starts_with('-'))).collect();
+    let rules: Vec<(&str, &str, Option<&str>)> = lines.iter().filter_map(|it| rule(it)).collect();
+    let is_theirs = |chain: &str| is_chain(chain) && declared.contains_key(chain);
+    let mut kept = BTreeSet::new();
+    loop {
+        let keeps = rules.iter().filter_map(|(chain, _, target)| {
+            let target = target.filter(|it| is_theirs(it) && !kept.contains(*it))?;
+            let is_builtin = declared.get(chain).copied().unwrap_or(false);
+            let stays = if is_theirs(chain) { kept.contains(*chain) } else { !is_builtin };
+            stays.then_some(target)
+        });
+        let new: BTreeSet<&str> = keeps.collect();
+        if new.is_empty() {
+            break;
+        }
+        kept.extend(new);
+    }
+    let goes = |chain: &str| is_theirs(chain) && !kept.contains(chain);
+    let gone: Vec<&str> = declared.keys().copied().filter(|it| goes(it)).collect();
+    if gone.is_empty() {
+        return (String::new(), 0);
+    }
+    let mut script = format!("*{table}\n");
+    gone.iter().for_each(|it| script += &format!(":{it} - [0:0]\n"));
+    for (chain, rest, target) in rules {
+        if !is_theirs(chain) && target.is_some_and(goes) {
+            script += &format!("-D {chain} {rest}\n");
+        }
+    }
+    gone.iter().for_each(|it| script += &format!("-X {it}\n"));
+    (script + "COMMIT\n", gone.len())
+}
+
+/// The chain of a rule, the rest of its line, and the chain that it jumps to.
+fn rule(line: &str) -> Option<(&str, &str, Option<&str>)> {
+    let (chain, rest) = line.strip_prefix("-A ")?.split_once(' ')?;
+    let mut words = rest.split(' ').rev();
+    let last = words.next()?;
+    // A target without options is the last word.
+    let target = words.next().is_some_and(|it| matches!(it, "-j" | "-g")).then_some(last);
+    Some((chain, rest, target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kube_proxy_made_goes_and_what_others_made_or_need_stays() {
+        let saved = r#"# Generated by iptables-nft-save
+*nat
+:PREROUTING ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+:CNI-HOSTPORT-DNAT - [0:0]
+:KUBE-KUBELET-CANARY - [0:0]
+:KUBE-MARK-MASQ - [0:0]
+:KUBE-NODE-PORT - [0:0]
+:KUBE-NWPLCY-DEFAULT - [0:0]
+:KUBE-POSTROUTING - [0:0]
+:KUBE-SERVICES - [0:0]
+:KUBE-SVC-ABC - [0:0]
+-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
+-A POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
+-A CNI-HOSTPORT-DNAT -p tcp -m tcp --dport 8080 -j KUBE-MARK-MASQ
+-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000
+-A KUBE-SERVICES -m set --match-set KUBE-CLUSTER-IP dst,dst -j KUBE-MARK-MASQ
+-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODE-PORT
+COMMIT
+*filter
+:INPUT DROP [0:0]
+:KUBE-FIREWALL - [0:0]
+-A INPUT -j KUBE-FIREWALL
+COMMIT
+"#;
+        let script = "*nat\n:KUBE-NODE-PORT - [0:0]\n:KUBE-POSTROUTING - [0:0]\n:KUBE-SERVICES - [0:0]\n\
+                      :KUBE-SVC-ABC - [0:0]\n\
+                      -D PREROUTING -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n\
+                      -D POSTROUTING -m comment --comment \"kubernetes postrouting rules\" -j KUBE-POSTROUTING\n\
+                      -X KUBE-NODE-PORT\n-X KUBE-POSTROUTING\n-X KUBE-SERVICES\n-X KUBE-SVC-ABC\nCOMMIT\n";
+        assert_eq!(removal(saved), Removal { script: script.to_owned(), chains: 4 });
+        assert_eq!(removal(""), Removal { script: String::new(), chains: 0 });
+    }
+
+    #[test]
+    fn sets_have_the_names_of_kube_proxy() {
+        for name in ["KUBE-CLUSTER-IP", "KUBE-6-LOOP-BACK", "KUBE-NODE-PORT-LOCAL-SCTP-HASH"] {
+            assert!(is_set(name), "{name}");
+        }
+        for name in ["KUBE-DST-2FAIIK2E4RIPMTGF", "KUBE-ROUTER-IPS", "web", "KUBE-"] {
+            assert!(!is_set(name), "{name}");
+        }
+    }
+}
