@@ -47,7 +47,7 @@ packages_of() {
     rivals) echo keepalived ;;
     kubernetes) command -v etcd >/dev/null || echo etcd-server; echo openssl; echo curl; echo faketime ;;
     deploy) echo jq dpkg ;;
-    vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ipvsadm nftables ;;
+    vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ipvsadm nftables iptables ipset conntrack ;;
     lint) echo shellcheck ;;
     counts) echo valgrind ;;
     deb) echo dpkg gcc libc6-dev xz-utils ;;

@@ -5,12 +5,13 @@ set -euo pipefail
 
 usage() {
     cat <<'EOT'
-Usage: scripts/vm.sh [--suite SUITE] [--seconds N] [--memory MIB] COMMAND [ARGUMENT...]
+Usage: scripts/vm.sh [--suite SUITE] [--seconds N] [--memory MIB] [--network] COMMAND [ARGUMENT...]
 
   --suite SUITE   the Debian suite of the kernel, the newest one (default trixie-backports, which has
                   TCP-AO, VRF, IPVS, dummy and netem; bookworm has 6.1, without TCP-AO)
   --seconds N     ends the VM after N seconds (default 300)
   --memory MIB    memory of the VM (default 2048)
+  --network       an interface eth0; what listens on 127.0.0.1 of this machine is at 10.0.2.2
 
 COMMAND runs as root in the current folder, with PATH, HOME and all variables that begin with
 FAIRWAY_, RUST_, CARGO or XDG_. Its output goes to stdout, and its exit status is that of
@@ -29,12 +30,13 @@ die() {
     exit 125
 }
 
-suite=trixie-backports seconds=300 memory=2048
+suite=trixie-backports seconds=300 memory=2048 network=
 while (($#)); do
     case $1 in
     --suite) suite=${2:?--suite needs a name} && shift 2 ;;
     --seconds) seconds=${2:?--seconds needs a number} && shift 2 ;;
     --memory) memory=${2:?--memory needs a number} && shift 2 ;;
+    --network) network=yes && shift ;;
     -h | --help)
         usage
         exit
@@ -167,6 +169,8 @@ rm -f "$out/status" "$out/console"
     echo 'mkdir -p /dev/pts /dev/shm; mount -t devpts devpts /dev/pts; mount -t tmpfs shm /dev/shm'
     echo 'mount -t cgroup2 cgroup2 /sys/fs/cgroup; ln -sf /proc/self/fd /dev/fd; ip link set lo up'
     echo 'exec </dev/null >/dev/vport0p1 2>&1'
+    # Only this machine can be reached: there is no route beyond.
+    [[ -z $network ]] || echo 'modprobe virtio_net && ip address add 10.0.2.15/24 dev eth0 && ip link set eth0 up'
     while read -r name; do declare -p "$name" | sed 's/^declare -[^ ]* /export /'; done < <(
         compgen -e | grep -E '^(PATH|HOME|LANG|USER)$|^(FAIRWAY_|RUST_|CARGO|XDG_)'
     )
@@ -201,6 +205,7 @@ qemu=(qemu-system-x86_64
     -fsdev local,id=modules,path="$kernel/lib/modules/$(<"$kernel/version")",security_model=none,readonly=on
     -device virtio-9p-pci,fsdev=modules,mount_tag=modules
 )
+[[ -z $network ]] || qemu+=(-netdev user,id=network -device virtio-net-pci,netdev=network)
 status=0
 timeout --foreground --kill-after=5 "$seconds" "${qemu[@]}" <&3 || status=$?
 if [[ -s $out/status ]]; then

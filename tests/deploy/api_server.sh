@@ -37,7 +37,7 @@ start_api_server() {
     kube-apiserver --etcd-servers="$etcd" --bind-address=127.0.0.1 --advertise-address=127.0.0.1 \
         --secure-port="$api_port" --cert-dir="$folder/certificates" --token-auth-file="$folder/tokens.csv" \
         --service-account-key-file="$folder/accounts.key" --service-account-signing-key-file="$folder/accounts.key" \
-        --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=10.96.0.0/16 \
+        --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=10.96.0.0/16,fd00:96::/112 \
         --authorization-mode=RBAC --endpoint-reconciler-type=none --disable-admission-plugins=ServiceAccount \
         >"$folder/kube-apiserver.log" 2>&1 &
     api_processes+=($!)

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use cases::CASES;
+use cases::{CASES, has_api_server};
 use lab::suite::{self, Case, Several, Suite};
 
 /// Sessions in VRFs, TCP-AO, layer 2 on VLANs and bonds, and the service proxy.
@@ -31,7 +31,9 @@ fn run(options: Options) -> Result<bool> {
     let mut suite = Suite::new("vm", options.suite).as_root().several_words(Several::Any);
     for case in CASES {
         let run = |cell: &suite::Cell| (case.run)(cell.number, &cell.directory);
-        suite.add(Case::new(case.name, run).in_line("one by one"));
+        let lacks = case.needs_api_server && !has_api_server();
+        let lacks = lacks.then_some("no API server outside: tests/vm/with_api_server.sh");
+        suite.add(Case::new(case.name, run).in_line("one by one").not_applicable(lacks));
     }
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;

@@ -13,10 +13,21 @@ use anyhow::Result;
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) run: fn(usize, &Path) -> Result<()>,
+    /// It needs an API server outside: `tests/vm/with_api_server.sh`.
+    pub(crate) needs_api_server: bool,
 }
 
 const fn case(name: &'static str, run: fn(usize, &Path) -> Result<()>) -> Case {
-    Case { name, run }
+    Case { name, run, needs_api_server: false }
+}
+
+const fn with_api_server(name: &'static str, run: fn(usize, &Path) -> Result<()>) -> Case {
+    Case { name, run, needs_api_server: true }
+}
+
+/// Whether there is an API server.
+pub(crate) fn has_api_server() -> bool {
+    proxy::Api::given().is_some()
 }
 
 /// All cases, in the order in which they run.
@@ -28,6 +39,10 @@ pub(crate) const CASES: &[Case] = &[
         proxy::what_is_removed_comes_back_and_what_is_not_ours_stays,
     ),
     case("proxy: nothing is left after a cleanup", proxy::nothing_is_left_after_a_cleanup),
+    with_api_server(
+        "kube-proxy: connections outlive every change of hands",
+        proxy::connections_outlive_every_change_of_hands,
+    ),
     case("vrf: two with the same addresses", vrf::two_with_the_same_addresses),
     case("vrf: the main table takes no session of another", vrf::the_main_table_is_another),
     case("vrf: routes in the table of their own", vrf::routes_are_in_the_table_of_their_vrf),

@@ -15,17 +15,16 @@ mod inputs;
 mod options;
 mod rounds;
 mod take_over;
+mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_dataplane::{DataPath, DataPathError, sysctls};
+use fairway_dataplane::{DataPath, DataPathError, node_addresses, sysctls};
 use fairway_ground::printable;
 use fairway_model::{Kind, Node, Object, ObjectChange, ObjectKey, ProxyConfiguration};
-use fairway_proxy::{
-    Kernel, Place, Planner, RealServerPlace, Reconciler, ReconcilerOptions, Touched,
-};
+use fairway_proxy::{Place, Planner, Reconciler, ReconcilerOptions, Touched};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
@@ -340,7 +339,7 @@ impl Proxy {
         };
         self.health.set_eligible(is_eligible);
         let mut place = Place::of(&self.node);
-        match self.data_path.node_addresses() {
+        match node_addresses() {
             Ok(addresses) => {
                 place.addresses.retain(|it| addresses.contains(it));
                 for address in addresses {
@@ -361,89 +360,6 @@ impl Proxy {
     fn touch(&mut self, touched: &Touched) {
         self.reconciler.touch(touched);
         self.health.follow(&self.planner.wanted().health_checks);
-    }
-
-    /// Reads the kernel: what others changed is mended.
-    fn audit(&mut self) {
-        self.rounds.is_full = true;
-        self.follow_place();
-        self.observe();
-    }
-
-    fn observe(&mut self) {
-        match self.data_path.observe() {
-            Ok(kernel) => {
-                self.report_repairs(&kernel);
-                self.reconciler.observe(kernel, self.planner.wanted());
-                self.adopt();
-            }
-            Err(error) => self.say(error.to_string()),
-        }
-    }
-
-    /// What kube-proxy has left is ours.
-    fn adopt(&mut self) {
-        if !self.is_taking_over {
-            return;
-        }
-        match self.data_path.kube_proxy_addresses() {
-            Ok(theirs) => self.reconciler.adopt(&theirs, self.planner.wanted()),
-            Err(error) => self.say(error.to_string()),
-        }
-    }
-
-    /// Once everything is in the kernel that Services need, what kube-proxy has left may go.
-    fn finish_take_over(&mut self) {
-        if !self.is_taking_over || !self.is_complete || self.reconciler.faults().next().is_some() {
-            return;
-        }
-        match self.data_path.remove_kube_proxy() {
-            Ok(removed) => {
-                self.is_taking_over = false;
-                take_over::remove_rules();
-                let removed = match removed.is_empty() {
-                    true => "its rules".to_owned(),
-                    false => removed.join(", "),
-                };
-                info!("this node is taken over from kube-proxy; removed: {removed}");
-            }
-            Err(error) => self.say(error.to_string()),
-        }
-    }
-
-    /// Says what of ours something else has removed.
-    fn report_repairs(&mut self, kernel: &Kernel) {
-        let believed = self.reconciler.kernel();
-        let wanted = self.planner.wanted();
-        let is_lost = |at: &&_| wanted.entries.contains_key(at) && !kernel.servers.contains_key(at);
-        let servers = believed.servers.keys().filter(is_lost).count();
-        let addresses = believed.bound_addresses.difference(&kernel.bound_addresses);
-        let addresses = addresses.filter(|it| wanted.bound_addresses.contains(it)).count();
-        let mut repairs = self.data_path.take_repairs();
-        if servers > 0 {
-            repairs.push(format!("{servers} virtual servers"));
-        }
-        if addresses > 0 {
-            repairs.push(format!("{addresses} addresses"));
-        }
-        if !repairs.is_empty() {
-            self.rounds.repairs = self.rounds.repairs.saturating_add(1);
-            warn!(
-                "something else had removed or changed, and Fairway makes again: {}",
-                repairs.join(", ")
-            );
-        }
-    }
-
-    fn count_connections(&mut self) {
-        let leaving: BTreeSet<RealServerPlace> = self.reconciler.draining().collect();
-        if leaving.is_empty() {
-            return;
-        }
-        match self.data_path.idle(&leaving) {
-            Ok(idle) => self.reconciler.observe_idle(idle),
-            Err(error) => self.say(error.to_string()),
-        }
     }
 
     /// Until nothing is left to do now, or for so long that signals and files have waited enough.

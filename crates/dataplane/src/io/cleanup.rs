@@ -10,9 +10,9 @@ use fairway_netlink::Requests;
 use fairway_proxy::{Recorded, VirtualAddress};
 use nix::errno::Errno;
 
-use super::data_path::{
-    DataPathError, SERVERS_FILE, SETTINGS_FILE, TIMEOUTS, machine, our_interface,
-};
+use super::data_path::{SERVERS_FILE, SETTINGS_FILE, TIMEOUTS};
+use super::error::DataPathError;
+use super::interface::{machine, our_interface};
 use super::ipvs::{Ipvs, IpvsError};
 use super::nftables::Nftables;
 use super::record::Record;

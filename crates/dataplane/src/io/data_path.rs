@@ -9,14 +9,16 @@ use std::path::{Path, PathBuf};
 
 use fairway_ground::Prefix;
 use fairway_model::IpvsTimeouts;
+use fairway_netlink::Requests;
 use fairway_netlink::request::Presence;
-use fairway_netlink::{Machine, Requests, Scope};
 use fairway_proxy::{
     FilterRule, Hairpin, Kernel, Operation, Outcome, RealServerPlace, VirtualAddress,
 };
 use nix::errno::Errno;
 
 use super::conntrack::Conntrack;
+use super::error::DataPathError;
+use super::interface::{INTERFACE, machine, make_interface};
 use super::ipvs::{Ipvs, IpvsError};
 use super::nftables::{FilterWatch, Nftables};
 use super::record::{Earlier, Record};
@@ -24,9 +26,7 @@ use super::settings::SettingsRecord;
 use super::sysctl::Sysctl;
 use crate::ipvs::{Change, Timeouts, Traffic};
 use crate::nftables::elements::{Element, change, of_rule, rules_of};
-use crate::nftables::{
-    Family, PodDetection, TABLE, Transaction, is_ours, layout, remove, remove_table, tag,
-};
+use crate::nftables::{Family, PodDetection, TABLE, Transaction, is_ours, layout, remove, tag};
 
 /// The name of the record of virtual servers in the run directory.
 pub(super) const SERVERS_FILE: &str = "proxy-servers";
@@ -34,39 +34,8 @@ pub(super) const SERVERS_FILE: &str = "proxy-servers";
 pub(super) const SETTINGS_FILE: &str = "proxy-settings";
 /// The name of IPVS' timeouts in the record of settings.
 pub(super) const TIMEOUTS: &str = "ipvs-timeouts";
-/// Our interface.
-pub const INTERFACE: &str = "fairway-ipvs0";
-/// The interface of kube-proxy's IPVS mode.
-pub const KUBE_PROXY_INTERFACE: &str = "kube-ipvs0";
-/// The table of kube-proxy's nftables mode, of each family.
-pub const KUBE_PROXY_TABLE: &str = "kube-proxy";
 /// An address without an end.
 const FOR_EVER: u32 = u32::MAX;
-
-/// Why the data path cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum DataPathError {
-    /// IPVS.
-    #[error(transparent)]
-    Ipvs(#[from] IpvsError),
-    /// The packet filter.
-    #[error("packet filter: {0}")]
-    Filter(io::Error),
-    /// Links and addresses.
-    #[error("interface {INTERFACE}: {0}")]
-    Interface(io::Error),
-    /// Somebody else's interface has our name.
-    #[error("interface {INTERFACE} is not a dummy: it is not Fairway's; rename it")]
-    ForeignInterface,
-    /// The record.
-    #[error("record {path}: {error}")]
-    Record {
-        /// Where it is.
-        path: String,
-        /// What is wrong.
-        error: io::Error,
-    },
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -221,54 +190,6 @@ impl DataPath {
         }
         (self.pods, self.pod_networks, self.mark) = (pods, pod_networks, mark);
         true
-    }
-
-    /// The addresses that the node has itself: all but loopback, link-local ones and those of the interfaces of
-    /// service proxies.
-    ///
-    /// # Errors
-    /// They cannot be read.
-    pub fn node_addresses(&self) -> Result<Vec<IpAddr>, DataPathError> {
-        let machine = machine()?;
-        let theirs = machine.link_named(KUBE_PROXY_INTERFACE).map(|it| it.index);
-        let is_proxied = |index: u32| index == self.interface || Some(index) == theirs;
-        let own = machine.addresses().filter(|it| !is_proxied(it.index));
-        let usable = own.map(|it| it.address).filter(|it| match it {
-            IpAddr::V4(it) => !it.is_loopback() && !it.is_link_local(),
-            IpAddr::V6(it) => !it.is_loopback() && !it.is_unicast_link_local(),
-        });
-        Ok(usable.collect())
-    }
-
-    /// The addresses of kube-proxy's interface.
-    ///
-    /// # Errors
-    /// They cannot be read.
-    pub fn kube_proxy_addresses(&self) -> Result<BTreeSet<IpAddr>, DataPathError> {
-        let machine = machine()?;
-        let index = machine.link_named(KUBE_PROXY_INTERFACE).map(|it| it.index);
-        let addresses = index.map_or(&[][..], |it| machine.addresses_of(it));
-        Ok(addresses.iter().map(|it| it.address).collect())
-    }
-
-    /// Removes kube-proxy's interface and its tables of nftables, where they are; returns what was removed.
-    ///
-    /// # Errors
-    /// Something cannot be removed.
-    pub fn remove_kube_proxy(&mut self) -> Result<Vec<String>, DataPathError> {
-        let mut removed = Vec::new();
-        if let Some(link) = machine()?.link_named(KUBE_PROXY_INTERFACE) {
-            self.links.remove_link(link.index).map_err(DataPathError::Interface)?;
-            removed.push(format!("interface {KUBE_PROXY_INTERFACE}"));
-        }
-        for family in Family::ALL {
-            if self.filter.has_table(family, KUBE_PROXY_TABLE).map_err(DataPathError::Filter)? {
-                let transaction = remove_table(family, KUBE_PROXY_TABLE);
-                self.filter.commit(transaction).map_err(DataPathError::Filter)?;
-                removed.push(format!("table {} {KUBE_PROXY_TABLE}", family.name()));
-            }
-        }
-        Ok(removed)
     }
 
     fn bound_addresses(&self) -> Result<BTreeSet<IpAddr>, DataPathError> {
@@ -472,29 +393,6 @@ impl DataPath {
         }
         Ok(idle)
     }
-}
-
-/// Makes our interface where it is missing, and returns its number.
-fn make_interface(links: &mut Requests) -> Result<u32, DataPathError> {
-    if let Some(index) = our_interface(&machine()?)? {
-        return Ok(index);
-    }
-    links.add_dummy(INTERFACE).map_err(DataPathError::Interface)?;
-    let made = our_interface(&machine()?)?;
-    made.ok_or_else(|| DataPathError::Interface(io::Error::from(io::ErrorKind::NotFound)))
-}
-
-/// The number of our interface, if there is one.
-pub(super) fn our_interface(machine: &Machine) -> Result<Option<u32>, DataPathError> {
-    match machine.link_named(INTERFACE) {
-        None => Ok(None),
-        Some(link) if link.kind.as_deref() == Some("dummy") => Ok(Some(link.index)),
-        Some(_) => Err(DataPathError::ForeignInterface),
-    }
-}
-
-pub(super) fn machine() -> Result<Machine, DataPathError> {
-    fairway_netlink::read(Scope::default()).map_err(DataPathError::Interface)
 }
 
 /// The kernel has one error for a real server and for a scheduler that is not there.

@@ -1,7 +1,8 @@
-//! How does a test query an API server? One request on a connection of its own, in plain HTTP over a
-//! Unix socket: so it can be reached from any network namespace.
+//! How does a test query an API server? One request on a connection of its own, in plain HTTP: over a
+//! Unix socket, it can be reached from any network namespace.
 
 use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-const JSON: &str = "application/json";
+pub const JSON: &str = "application/json";
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
@@ -43,9 +44,32 @@ pub fn ask_as(
     kind: &str,
     body: Option<&Value>,
 ) -> Result<Reply> {
-    let body = body.map(Value::to_string).unwrap_or_default();
-    let mut stream = UnixStream::connect(socket)?;
+    let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(LIMIT))?;
+    exchange(stream, method, path, kind, body)
+}
+
+/// The same over TCP, from the network namespace of this thread.
+pub fn ask_at(
+    server: SocketAddr,
+    method: &str,
+    path: &str,
+    kind: &str,
+    body: Option<&Value>,
+) -> Result<Reply> {
+    let stream = TcpStream::connect_timeout(&server, LIMIT)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    exchange(stream, method, path, kind, body)
+}
+
+fn exchange(
+    mut stream: impl Read + Write,
+    method: &str,
+    path: &str,
+    kind: &str,
+    body: Option<&Value>,
+) -> Result<Reply> {
+    let body = body.map(Value::to_string).unwrap_or_default();
     // Of HTTP 1.0 the answer comes in one piece, and its end is that of the connection.
     write!(
         stream,

@@ -1,12 +1,17 @@
 //! Do packets to a Service reach the right Pods, from the right address?
 
+mod cluster;
+mod flows;
 mod segment;
+mod take_over;
 mod upkeep;
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+pub(super) use cluster::Api;
+pub(super) use take_over::connections_outlive_every_change_of_hands;
 pub(super) use upkeep::{
     nothing_is_left_after_a_cleanup, what_is_removed_comes_back_and_what_is_not_ours_stays,
 };

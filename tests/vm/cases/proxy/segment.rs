@@ -205,6 +205,16 @@ impl Segment {
 
 /// Answers each connection and each datagram with the number of the Pod and the source address that it sees.
 fn serve(pod: &Namespace, position: usize) -> Result<()> {
+    let echo = pod.enter(|| Ok(TcpListener::bind("0.0.0.0:9090")?))?;
+    std::thread::spawn(move || {
+        for stream in echo.incoming().flatten() {
+            std::thread::spawn(move || {
+                let _ = stream.set_nodelay(true);
+                let (mut from, mut to) = (&stream, &stream);
+                let _ = std::io::copy(&mut from, &mut to);
+            });
+        }
+    });
     for any in ["0.0.0.0:8080", "[::]:8080"] {
         let (tcp, udp) = pod.enter(|| {
             if any.starts_with('[') {

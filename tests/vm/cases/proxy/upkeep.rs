@@ -66,7 +66,7 @@ pub(in crate::cases) fn what_is_removed_comes_back_and_what_is_not_ours_stays(
 }
 
 /// The status, the head and the body of what an HTTP server in this namespace answers.
-fn get(from: &Namespace, server: &str, path: &str) -> Result<(u16, String, String)> {
+pub(super) fn get(from: &Namespace, server: &str, path: &str) -> Result<(u16, String, String)> {
     let server: SocketAddr = server.parse()?;
     from.enter(|| {
         let mut stream = TcpStream::connect_timeout(&server, LIMIT)?;
@@ -123,7 +123,7 @@ pub(in crate::cases) fn nothing_is_left_after_a_cleanup(
     Ok(())
 }
 
-fn cleanup(segment: &Segment, more: &[&str]) -> Result<String> {
+pub(super) fn cleanup(segment: &Segment, more: &[&str]) -> Result<String> {
     let run_dir = segment.directory.join("run").display().to_string();
     let program = lab::fairway::existing_program()?.display().to_string();
     let arguments = [&["proxy", "cleanup", "--run-dir", &run_dir], more].concat();

@@ -1,0 +1,48 @@
+//! What kube-proxy leaves in the kernel, apart from virtual servers and rules of iptables.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use fairway_netlink::Requests;
+
+use super::error::DataPathError;
+use super::interface::machine;
+use super::nftables::Nftables;
+use crate::nftables::{Family, remove_table};
+
+/// The interface of kube-proxy's IPVS mode.
+pub const KUBE_PROXY_INTERFACE: &str = "kube-ipvs0";
+/// The table of kube-proxy's nftables mode, of each family.
+pub const KUBE_PROXY_TABLE: &str = "kube-proxy";
+/// The addresses of kube-proxy's interface.
+///
+/// # Errors
+/// They cannot be read.
+pub fn kube_proxy_addresses() -> Result<BTreeSet<IpAddr>, DataPathError> {
+    let machine = machine()?;
+    let index = machine.link_named(KUBE_PROXY_INTERFACE).map(|it| it.index);
+    let addresses = index.map_or(&[][..], |it| machine.addresses_of(it));
+    Ok(addresses.iter().map(|it| it.address).collect())
+}
+
+/// Removes kube-proxy's interface and its tables of nftables, where they are; returns what was removed.
+///
+/// # Errors
+/// Something cannot be removed.
+pub fn remove_kube_proxy() -> Result<Vec<String>, DataPathError> {
+    let mut removed = Vec::new();
+    if let Some(link) = machine()?.link_named(KUBE_PROXY_INTERFACE) {
+        let mut links = Requests::open().map_err(DataPathError::Interface)?;
+        links.remove_link(link.index).map_err(DataPathError::Interface)?;
+        removed.push(format!("interface {KUBE_PROXY_INTERFACE}"));
+    }
+    let mut filter = Nftables::open().map_err(DataPathError::Filter)?;
+    for family in Family::ALL {
+        if filter.has_table(family, KUBE_PROXY_TABLE).map_err(DataPathError::Filter)? {
+            let transaction = remove_table(family, KUBE_PROXY_TABLE);
+            filter.commit(transaction).map_err(DataPathError::Filter)?;
+            removed.push(format!("table {} {KUBE_PROXY_TABLE}", family.name()));
+        }
+    }
+    Ok(removed)
+}

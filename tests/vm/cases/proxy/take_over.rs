@@ -1,0 +1,133 @@
+//! Does a node change hands between kube-proxy and Fairway, and do connections notice?
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use super::cluster::{
+    Api, node, service, slice, start_fairway, start_kube_proxy, wait_for_servers,
+};
+use super::flows::Flows;
+use super::segment::{PODS, Segment, expect, tcp, udp};
+use super::upkeep::cleanup;
+use crate::node::LIMIT;
+use lab::wait::wait_until;
+
+const CONNECTIONS: usize = 200;
+/// How long datagrams may be without an answer.
+const GAP_MAX: Duration = Duration::from_secs(1);
+
+/// Topology: client === node === two Pods; an API server outside.
+/// Proves: kube-proxy in IPVS mode is replaced by Fairway and back, and Fairway is killed, stopped and started, while 200
+/// connections and a stream of datagrams go on; a Service scales from two Pods to one and back meanwhile; nothing of
+/// kube-proxy is left, and nothing of Fairway.
+pub(in crate::cases) fn connections_outlive_every_change_of_hands(
+    number: usize,
+    directory: &Path,
+) -> Result<()> {
+    let api = Api::given().context("an API server")?;
+    let segment = Segment::build(number, directory)?;
+    api.relay_into(&segment.node)?;
+    let ports = json!([
+        {"name": "t", "port": 80, "protocol": "TCP", "nodePort": 30081},
+        {"name": "u", "port": 53, "protocol": "UDP", "nodePort": 30053},
+        {"name": "echo", "port": 90, "protocol": "TCP", "nodePort": 30090},
+    ]);
+    let spec = json!({"type": "NodePort", "clusterIP": "10.96.0.20", "clusterIPs": ["10.96.0.20"], "ports": ports});
+    let web = service("web", spec, "");
+    let both = slice("web", &[(PODS[0], "node-1"), (PODS[1], "node-1")]);
+    for object in [&node(), &web, &both] {
+        api.apply(object)?;
+    }
+    let mut kube_proxy = start_kube_proxy(&segment)?;
+    wait_for_servers(&segment, "-a -u 10.96.0.20:53 -r 10.1.1.12:8080")?;
+    let by_node = ["pod1 saw 10.1.1.1", "pod2 saw 10.1.1.1"];
+    let serves = |by: &str| {
+        expect(by, || tcp(&segment.client, "10.96.0.20:80"), by_node)?;
+        expect(by, || tcp(&segment.client, "192.0.2.11:30081"), by_node)?;
+        expect(by, || udp(&segment.client, "10.96.0.20:53"), by_node)
+    };
+    wait_until("kube-proxy serves", 3 * LIMIT, || serves("kube-proxy"))?;
+    let mut flows = Flows::open(&segment.client, CONNECTIONS, "10.96.0.20:90", "10.96.0.20:53")?;
+    flows.check("kube-proxy")?;
+
+    let mut fairway = start_fairway(&segment, &["--take-over", "kube-proxy"])?;
+    let log = || std::fs::read_to_string(directory.join("fairway.log")).context("its log");
+    wait_until("it waits for the end of kube-proxy", LIMIT, || {
+        ensure!(log()?.contains("waiting until it is removed"), "it says\n{}", log()?);
+        Ok(())
+    })?;
+    kube_proxy.stop(LIMIT)?;
+    wait_until("the node is taken over", 3 * LIMIT, || {
+        fairway.check_running()?;
+        ensure!(log()?.contains("is taken over from kube-proxy"), "it says\n{}", log()?);
+        Ok(())
+    })?;
+    flows.check("after the take-over")?;
+    serves("Fairway")?;
+    nothing_of_kube_proxy(&segment)?;
+    let mut gaps = vec![("take-over", flows.take_gap())];
+
+    api.apply(&slice("web", &[(PODS[0], "node-1")]))?;
+    wait_for_servers(&segment, "-a -t 10.96.0.20:90 -r 10.1.1.12:9090 -m -w 0")?;
+    flows.check("scaled to one Pod")?;
+    gaps.push(("scaled to one Pod", flows.take_gap()));
+    api.apply(&both)?;
+    wait_for_servers(&segment, "-a -t 10.96.0.20:90 -r 10.1.1.12:9090 -m -w 1")?;
+    flows.check("scaled to two Pods")?;
+
+    fairway.kill();
+    serves("nobody")?;
+    let mut fairway = start_fairway(&segment, &[])?;
+    wait_until("it has read everything", 3 * LIMIT, || {
+        fairway.check_running()?;
+        let (status, _, body) = super::upkeep::get(&segment.node, "127.0.0.1:10249", "/readyz")?;
+        ensure!(status == 200, "{status} {body}");
+        Ok(())
+    })?;
+    flows.check("killed and started")?;
+    fairway.stop(LIMIT)?;
+    gaps.push(("killed, started and stopped", flows.take_gap()));
+
+    let mut kube_proxy = start_kube_proxy(&segment)?;
+    wait_until("kube-proxy has its addresses", 6 * LIMIT, || {
+        kube_proxy.check_running()?;
+        let addresses = segment.node.ip(&["-br", "address", "show", "kube-ipvs0"])?;
+        ensure!(addresses.contains("10.96.0.20"), "it has\n{addresses}");
+        let rules = segment.node.run("iptables-save", &["-t", "nat"])?;
+        ensure!(rules.contains("KUBE-POSTROUTING"), "it has\n{rules}");
+        Ok(())
+    })?;
+    let said = cleanup(&segment, &["--hand-over"])?;
+    ensure!(said.contains("left to another proxy"), "it says\n{said}");
+    flows.check("back at kube-proxy")?;
+    wait_until("kube-proxy serves", 3 * LIMIT, || serves("kube-proxy again"))?;
+    gaps.push(("back", flows.take_gap()));
+    for (when, gap) in &gaps {
+        eprintln!("datagrams without an answer, {when}: {} ms", gap.as_millis());
+    }
+    let longest = gaps.iter().map(|(_, gap)| *gap).max().unwrap_or_default();
+    ensure!(longest <= GAP_MAX, "datagrams were without an answer: {gaps:?}");
+    kube_proxy.stop(LIMIT)?;
+    for object in [&both, &web] {
+        api.delete(object)?;
+    }
+    Ok(())
+}
+
+fn nothing_of_kube_proxy(segment: &Segment) -> Result<()> {
+    let links = segment.node.ip(&["-br", "link"])?;
+    ensure!(!links.contains("kube-ipvs0"), "it has\n{links}");
+    for program in ["iptables-save", "ip6tables-save"] {
+        let rules = segment.node.run(program, &[])?;
+        ensure!(
+            !rules.contains("KUBE-SERVICES") && !rules.contains("KUBE-POST"),
+            "it has\n{rules}"
+        );
+    }
+    let sets = segment.node.run("ipset", &["list", "-n"])?;
+    ensure!(!sets.contains("KUBE-"), "it has\n{sets}");
+    Ok(())
+}
