@@ -49,6 +49,9 @@ render() {
 }
 
 for file in service-accounts rbac-controller rbac-speaker controller speaker; do render base "$file.yaml"; done
+render components/proxy service-accounts.yaml proxy.enabled=true apiServer.host=api.example controller.enabled=false speaker.enabled=false
+render components/proxy rbac-proxy.yaml proxy.enabled=true apiServer.host=api.example
+render components/proxy proxy.yaml proxy.enabled=true apiServer.host=api.example
 render components/network-policy networkpolicy.yaml networkpolicies.enabled=true
 render components/webhook webhook.yaml controller.webhookMode=enabled
 render components/node-api node-api.yaml nodeApi.enabled=true

@@ -72,6 +72,13 @@ chart() {
     refused "an image of MetalLB" helm template x "$chart" --set speaker.image.repository=quay.io/metallb/speaker
     refused "lacks Fairway's agent" helm template x "$chart" --set speaker.frr.enabled=true,speaker.frr.image.repository=quay.io/frrouting/frr
     refused "speaker.bfdRealtime has no effect" helm template x "$chart" --set speaker.frr.enabled=true,speaker.bfdRealtime=true
+    refused "proxy.enabled needs apiServer.host" helm template x "$chart" --set proxy.enabled=true
+    refused "/proxy/healthzPort" helm template x "$chart" --set proxy.healthzPort=0
+    helm template x "$chart" --set proxy.enabled=true,proxy.takeOver=true,apiServer.host=2001:db8::10,proxy.config.clusterCIDR=10.1.0.0/16,proxy.metricsAddress=:: \
+        --show-only templates/proxy.yaml >"$folder/proxy.yaml"
+    grep -q 'clusterCIDR: 10.1.0.0/16' "$folder/proxy.yaml" && grep -q 'value: "\[::\]:10249"' "$folder/proxy.yaml" ||
+        fail "the options of the service proxy"
+    ok "the service proxy"
     refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
     helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
     ok "values of MetalLB's chart are taken"
@@ -335,6 +342,11 @@ EOT
     sed -i 's|^\( *- .*components/layer2\)$|\1\n\1-bind|' "$folder/overlay/kustomization.yaml"
     kubectl kustomize "$folder/overlay" | grep -qx ' *- NET_ADMIN' || fail "the speaker may not bind addresses"
     kubectl apply --dry-run=server -f deploy/static-pod/fairway.yaml >/dev/null
+    sed -i 's|components/layer2-bind|components/proxy|' "$folder/overlay/kustomization.yaml"
+    kubectl apply -k "$folder/overlay" >/dev/null
+    may proxy yes watch endpointslices.discovery.k8s.io
+    may proxy no patch services/status
+    may proxy no get secrets/tor-1 -n metallb-system
     kubectl apply --dry-run=server -k deploy/migration >/dev/null
     ok "components, and the page's patch for Secrets"
 

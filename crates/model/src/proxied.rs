@@ -103,12 +103,12 @@ impl IpvsScheduler {
     }
 }
 
-/// A Service with virtual servers: of type ClusterIP, NodePort or LoadBalancer, and with an address in the cluster.
+/// A Service with virtual servers: of type ClusterIP or NodePort with an address in the cluster, or of type LoadBalancer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxiedService {
     /// Its name.
     pub name: ObjectName,
-    /// `spec.clusterIPs`, one of each family at most, and at least one.
+    /// `spec.clusterIPs`, one of each family at most; none of a load balancer's Service in a file, outside a cluster.
     pub cluster_addresses: Vec<IpAddr>,
     /// `spec.externalIPs`.
     pub external_addresses: Vec<IpAddr>,

@@ -62,15 +62,23 @@ impl Part {
                 .map(|port| (port, local_ready_count(slices.clone(), place))),
             ..Self::default()
         };
-        for cluster_address in &service.cluster_addresses {
-            let family = AddressFamily::of(*cluster_address);
+        // Without an address in the cluster no family is ruled out.
+        let is_outside = service.cluster_addresses.is_empty();
+        for family in AddressFamily::ALL {
+            let mut addresses = service.cluster_addresses.iter();
+            let cluster_address = addresses.find(|it| AddressFamily::of(**it) == family);
+            if cluster_address.is_none() && !is_outside {
+                continue;
+            }
             for port in &service.ports {
                 let endpoints = PortEndpoints::choose(slices.clone(), port, family, place);
                 let here = endpoints.here.iter();
                 let hairpin =
                     |it: &RealServer| Hairpin { real_server: *it, protocol: port.protocol };
                 part.hairpins.extend(here.map(hairpin));
-                part.add_internal(surroundings, *cluster_address, port, &endpoints);
+                if let Some(address) = cluster_address {
+                    part.add_internal(surroundings, *address, port, &endpoints);
+                }
                 part.add_external(surroundings, family, port, &endpoints);
             }
         }

@@ -139,8 +139,6 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         elements(taints).map(|(position, taint)| (list.index(position), taint)).collect();
     let has = |key: &str| taints.iter().any(|(_, taint)| taint.key.as_deref() == Some(key));
     let is_out_of_service = has(Node::OUT_OF_SERVICE_TAINT);
-    let deletion: Option<String> = report.read(&FieldPath::of("metadata.deletionTimestamp"));
-    let is_to_be_deleted = deletion.is_some() || has(Node::TO_BE_DELETED_TAINT);
     let drain = drain_wait(&metadata, &taints, report);
     Some(Object::Node(Node {
         name: metadata.name.name,
@@ -150,7 +148,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         network_unavailable,
         is_unready,
         is_out_of_service,
-        is_to_be_deleted,
+        is_to_be_deleted: has(Node::TO_BE_DELETED_TAINT),
         drain,
     }))
 }

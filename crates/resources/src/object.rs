@@ -336,6 +336,7 @@ pub(super) fn parse(kind: Kind, backend: BackendKind, report: &mut Report<'_>) -
         Kind::Service => service::parse(metadata, report),
         Kind::EndpointSlice if is_proxied => proxied::parse_slice(metadata, report),
         Kind::EndpointSlice => endpoint_slice::parse(metadata, report),
+        Kind::Node if is_proxied => proxied::parse_node(metadata, report),
         Kind::Node => node::parse(metadata, report),
         Kind::Namespace => Some(namespace::parse(metadata)),
         Kind::Secret => secret::parse(metadata, report),

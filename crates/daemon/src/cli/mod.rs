@@ -80,7 +80,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Announce the services in files, and follow the files as they change
-    Run(run::RunArguments),
+    Run(Box<run::RunArguments>),
     /// Kubernetes: assign addresses to Services
     Controller(controller::ControllerArguments),
     /// Kubernetes: announce Services from this node
@@ -140,7 +140,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
     let _log = telemetry::start(log_level, log_format);
     capabilities::raise();
     let outcome = match command {
-        Command::Run(arguments) => run::run(arguments),
+        Command::Run(arguments) => run::run(*arguments),
         Command::Controller(arguments) => controller::run(&arguments),
         Command::Speaker(arguments) => speaker::run(*arguments),
         Command::Show(arguments) => show::run(&arguments),

@@ -8,6 +8,8 @@ use clap::Args;
 
 use super::host::{HostArguments, run_daemon};
 use super::members::Role;
+use super::proxy::KernelArguments;
+use crate::proxy::ServiceSource;
 use crate::standalone::{self, Options};
 
 #[derive(Debug, Args)]
@@ -16,6 +18,7 @@ use crate::standalone::{self, Options};
   fairway run --config peers.yaml --config services/ --bgp-listen none
   fairway run --config /etc/fairway --vty-dir /run/fairway/vty
   fairway run --config /etc/fairway --bgp frr
+  fairway run --config /etc/fairway --proxy
   kill -HUP PID                              read all files again")]
 pub(super) struct RunArguments {
     /// A file, or a folder of *.yaml, *.yml and *.json; may be given more than once, or as a list separated
@@ -31,8 +34,20 @@ pub(super) struct RunArguments {
 
     #[command(flatten)]
     host: HostArguments,
+
+    /// Also deliver the packets to Services, as `fairway proxy` does: to the addresses that they have and are
+    /// assigned. Needs root; endpoints come from EndpointSlices
+    #[arg(long, env = "FAIRWAY_PROXY")]
+    proxy: bool,
+
+    #[command(flatten)]
+    kernel: KernelArguments,
 }
 
-pub(super) fn run(RunArguments { config, host }: RunArguments) -> Result<ExitCode> {
-    run_daemon(standalone::run(Options { host: host.options(Role::Standalone)?, config }))
+pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
+    let RunArguments { config, host, proxy, kernel } = arguments;
+    let host = host.options(Role::Standalone)?;
+    let services = ServiceSource::Files(config.clone(), None);
+    let proxy = proxy.then(|| kernel.options(services, host.node.clone()));
+    run_daemon(standalone::run(Options { host, config, proxy }))
 }

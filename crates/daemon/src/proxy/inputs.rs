@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tracing::warn;
 
 use super::ProxyError;
+use super::assigned::AssignedAddresses;
 use super::options::{ProxyOptions, ServiceSource};
 use crate::kubernetes::{Proxied, ProxiedOptions};
 use crate::metrics::ClientCounters;
@@ -22,6 +23,7 @@ use crate::source::{FileBatch, FileSource, nothing_to_read};
 pub(super) struct Inputs {
     files: Option<Files>,
     cluster: Option<Proxied>,
+    assigned: Option<AssignedAddresses>,
     counters: Arc<ClientCounters>,
 }
 
@@ -49,7 +51,7 @@ impl Inputs {
     pub(super) async fn start(options: &ProxyOptions) -> Result<Self, ProxyError> {
         let file = options.config_file.iter().cloned();
         let (paths, cluster): (Vec<PathBuf>, _) = match &options.services {
-            ServiceSource::Files(paths) => (paths.iter().cloned().chain(file).collect(), None),
+            ServiceSource::Files(paths, _) => (paths.iter().cloned().chain(file).collect(), None),
             ServiceSource::Cluster { connection, empty_list_hold, state_dir } => {
                 let proxied = Proxied::start(ProxiedOptions {
                     connection: connection.clone(),
@@ -68,7 +70,13 @@ impl Inputs {
             true => None,
             false => Some(Files::start(paths, cluster.is_some())?),
         };
-        Ok(Self { files, cluster, counters })
+        let assigned = match &options.services {
+            ServiceSource::Files(_, Some(assigned)) => {
+                Some(AssignedAddresses::new(assigned.clone()))
+            }
+            _ => None,
+        };
+        Ok(Self { files, cluster, assigned, counters })
     }
 
     /// The next changes; `None` if files cannot be followed any more. Cancel-safe.
@@ -88,13 +96,23 @@ impl Inputs {
                 None => std::future::pending().await,
             }
         };
+        let assigned = async {
+            match &mut self.assigned {
+                Some(assigned) => assigned.changed().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             batch = files => {
                 let batch = batch?;
-                let update = self.files.as_mut()?.follow(&batch, &self.counters);
+                let mut update = self.files.as_mut()?.follow(&batch, &self.counters);
+                if let Some(assigned) = &mut self.assigned {
+                    update.changes = assigned.over(update.changes);
+                }
                 self.note_complete();
                 Some(update)
             }
+            changes = assigned => Some(Update { changes, findings: Vec::new() }),
             cluster = cluster => {
                 Some(Update { changes: cluster.take_changes(), findings: Vec::new() })
             }

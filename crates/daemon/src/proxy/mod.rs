@@ -8,6 +8,7 @@
 //! One loop, on the main thread of a process that does nothing else: a call to the kernel holds up nobody. Decides
 //! nothing: what is wanted is for `fairway_proxy`. When it ends, the kernel keeps what it has.
 
+mod assigned;
 mod earlier_proxy;
 mod events;
 mod health;
@@ -29,7 +30,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 
-pub use options::{DetectionMode, Overrides, ProxyOptions, ServiceSource};
+pub use options::{Assigned, DetectionMode, Overrides, ProxyOptions, ServiceSource};
 
 use crate::host::Clock;
 use crate::kubernetes::ConnectError;
@@ -73,6 +74,9 @@ pub enum ProxyError {
         /// What is wrong.
         error: std::io::Error,
     },
+    /// Threads.
+    #[error("cannot start: {0}")]
+    Start(std::io::Error),
     /// Signals.
     #[error("cannot handle signals: {0}")]
     Signals(std::io::Error),

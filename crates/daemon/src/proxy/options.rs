@@ -1,15 +1,19 @@
 //! The options of the service proxy, and how those of the command line go over those of a KubeProxyConfiguration.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_dataplane::FilterOptions;
 use fairway_dataplane::nftables::PodDetection;
 use fairway_ground::Prefix;
 use fairway_model::{
-    IpvsScheduler, IpvsTimeouts, LocalDetection, NodePortAddresses, ProxyConfiguration,
+    IpvsScheduler, IpvsTimeouts, LocalDetection, NodePortAddresses, ObjectName, ProxyConfiguration,
 };
 use fairway_proxy::Planner;
+use tokio::sync::watch;
 
 use crate::http_server::HttpListen;
 use crate::kubernetes::ConnectionOptions;
@@ -36,11 +40,14 @@ pub struct ProxyOptions {
     pub overrides: Overrides,
 }
 
+/// The addresses that Services of files have been assigned.
+pub type Assigned = Arc<BTreeMap<ObjectName, Vec<IpAddr>>>;
+
 /// Where Services, EndpointSlices and Nodes come from.
 #[derive(Debug, Clone)]
 pub enum ServiceSource {
-    /// Files and folders.
-    Files(Vec<PathBuf>),
+    /// Files and folders, and addresses that this process assigns, if it does.
+    Files(Vec<PathBuf>, Option<watch::Receiver<Assigned>>),
     /// The API server.
     Cluster {
         /// How to reach it.

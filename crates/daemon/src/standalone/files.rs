@@ -1,6 +1,6 @@
 //! Files as the source of a node: from changed files to announcements, with addresses assigned here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use fairway_node::withdrawing::Withdrawing;
 use fairway_plan::{self as plan, Local, NodePlanner, PlanChanges, PlanOptions};
 use fairway_resources::{BackendKind, Catalog};
 use fairway_seam::{Announcements, Backend, Leave};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 
 use super::health::{Checks, Ended};
@@ -23,6 +23,7 @@ use crate::host::{self, Assigner, GatewayWatch, Published, saver, state_file};
 use crate::metrics::ClientCounters;
 use crate::node::{Announcing, Owners, Source};
 use crate::options::HostOptions;
+use crate::proxy::Assigned;
 use crate::service::Reading;
 use crate::source::{FileBatch, FileSource};
 
@@ -70,6 +71,8 @@ pub(super) struct Files {
     /// What this machine has found out about itself.
     local: Local,
     counters: Arc<ClientCounters>,
+    /// The service proxy of the same Services, if there is one.
+    proxy: Option<watch::Sender<Assigned>>,
 }
 
 impl Files {
@@ -81,6 +84,7 @@ impl Files {
         (source, changes): (FileSource, mpsc::Receiver<FileBatch>),
         backend: Arc<dyn Backend>,
         counters: Arc<ClientCounters>,
+        proxy: Option<watch::Sender<Assigned>>,
     ) -> Self {
         let assumed_node = Node::assumed(&options.node, host::addresses());
         Self {
@@ -113,6 +117,7 @@ impl Files {
             gateways: GatewayWatch::default(),
             local: Local::default(),
             counters,
+            proxy,
         }
     }
 
@@ -237,8 +242,26 @@ impl Files {
         let changed = changes.services.iter().chain(services).chain(update.services.keys());
         node.note(now, changed, outcomes, self.planner.plan());
         self.withdrawing.handed(node.generation(), self.assigner.last_release());
+        self.tell_proxy();
         // A crash must not lose this, so it does not wait for the rest of the state.
         node.saver().save_memory(self.assigner.memory_change());
+    }
+
+    /// The service proxy serves what is assigned here.
+    fn tell_proxy(&self) {
+        let Some(proxy) = &self.proxy else { return };
+        let outcomes = self.assigner.outcomes().iter();
+        let assigned: BTreeMap<_, _> = outcomes
+            .filter(|(_, it)| !it.addresses.is_empty())
+            .map(|(name, it)| (name.clone(), it.addresses.clone()))
+            .collect();
+        proxy.send_if_modified(|told| {
+            let is_other = **told != assigned;
+            if is_other {
+                *told = Arc::new(assigned);
+            }
+            is_other
+        });
     }
 
     fn announcements(&self) -> Announcements {

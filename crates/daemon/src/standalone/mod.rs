@@ -1,5 +1,6 @@
 //! `fairway run`: all roles in one process, resources from files.
 
+mod beside;
 mod files;
 mod health;
 
@@ -8,12 +9,14 @@ use std::sync::Arc;
 
 use fairway_ground::printable;
 use files::Files;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::build_info;
 use crate::metrics::ClientCounters;
 use crate::node::{self, Claimed, Kind, NodeError};
 use crate::options::{HostOptions, Unsaid};
+use crate::proxy::{Assigned, ProxyError, ProxyOptions};
 use crate::source::{FileSource, FileSourceError, nothing_to_read};
 
 /// The options of `fairway run`.
@@ -23,6 +26,8 @@ pub struct Options {
     pub host: HostOptions,
     /// Files and folders with resources.
     pub config: Vec<PathBuf>,
+    /// Of the service proxy of the same Services, if there is to be one.
+    pub proxy: Option<ProxyOptions>,
 }
 
 /// Why the daemon cannot start, or ends.
@@ -34,6 +39,9 @@ pub enum StartError {
     /// The sockets, the state directory, the backend.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// The service proxy.
+    #[error("--proxy: {0}")]
+    Proxy(#[from] ProxyError),
 }
 
 fn log_start(options: &HostOptions) {
@@ -47,7 +55,7 @@ fn log_start(options: &HostOptions) {
 }
 
 /// Runs until a signal ends it.
-pub async fn run(Options { host: options, config }: Options) -> Result<(), StartError> {
+pub async fn run(Options { host: options, config, proxy }: Options) -> Result<(), StartError> {
     let claimed = Claimed::new(&options)?;
     let catalog = files::restored_catalog(&options.state_dir, options.backend.kind());
     let (source, changes) = FileSource::start(&config, catalog.files_in_force())?;
@@ -62,6 +70,17 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
         assigns_addresses: true,
         node_api: None,
     };
+    let (tell, assigned) = watch::channel(Assigned::default());
+    let tell = proxy.is_some().then_some(tell);
+    let proxying = async {
+        if let Some(proxy) = proxy
+            && let Err(error) = beside::run(proxy, assigned).await
+        {
+            return error;
+        }
+        // There is none, or a signal has ended it, which ends the rest as well.
+        std::future::pending().await
+    };
     let start = |_: &mut _, backend: &Arc<_>, _| {
         let files = Files::new(
             &options,
@@ -70,10 +89,13 @@ pub async fn run(Options { host: options, config }: Options) -> Result<(), Start
             (source, changes),
             Arc::clone(backend),
             counters,
+            tell,
         );
         log_start(&options);
         files
     };
-    node::run(&options, claimed, kind, start).await?;
-    Ok(())
+    tokio::select! {
+        ended = node::run(&options, claimed, kind, start) => Ok(ended?),
+        error = proxying => Err(error.into()),
+    }
 }

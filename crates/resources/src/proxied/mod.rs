@@ -15,8 +15,21 @@ use std::fmt;
 use std::net::IpAddr;
 
 use fairway_ground::Prefix;
+use fairway_model::Object;
 
+use super::field_path::FieldPath;
 use super::fields::{HostAddress, HostAddressError};
+use super::metadata::Metadata;
+use super::node;
+use super::report::Report;
+
+/// Parses the node, which balancers leave before its object is gone.
+pub(super) fn parse_node(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
+    let deleted_at: Option<String> = report.read(&FieldPath::of("metadata.deletionTimestamp"));
+    let Some(Object::Node(mut node)) = node::parse(metadata, report) else { return None };
+    node.is_to_be_deleted |= deleted_at.is_some();
+    Some(Object::Node(node))
+}
 
 /// The label of Services and slices that another proxy handles.
 const PROXY_NAME_LABEL: &str = "service.kubernetes.io/service-proxy-name";

@@ -100,8 +100,12 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let raw: RawSpec = report.read(&FieldPath::of("spec"))?;
     let service_type =
         raw.service_type.map_or(ServiceType::Cluster, |Text(TypeName(service_type))| service_type);
+    let mut all = raw.cluster_addresses.iter().flatten().flatten().chain(&raw.cluster_address);
+    let is_headless = all.any(|it| it == HEADLESS);
     let cluster_addresses = cluster_addresses(raw.cluster_addresses, raw.cluster_address, report);
-    if service_type == ServiceType::External || cluster_addresses.is_empty() {
+    // Every Service of an API server has an address in the cluster, or none at all.
+    let is_outside = service_type == ServiceType::LoadBalancer && !is_headless;
+    if service_type == ServiceType::External || (cluster_addresses.is_empty() && !is_outside) {
         return None;
     }
     let policy = |raw: Option<Text<PolicyName>>| {

@@ -87,6 +87,19 @@ imagePullPolicy: {{ coalesce $own.pullPolicy $all.pullPolicy }}
 - name: FAIRWAY_LB_CLASS
   value: {{ . | quote }}
 {{- end }}
+{{- with include "fairway.apiServer" .root }}
+{{- . | trim | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{/* The way to an API server that no service proxy is needed for. */}}
+{{- define "fairway.apiServer" -}}
+{{- with .Values.apiServer.host }}
+- name: KUBERNETES_SERVICE_HOST
+  value: {{ . | quote }}
+- name: KUBERNETES_SERVICE_PORT
+  value: {{ $.Values.apiServer.port | quote }}
+{{- end }}
 {{- end }}
 
 {{/* The Secret with the certificate for metrics; empty: a self-signed one, or metrics without TLS. */}}

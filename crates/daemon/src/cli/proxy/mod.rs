@@ -15,7 +15,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use self::cleanup::CleanupArguments;
 use self::options::OverrideArguments;
 use self::plan::ProxyPlanArguments;
-use super::host::{filled, node_name, run_daemon};
+use super::host::{node_name, run_daemon};
 use super::{duration, paths};
 use crate::kubernetes::ConnectionOptions;
 use crate::proxy::{self, ProxyOptions, ServiceSource};
@@ -75,6 +75,13 @@ pub(in crate::cli) struct ProxyArguments {
     #[arg(long, env = "FAIRWAY_NODE", alias = "hostname-override")]
     node: Option<String>,
 
+    #[command(flatten)]
+    kernel: KernelArguments,
+}
+
+/// What becomes of the kernel, wherever Services come from.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct KernelArguments {
     /// The folder of the records of what is Fairway's in the kernel; a reboot must empty it
     #[arg(long, value_name = "PATH", default_value = "/run/fairway", env = "FAIRWAY_RUN_DIR")]
     run_dir: PathBuf,
@@ -96,6 +103,21 @@ pub(in crate::cli) struct ProxyArguments {
 
     #[command(flatten)]
     overrides: OverrideArguments,
+}
+
+impl KernelArguments {
+    /// The options of a proxy with these Services.
+    pub(in crate::cli) fn options(self, services: ServiceSource, node: String) -> ProxyOptions {
+        ProxyOptions {
+            services,
+            config_file: None,
+            node,
+            run_dir: self.run_dir,
+            drain_limit: self.drain_limit,
+            takes_over: self.take_over.is_some(),
+            overrides: self.overrides.overrides(),
+        }
+    }
 }
 
 /// What can be taken over.
@@ -131,16 +153,9 @@ pub(in crate::cli) fn run(arguments: ProxyArguments) -> Result<ExitCode> {
         let connection = ConnectionOptions { kubeconfig, namespace: None };
         ServiceSource::Cluster { connection, empty_list_hold: arguments.empty_list_hold, state_dir }
     } else {
-        ServiceSource::Files(config)
+        ServiceSource::Files(config, None)
     };
-    let node = filled(arguments.node.as_deref());
-    run_daemon(proxy::run(ProxyOptions {
-        services,
-        config_file: path(arguments.config_file),
-        node: node_name(node.as_deref())?,
-        run_dir: arguments.run_dir,
-        drain_limit: arguments.drain_limit,
-        takes_over: arguments.take_over.is_some(),
-        overrides: arguments.overrides.overrides(),
-    }))
+    let node = node_name(arguments.node.as_deref())?;
+    let options = arguments.kernel.options(services, node);
+    run_daemon(proxy::run(ProxyOptions { config_file: path(arguments.config_file), ..options }))
 }
