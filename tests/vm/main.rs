@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use cases::{CASES, has_api_server};
+use cases::{CASES, bench, has_api_server};
 use lab::suite::{self, Case, Several, Suite};
 
 /// Sessions in VRFs, TCP-AO, layer 2 on VLANs and bonds, and the service proxy.
@@ -28,6 +28,9 @@ fn main() -> ExitCode {
 
 /// Whether every case has passed. An emulated machine is slow: one case at a time.
 fn run(options: Options) -> Result<bool> {
+    if options.suite.is_bench() {
+        return bench().map(|()| true);
+    }
     let mut suite = Suite::new("vm", options.suite).as_root().several_words(Several::Any);
     for case in CASES {
         let run = |cell: &suite::Cell| (case.run)(cell.number, &cell.directory);

@@ -43,6 +43,8 @@ const DEL_ELEMENTS: u16 = 14;
 
 /// The name of the table, of everything that has one.
 const TABLE_NAME: u16 = 1;
+/// The chain of a rule.
+const RULE_CHAIN: u16 = 2;
 /// The name of a chain.
 const CHAIN_NAME: u16 = 3;
 /// An element of a list.
@@ -200,11 +202,18 @@ pub(crate) fn get_chain(family: Family, table: &str, name: &str, sequence: u32) 
     crate::message::acknowledged(message.finish())
 }
 
-/// Asks for the rules of our table of a family.
-pub(crate) fn list_rules(family: Family, sequence: u32) -> Vec<u8> {
+/// Asks for the rules of a table of a family.
+pub(crate) fn list_rules(family: Family, table: &str, sequence: u32) -> Vec<u8> {
     let mut message = head(GET_RULE, NLM_F_DUMP, family, sequence);
-    message.attribute(TABLE_NAME, &text(TABLE));
+    message.attribute(TABLE_NAME, &text(table));
     message.finish()
+}
+
+/// Whether a rule is in a chain of a table.
+pub(crate) fn is_rule_of(payload: &[u8], table: &str, chain: &str) -> bool {
+    let all = || crate::message::attributes(payload.get(4..).unwrap_or_default());
+    let has = |kind: u16, name: &str| all().any(|it| it == (kind, text(name).as_slice()));
+    has(TABLE_NAME, table) && has(RULE_CHAIN, chain)
 }
 
 /// Whether a rule, chain, set or table is, or is in, a table with our name.

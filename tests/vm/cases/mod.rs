@@ -25,6 +25,11 @@ const fn with_api_server(name: &'static str, run: fn(usize, &Path) -> Result<()>
     Case { name, run, needs_api_server: true }
 }
 
+/// The benchmark of the service proxy beside kube-proxy.
+pub(crate) fn bench() -> anyhow::Result<()> {
+    proxy::bench()
+}
+
 /// Whether there is an API server.
 pub(crate) fn has_api_server() -> bool {
     proxy::Api::given().is_some()
@@ -39,6 +44,10 @@ pub(crate) const CASES: &[Case] = &[
         proxy::what_is_removed_comes_back_and_what_is_not_ours_stays,
     ),
     case("proxy: nothing is left after a cleanup", proxy::nothing_is_left_after_a_cleanup),
+    with_api_server(
+        "kube-proxy: Fairway does what it does",
+        proxy::fairway_does_what_kube_proxy_does,
+    ),
     with_api_server(
         "kube-proxy: connections outlive every change of hands",
         proxy::connections_outlive_every_change_of_hands,

@@ -41,12 +41,24 @@ pub enum Request {
     Complete(Completed),
     /// `fairway drain`.
     Drain(DrainRequest),
+    /// `fairway show proxy`, at the socket of the service proxy.
+    Proxy(ProxyQuery),
     /// `fairway reload`.
     #[serde(rename_all = "camelCase")]
     Reload {
         /// Folders without files are taken for empty, although they had some.
         accepts_empty: bool,
     },
+}
+
+/// Which virtual servers the service proxy shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProxyQuery {
+    /// `NAMESPACE/NAME` of one Service; all of them without.
+    pub service: Option<String>,
+    /// As JSON.
+    pub json: bool,
 }
 
 /// The answer of the daemon.

@@ -130,6 +130,10 @@ pub(crate) async fn answer(
         Request::Drain(request) => return drain(*request, orders, observer).await,
         Request::Reload { accepts_empty } => return reload(*accepts_empty, orders).await,
         Request::Clear(order) => return clear(observer.backend(), order).await,
+        Request::Proxy(_) => {
+            let why = "the service proxy has a socket of its own, proxy.sock in its --run-dir";
+            return Answer::Error(why.to_owned());
+        }
     };
     match observer.look(query.scope(), |snapshot| query.render(snapshot)).await {
         Ok(Ok(output)) => Answer::Output(output),

@@ -1,6 +1,6 @@
 //! What the commands that query the daemon have in common: its socket, and the output format.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -8,7 +8,11 @@ use clap::Args;
 use fairway_show::{Format, Query};
 
 use super::{output, paths};
-use crate::admin::{Request, client};
+use crate::admin::{ProxyQuery, Request, client};
+use crate::proxy::SOCKET;
+
+/// The default of `fairway proxy --run-dir`.
+pub(super) const RUN_DIR: &str = "/run/fairway";
 
 #[derive(Debug, Args)]
 pub(super) struct SocketArguments {
@@ -34,6 +38,20 @@ pub(super) struct AnswerArguments {
 }
 
 impl AnswerArguments {
+    /// Asks the service proxy, and prints the answer.
+    pub(super) fn show_proxy(&self, service: Option<String>, json: bool) -> Result<ExitCode> {
+        let json = json || self.json;
+        let socket = self.socket.socket.clone();
+        let socket = socket.unwrap_or_else(|| Path::new(RUN_DIR).join(SOCKET));
+        let answer = client::ask(&socket, &Request::Proxy(ProxyQuery { service, json }))?;
+        if json {
+            output::print_json(&answer)?
+        } else {
+            output::print(&answer)?
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
     /// Sends the query to the daemon and prints the answer.
     pub(super) fn show(&self, mut query: Query) -> Result<ExitCode> {
         if self.json {

@@ -45,12 +45,15 @@ pub(super) fn left() -> Option<String> {
     })
 }
 
+/// One in the network of this process: a machine may have others in containers that are nodes themselves.
 fn process() -> Option<u32> {
+    let network = |of: &Path| std::fs::read_link(of.join("ns/net")).ok();
+    let own = network(Path::new("/proc/self"));
     let processes = std::fs::read_dir("/proc").ok()?;
     processes.flatten().find_map(|entry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
         let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
-        (name.trim_end() == PROCESS).then_some(id)
+        (name.trim_end() == PROCESS && network(&entry.path()) == own).then_some(id)
     })
 }
 

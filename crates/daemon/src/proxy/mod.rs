@@ -15,8 +15,10 @@ mod health;
 mod inputs;
 mod options;
 mod rounds;
+mod socket;
 mod take_over;
 mod upkeep;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,8 +32,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 
+pub(crate) use socket::SOCKET;
+
 pub use options::{Assigned, DetectionMode, Overrides, ProxyOptions, ServiceSource};
 
+use crate::admin::SocketError;
 use crate::host::Clock;
 use crate::kubernetes::ConnectError;
 use crate::metrics::{ProxyFacts, ProxyMetrics, ProxyQuestions, Server, ServiceTraffic};
@@ -41,6 +46,7 @@ use health::Health;
 use inputs::{Inputs, Update};
 use options::filter_options;
 use rounds::RoundLog;
+use socket::ProxySocket;
 
 /// How often the kernel is read: what others removed is back after that.
 const AUDIT_INTERVAL: Duration = Duration::from_secs(30);
@@ -74,6 +80,9 @@ pub enum ProxyError {
         /// What is wrong.
         error: std::io::Error,
     },
+    /// The socket of `fairway show proxy`.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
     /// Threads.
     #[error("cannot start: {0}")]
     Start(std::io::Error),
@@ -117,6 +126,7 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     let watch = proxy.data_path.watch_filter()?;
     let mut events = FilterEvents::start(watch).map_err(ProxyError::Events)?;
     let mut inputs = Inputs::start(&options).await?;
+    let mut socket = ProxySocket::open(&options.run_dir)?;
     let (metrics, mut questions) = ProxyMetrics::new();
     let mut servers = Servers { metrics, metrics_server: None };
     let mut audits = interval(AUDIT_INTERVAL);
@@ -141,6 +151,10 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
             () = events.removal() => proxy.audit(),
             _ = counts.tick() => proxy.count_connections(),
             () = answer(&mut questions, &mut proxy) => {}
+            asked = socket.asked() => {
+                // The client may have disconnected.
+                let _ = asked.answer.send(proxy.view(&asked.query));
+            }
             _ = hangup.recv() => inputs.reread(),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,

@@ -14,6 +14,7 @@ use super::data_path::{SERVERS_FILE, SETTINGS_FILE, TIMEOUTS};
 use super::error::DataPathError;
 use super::interface::{machine, our_interface};
 use super::ipvs::{Ipvs, IpvsError};
+use super::kube_proxy::kube_proxy_has_rules;
 use super::nftables::Nftables;
 use super::record::Record;
 use super::settings::{Changed, SettingsRecord};
@@ -38,13 +39,16 @@ pub struct Cleaned {
     pub left: Vec<String>,
 }
 
-/// Takes everything away. With `hand_over`, virtual servers stay, and settings that they need; nobody has them in a record
-/// then.
+/// Takes everything away. With `hand_over`, virtual servers stay, and settings that they need, for a kube-proxy that has
+/// written its rules; nobody has them in a record then.
 ///
 /// # Errors
 /// Another process uses the records, or something cannot be removed.
 pub fn clean_up(run_dir: &Path, hand_over: bool) -> Result<Cleaned, DataPathError> {
     let mut cleaned = Cleaned::default();
+    if hand_over && !kube_proxy_has_rules()? {
+        return Err(DataPathError::NoSuccessor);
+    }
     let (servers_file, settings_file) = (run_dir.join(SERVERS_FILE), run_dir.join(SETTINGS_FILE));
     let of_file = |path: &Path| {
         let path = path.display().to_string();

@@ -24,7 +24,7 @@ use super::nftables::{FilterWatch, Nftables};
 use super::record::{Earlier, Record};
 use super::settings::SettingsRecord;
 use super::sysctl::Sysctl;
-use crate::ipvs::{Change, Timeouts, Traffic};
+use crate::ipvs::{Change, ListedRealServer, Timeouts, Traffic};
 use crate::nftables::elements::{Element, change, of_rule, rules_of};
 use crate::nftables::{Family, PodDetection, TABLE, Transaction, is_ours, layout, remove, tag};
 
@@ -365,6 +365,17 @@ impl DataPath {
     /// How many transactions of operations the packet filter has refused.
     pub fn filter_failures(&self) -> u64 {
         self.filter_failures
+    }
+
+    /// The real servers of a virtual one, with their connections.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn real_servers(
+        &mut self,
+        at: VirtualAddress,
+    ) -> Result<Vec<ListedRealServer>, DataPathError> {
+        Ok(self.ipvs.real_servers(at)?)
     }
 
     /// What each virtual server has carried.

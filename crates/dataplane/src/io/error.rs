@@ -20,6 +20,13 @@ pub enum DataPathError {
     /// Somebody else's interface has our name.
     #[error("interface {INTERFACE} is not a dummy: it is not Fairway's; rename it")]
     ForeignInterface,
+    /// There is nobody to leave virtual servers to.
+    #[error(
+        "no other proxy has written its rules yet, and without any the connections of clients whose source address is \
+         replaced would break; start kube-proxy, wait until `iptables-save -t nat` shows rules in KUBE-POSTROUTING, and \
+         try again; or remove virtual servers as well, without --hand-over"
+    )]
+    NoSuccessor,
     /// The record.
     #[error("record {path}: {error}")]
     Record {

@@ -25,6 +25,23 @@ pub fn kube_proxy_addresses() -> Result<BTreeSet<IpAddr>, DataPathError> {
     Ok(addresses.iter().map(|it| it.address).collect())
 }
 
+/// Whether kube-proxy has written the rules that replace source addresses. While no rule of anybody does, the kernel
+/// replaces none, those of open connections neither.
+pub(super) fn kube_proxy_has_rules() -> Result<bool, DataPathError> {
+    let mut filter = Nftables::open().map_err(DataPathError::Filter)?;
+    let mut has =
+        |chain| filter.has_rules(Family::Ipv4, "nat", chain).map_err(DataPathError::Filter);
+    if has("KUBE-POSTROUTING")? && has("POSTROUTING")? {
+        return Ok(true);
+    }
+    if filter.has_table(Family::Ipv4, KUBE_PROXY_TABLE).map_err(DataPathError::Filter)? {
+        return Ok(true);
+    }
+    // Of the older iptables only the table is known.
+    let legacy = std::fs::read_to_string("/proc/net/ip_tables_names").unwrap_or_default();
+    Ok(legacy.lines().any(|it| it == "nat"))
+}
+
 /// Removes kube-proxy's interface and its tables of nftables, where they are; returns what was removed.
 ///
 /// # Errors

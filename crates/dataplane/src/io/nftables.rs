@@ -12,7 +12,8 @@ use super::socket::Socket;
 use crate::message::{Content, answers};
 use crate::nftables::elements::{self, Element};
 use crate::nftables::{
-    self, Family, TABLE, Transaction, get_chain, get_table, is_of_our_table, list_rules, tag_of,
+    self, Family, TABLE, Transaction, get_chain, get_table, is_of_our_table, is_rule_of,
+    list_rules, tag_of,
 };
 
 /// How often a list is read again that changed while it was read.
@@ -85,6 +86,18 @@ impl Nftables {
         Ok(found.is_some_and(|it| !it.is_empty()))
     }
 
+    /// Whether a chain of a table has rules.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn has_rules(&mut self, family: Family, table: &str, chain: &str) -> io::Result<bool> {
+        let request = |sequence| list_rules(family, table, sequence);
+        let read = |payload: &[u8], found: &mut Vec<()>| {
+            found.extend(is_rule_of(payload, table, chain).then_some(()));
+        };
+        Ok(self.list(request, read)?.is_some_and(|it| !it.is_empty()))
+    }
+
     /// Whether a table has a chain of this name.
     ///
     /// # Errors
@@ -99,7 +112,7 @@ impl Nftables {
     /// # Errors
     /// The kernel does not answer, or the table has been changed each time it was read.
     pub fn rule_count(&mut self, family: Family) -> io::Result<usize> {
-        let request = |sequence| list_rules(family, sequence);
+        let request = |sequence| list_rules(family, TABLE, sequence);
         let count = |payload: &[u8], found: &mut Vec<()>| {
             found.extend(is_of_our_table(payload).then_some(()));
         };

@@ -142,15 +142,30 @@ fn kubeconfig(directory: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// How kube-proxy runs.
+pub(super) struct Options {
+    pub(super) mode: &'static str,
+    pub(super) min_sync_period: &'static str,
+}
+
 /// kube-proxy in its IPVS mode, on the node.
 pub(super) fn start_kube_proxy(segment: &Segment) -> Result<Process> {
+    start_kube_proxy_with(segment, &Options { mode: "ipvs", min_sync_period: "1s" })
+}
+
+pub(super) fn start_kube_proxy_with(segment: &Segment, how: &Options) -> Result<Process> {
+    let Options { mode, min_sync_period } = how;
     let directory = &segment.directory;
     let options = json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-        "mode": "ipvs", "clusterCIDR": CLUSTER_CIDR, "ipvs": {"strictARP": true},
+        "mode": mode, "clusterCIDR": CLUSTER_CIDR,
+        "ipvs": {"strictARP": true, "minSyncPeriod": min_sync_period},
+        "nftables": {"minSyncPeriod": min_sync_period},
         "clientConnection": {"kubeconfig": kubeconfig(directory)?},
         // The limit of connections is the machine's, and not of a namespace.
-        "conntrack": {"maxPerCore": 0, "min": 0},
+        "conntrack": {
+            "maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s",
+        },
     });
     let path = directory.join("kube-proxy.json");
     std::fs::write(&path, options.to_string()).context("kube-proxy's options")?;

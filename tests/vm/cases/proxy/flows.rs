@@ -49,13 +49,12 @@ impl Flows {
             let mut buffer = [0; 64];
             while !told_to_end.load(Ordering::Relaxed) {
                 let _ = socket.send(b"?");
-                while socket.recv(&mut buffer).is_ok() {
+                if socket.recv(&mut buffer).is_ok() {
                     let mut longest = longest.lock().unwrap_or_else(PoisonError::into_inner);
                     *longest = answered_at.elapsed().max(*longest);
                     answered_at = now();
                     drop(longest);
                     std::thread::sleep(PACE);
-                    let _ = socket.send(b"?");
                 }
             }
         });

@@ -1,6 +1,8 @@
 //! Do packets to a Service reach the right Pods, from the right address?
 
+mod bench;
 mod cluster;
+mod equality;
 mod flows;
 mod segment;
 mod take_over;
@@ -10,7 +12,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+pub(super) use bench::run as bench;
 pub(super) use cluster::Api;
+pub(super) use equality::fairway_does_what_kube_proxy_does;
 pub(super) use take_over::connections_outlive_every_change_of_hands;
 pub(super) use upkeep::{
     nothing_is_left_after_a_cleanup, what_is_removed_comes_back_and_what_is_not_ours_stays,

@@ -124,37 +124,44 @@ impl Segment {
             namespace.add_address("eth0", ipv4)?;
             namespace.ip(&["address", "add", ipv6, "dev", "eth0", "nodad"])?;
         }
-        for prefix in ["10.96.0.0/16", "198.51.100.0/24", "10.1.1.0/24"] {
+        for prefix in ["10.96.0.0/16", "198.51.100.0/24", "198.18.0.0/16", "10.1.1.0/24"] {
             client.add_route(prefix, "192.0.2.11")?;
         }
         for prefix in ["fd00:96::/64", "fd00:1::/64"] {
             client.ip(&["-6", "route", "add", prefix, "via", "2001:db8::11"])?;
         }
-        let mut pods = Vec::new();
-        for (address, position) in PODS.into_iter().zip(1..) {
-            let pod = Namespace::create(number, &format!("pod{position}"))?;
-            let cable = format!("pod{position}");
-            node.connect(&cable, &pod, "eth0")?;
-            node.add_address(&cable, &format!("{GATEWAY}/32"))?;
-            node.ip(&["route", "add", address, "dev", &cable])?;
-            pod.add_address("eth0", &format!("{address}/32"))?;
-            pod.ip(&["route", "add", GATEWAY, "dev", "eth0"])?;
-            pod.ip(&["route", "add", "default", "via", GATEWAY])?;
-            let ipv6 = format!("fd00:1::1{position}");
-            node.ip(&["address", "add", "fd00:1::1/128", "dev", &cable, "nodad"])?;
-            node.ip(&["-6", "route", "add", &ipv6, "dev", &cable])?;
-            pod.ip(&["address", "add", &format!("{ipv6}/128"), "dev", "eth0", "nodad"])?;
-            pod.ip(&["-6", "route", "add", "fd00:1::1", "dev", "eth0"])?;
-            pod.ip(&["-6", "route", "add", "default", "via", "fd00:1::1"])?;
-            serve(&pod, position)?;
-            pods.push(pod);
-        }
         let config = directory.join("config");
         make_directory(&config)?;
         let directory = directory.to_owned();
-        let segment = Self { proxy: None, config, directory, client, pods, node };
+        let pods = Vec::new();
+        let mut segment = Self { proxy: None, config, directory, client, pods, node };
+        for address in PODS {
+            segment.add_pod(number, address)?;
+        }
         segment.apply(&services())?;
         Ok(segment)
+    }
+
+    /// One more Pod, on a cable of its own, that answers.
+    pub(super) fn add_pod(&mut self, number: usize, address: &str) -> Result<()> {
+        let position = self.pods.len() + 1;
+        let cable = format!("pod{position}");
+        let (node, pod) = (&self.node, Namespace::create(number, &cable)?);
+        node.connect(&cable, &pod, "eth0")?;
+        node.add_address(&cable, &format!("{GATEWAY}/32"))?;
+        node.ip(&["route", "add", address, "dev", &cable])?;
+        pod.add_address("eth0", &format!("{address}/32"))?;
+        pod.ip(&["route", "add", GATEWAY, "dev", "eth0"])?;
+        pod.ip(&["route", "add", "default", "via", GATEWAY])?;
+        let ipv6 = format!("fd00:1::1{position}");
+        node.ip(&["address", "add", "fd00:1::1/128", "dev", &cable, "nodad"])?;
+        node.ip(&["-6", "route", "add", &ipv6, "dev", &cable])?;
+        pod.ip(&["address", "add", &format!("{ipv6}/128"), "dev", "eth0", "nodad"])?;
+        pod.ip(&["-6", "route", "add", "fd00:1::1", "dev", "eth0"])?;
+        pod.ip(&["-6", "route", "add", "default", "via", "fd00:1::1"])?;
+        serve(&pod, position)?;
+        self.pods.push(pod);
+        Ok(())
     }
 
     pub(super) fn apply(&self, text: &str) -> Result<()> {

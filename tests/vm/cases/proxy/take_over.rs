@@ -96,12 +96,15 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
         kube_proxy.check_running()?;
         let addresses = segment.node.ip(&["-br", "address", "show", "kube-ipvs0"])?;
         ensure!(addresses.contains("10.96.0.20"), "it has\n{addresses}");
-        let rules = segment.node.run("iptables-save", &["-t", "nat"])?;
-        ensure!(rules.contains("KUBE-POSTROUTING"), "it has\n{rules}");
         Ok(())
     })?;
-    let said = cleanup(&segment, &["--hand-over"])?;
-    ensure!(said.contains("left to another proxy"), "it says\n{said}");
+    flows.check("kube-proxy beside what Fairway left")?;
+    // Until kube-proxy has written its rules, it is refused.
+    wait_until("the node is handed over", 3 * LIMIT, || {
+        let said = cleanup(&segment, &["--hand-over"])?;
+        ensure!(said.contains("left to another proxy"), "it says\n{said}");
+        Ok(())
+    })?;
     flows.check("back at kube-proxy")?;
     wait_until("kube-proxy serves", 3 * LIMIT, || serves("kube-proxy again"))?;
     gaps.push(("back", flows.take_gap()));

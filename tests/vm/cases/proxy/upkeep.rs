@@ -113,6 +113,16 @@ pub(in crate::cases) fn nothing_is_left_after_a_cleanup(
     segment.start()?;
     let servers = segment.servers()?;
     segment.stop()?;
+    let alone = cleanup(&segment, &["--hand-over"]).err().map(|it| format!("{it:#}"));
+    let alone = alone.unwrap_or_default();
+    ensure!(alone.contains("no other proxy has written its rules"), "to nobody: {alone:?}");
+    for arguments in [
+        &["-t", "nat", "-N", "KUBE-POSTROUTING"][..],
+        &["-t", "nat", "-A", "KUBE-POSTROUTING", "-j", "RETURN"],
+        &["-t", "nat", "-A", "POSTROUTING", "-j", "KUBE-POSTROUTING"],
+    ] {
+        segment.node.run("iptables", arguments)?;
+    }
     let said = cleanup(&segment, &["--hand-over"])?;
     ensure!(said.contains("left to another proxy"), "it says\n{said}");
     gone(&segment)?;
@@ -168,6 +178,15 @@ fn the_proxy_says_how_it_is(segment: &Segment) -> Result<()> {
         ensure!(body.lines().any(|it| it == line), "no {line} in\n{body}");
     }
     ensure!(body.contains("kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family=\"IPv6\"}"));
+    let program = lab::fairway::existing_program()?.display().to_string();
+    let socket = segment.directory.join("run/proxy.sock").display().to_string();
+    let shown = node.run(&program, &["show", "proxy", "default/checked", "--socket", &socket])?;
+    let line = shown.lines().nth(1).unwrap_or_default();
+    for word in ["10.96.0.50:80/TCP", "default/checked", "10.1.1.11:8080", "in the kernel"] {
+        ensure!(line.contains(word), "no {word} in\n{shown}");
+    }
+    let shown = node.run(&program, &["show", "proxy", "json", "--socket", &socket])?;
+    ensure!(shown.contains("\"isInKernel\": true"), "it shows\n{shown}");
     let (_, _, mode) = get(node, "127.0.0.1:10249", "/proxyMode")?;
     ensure!(mode == "ipvs", "{mode}");
     Ok(())

@@ -8,6 +8,7 @@ use clap::Args;
 use fairway_dataplane::{Cleaned, INTERFACE, clean_up};
 use fairway_ground::printable;
 
+use crate::cli::ask::RUN_DIR;
 use crate::cli::output;
 
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub(super) struct CleanupArguments {
     hand_over: bool,
 
     /// The folder of the records of what is Fairway's in the kernel
-    #[arg(long, value_name = "PATH", default_value = "/run/fairway", env = "FAIRWAY_RUN_DIR")]
+    #[arg(long, value_name = "PATH", default_value = RUN_DIR, env = "FAIRWAY_RUN_DIR")]
     run_dir: PathBuf,
 }
 

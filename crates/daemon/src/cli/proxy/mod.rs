@@ -15,6 +15,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use self::cleanup::CleanupArguments;
 use self::options::OverrideArguments;
 use self::plan::ProxyPlanArguments;
+use super::ask::RUN_DIR;
 use super::host::{node_name, run_daemon};
 use super::{duration, paths};
 use crate::kubernetes::ConnectionOptions;
@@ -83,7 +84,7 @@ pub(in crate::cli) struct ProxyArguments {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct KernelArguments {
     /// The folder of the records of what is Fairway's in the kernel; a reboot must empty it
-    #[arg(long, value_name = "PATH", default_value = "/run/fairway", env = "FAIRWAY_RUN_DIR")]
+    #[arg(long, value_name = "PATH", default_value = RUN_DIR, env = "FAIRWAY_RUN_DIR")]
     run_dir: PathBuf,
 
     /// How long TCP connections to an endpoint that has left may go on; 0s to 24h

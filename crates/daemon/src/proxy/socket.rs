@@ -1,0 +1,114 @@
+//! The socket of `fairway show proxy`, in the run directory: a line of JSON each way.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use fairway_ground::Bound;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::admin::{Answer, ProxyQuery, Request, SocketError, SocketFile, SocketMode, listen_at};
+use crate::host::{ClientLimits, Clients};
+
+/// The name of the socket.
+pub(crate) const SOCKET: &str = "proxy.sock";
+/// People, not a load. A client that has not asked makes room at once.
+const LIMITS: ClientLimits =
+    ClientLimits { clients_max: 16, silence: Duration::ZERO, bound: Bound::AdminClient };
+/// The longest request.
+const REQUEST_LENGTH_BYTES_MAX: u64 = 4096;
+/// How long a client may take to ask, and to read its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Requests in the queue for the loop; later ones wait.
+const QUERIES_MAX: usize = 16;
+/// How long to wait if no connection can be accepted (out of descriptors).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A request, and where its answer goes.
+pub(super) struct AskedQuery {
+    pub(super) query: ProxyQuery,
+    pub(super) answer: oneshot::Sender<String>,
+}
+
+/// The open socket, which goes with it.
+pub(super) struct ProxySocket {
+    queries: mpsc::Receiver<AskedQuery>,
+    task: AbortHandle,
+    _file: SocketFile,
+}
+
+impl Drop for ProxySocket {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl ProxySocket {
+    pub(super) fn open(run_dir: &Path) -> Result<Self, SocketError> {
+        let path = run_dir.join(SOCKET);
+        let (listener, file) = listen_at(&path, SocketMode::default(), "--run-dir")?;
+        let (ask, queries) = mpsc::channel(QUERIES_MAX);
+        let task = tokio::spawn(serve(listener, ask)).abort_handle();
+        Ok(Self { queries, task, _file: file })
+    }
+
+    /// The next request. Cancel-safe.
+    pub(super) async fn asked(&mut self) -> AskedQuery {
+        match self.queries.recv().await {
+            Some(query) => query,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn serve(listener: UnixListener, ask: mpsc::Sender<AskedQuery>) {
+    let mut clients = Clients::new(LIMITS);
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                clients.make_room().await;
+                let ask = ask.clone();
+                clients.serve(|work| async move {
+                    work.begins();
+                    match timeout(PATIENCE, converse(stream, ask)).await {
+                        Ok(Ok(())) => {}
+                        Ok(Err(error)) => debug!(%error, "a client of the proxy disconnected"),
+                        Err(_) => debug!("a client of the proxy timed out"),
+                    }
+                    work.ends();
+                });
+            }
+            Err(error) => {
+                warn!(%error, "cannot accept a client of the proxy");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn converse(stream: UnixStream, ask: mpsc::Sender<AskedQuery>) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut line = Vec::new();
+    BufReader::new(read.take(REQUEST_LENGTH_BYTES_MAX)).read_until(b'\n', &mut line).await?;
+    let answer = match serde_json::from_slice::<Request>(&line) {
+        Ok(Request::Proxy(query)) => {
+            let (answer, answered) = oneshot::channel();
+            // A loop that has ended answers nothing.
+            let _ = ask.send(AskedQuery { query, answer }).await;
+            match answered.await {
+                Ok(text) => Answer::Output(text),
+                Err(_) => Answer::Error("the service proxy is ending".to_owned()),
+            }
+        }
+        Ok(_) => Answer::Error("this is the socket of the service proxy: show proxy".to_owned()),
+        Err(error) => Answer::Error(format!("malformed request: {error}")),
+    };
+    let mut reply = serde_json::to_string(&answer)?;
+    reply.push('\n');
+    write.write_all(reply.as_bytes()).await
+}
