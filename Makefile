@@ -180,12 +180,13 @@ restart: build daemon ## kill -9, SIGTERM and upgrade, ten times each: a thousan
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) FAIRWAY_NEXT=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart
 
 vm: build ## VRF, TCP-AO and IPVS, and the sections of docs/peers.md about them, on an emulated machine that has all
-	@scripts/setup.sh routers trixie network vm
+	@scripts/setup.sh routers trixie network vm kubernetes
+	@scripts/kube-apiserver.sh >/dev/null && scripts/kube-proxy.sh >/dev/null
 	FAIRWAY_TCP_AO=1 $(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-sessions --lib
 	$(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-dataplane --test ipvs -- --ignored --test-threads=1
 	suites=$$($(CARGO) test --locked --test vm --test walk --no-run --message-format=json | \
 		grep -oE '[^"]*/deps/(vm|walk)-[^"]*' | sort -u); \
-	FAIRWAY_BIN=$(CURDIR)/$(BINARY) scripts/vm.sh --seconds 1500 bash -c \
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) tests/vm/with_api_server.sh --seconds 2400 bash -c \
 		'status=0; "$$0" $(CASE) || status=1; $(if $(CASE),,"$$1" --vm || status=1;) exit $$status' $$suites
 
 # With all floods at once there is a webhook, which needs an API server.

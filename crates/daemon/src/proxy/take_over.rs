@@ -89,8 +89,10 @@ pub(super) fn remove_rules() {
             match remove_rules_of(&variant) {
                 Ok(0) => {}
                 Ok(count) => info!("{variant}: {count} chains of kube-proxy are removed"),
+                // kube-proxy --cleanup would remove all virtual servers, ours as well.
                 Err(error) => warn!(
-                    "{variant}: the rules of kube-proxy cannot be removed: {}; run kube-proxy --cleanup once",
+                    "rules of kube-proxy stay, since {variant}-save or {variant}-restore cannot be used: {}; remove its \
+                     chains on the node by hand, and do not run kube-proxy --cleanup, which removes all virtual servers",
                     printable(&error.to_string())
                 ),
             }
