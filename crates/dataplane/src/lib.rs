@@ -15,5 +15,6 @@ pub mod nftables;
 pub use io::{
     Changed, Cleaned, DataPath, DataPathError, Earlier, FilterOptions, FilterWatch, INTERFACE,
     Ipvs, IpvsError, KUBE_PROXY_INTERFACE, KUBE_PROXY_TABLE, Nftables, Record, SettingsRecord,
-    Sysctl, clean_up, kube_proxy_addresses, node_addresses, remove_kube_proxy, sysctls,
+    Sysctl, clean_up, kube_proxy_addresses, node_addresses, remove_chains, remove_kube_proxy,
+    sysctls,
 };

@@ -11,6 +11,7 @@
 
 pub mod elements;
 mod expressions;
+pub mod foreign;
 mod layout;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP};

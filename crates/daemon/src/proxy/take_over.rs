@@ -1,15 +1,16 @@
 //! Taking a node over from a kube-proxy that has ended: its virtual servers are adopted, and once Fairway's own filter and
 //! addresses are in the kernel, its interface, rules and sets go.
 //!
-//! The only part of the proxy that starts processes: rules that iptables made are removed with its own programs. What has
+//! The only part of the proxy that starts processes: for rules of the older iptables, and for sets. What has
 //! one of kube-proxy's own names goes; chains of others that jump there keep what they jump to.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fairway_dataplane::nftables::foreign::{Rule, removal};
+use fairway_dataplane::remove_chains;
 use fairway_ground::printable;
 use tokio::time::sleep;
 use tracing::{info, warn};
@@ -72,48 +73,50 @@ pub(super) async fn wait_for_its_end() {
     }
 }
 
-/// Removes its rules and sets, with the programs that this machine has; says what was done and what stays.
+/// Removes its rules and sets; says what was done and what stays.
 pub(super) fn remove_rules() {
-    for family in ["iptables", "ip6tables"] {
-        let legacy = if family == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
-        let has_legacy = std::fs::read_to_string(Path::new("/proc/net").join(legacy))
-            .is_ok_and(|it| !it.trim().is_empty());
-        let nft = format!("{family}-nft");
-        // Where there is one kind alone, it has the plain name.
-        let variants = match run(&format!("{nft}-save"), &[], None) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => vec![family.to_owned()],
-            _ if has_legacy => vec![nft, format!("{family}-legacy")],
-            _ => vec![nft],
-        };
-        for variant in variants {
-            match remove_rules_of(&variant) {
-                Ok(0) => {}
-                Ok(count) => info!("{variant}: {count} chains of kube-proxy are removed"),
-                // kube-proxy --cleanup would remove all virtual servers, ours as well.
-                Err(error) => warn!(
-                    "rules of kube-proxy stay, since {variant}-save or {variant}-restore cannot be used: {}; remove its \
-                     chains on the node by hand, and do not run kube-proxy --cleanup, which removes all virtual servers",
-                    printable(&error.to_string())
-                ),
-            }
+    match remove_chains(is_chain) {
+        Ok(0) => {}
+        Ok(count) => info!("{count} chains of kube-proxy are removed"),
+        Err(error) => warn!("chains of kube-proxy stay: {}", printable(&error.to_string())),
+    }
+    for (program, names) in
+        [("iptables-legacy", "ip_tables_names"), ("ip6tables-legacy", "ip6_tables_names")]
+    {
+        let tables = std::fs::read_to_string(Path::new("/proc/net").join(names));
+        if tables.is_ok_and(|it| !it.trim().is_empty()) {
+            remove_legacy_rules(program);
         }
     }
     match remove_sets() {
         Ok(0) => {}
         Ok(count) => info!("{count} sets of kube-proxy are removed"),
-        // Without the program there is no set.
+        // Without rules they do nothing.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => warn!("sets of kube-proxy stay: {}", printable(&error.to_string())),
     }
 }
 
-fn remove_rules_of(variant: &str) -> io::Result<usize> {
-    let saved = run(&format!("{variant}-save"), &[], None)?;
-    let Removal { script, chains } = removal(&saved);
-    if chains > 0 {
-        run(&format!("{variant}-restore"), &["--noflush"], Some(&script))?;
+/// What the older iptables made has no other way than its own programs.
+fn remove_legacy_rules(program: &str) {
+    let removed = || {
+        let saved = run(&format!("{program}-save"), &[], None)?;
+        let (script, chains) = script(&saved);
+        if chains > 0 {
+            run(&format!("{program}-restore"), &["--noflush"], Some(&script))?;
+        }
+        Ok::<_, io::Error>(chains)
+    };
+    match removed() {
+        Ok(0) => {}
+        Ok(count) => info!("{program}: {count} chains of kube-proxy are removed"),
+        // kube-proxy --cleanup would remove all virtual servers, ours as well.
+        Err(error) => warn!(
+            "rules of kube-proxy may be left, since {program}-save or {program}-restore cannot be used: {}; remove its \
+             chains on the node by hand, and do not run kube-proxy --cleanup, which removes all virtual servers",
+            printable(&error.to_string())
+        ),
     }
-    Ok(chains)
 }
 
 fn remove_sets() -> io::Result<usize> {
@@ -155,71 +158,39 @@ fn is_set(name: &str) -> bool {
     SETS.contains(&rest) || rest.starts_with("NODE-PORT-LOCAL-SCTP")
 }
 
-/// What iptables-restore takes, and how many chains go.
-#[derive(Debug, PartialEq, Eq)]
-struct Removal {
-    script: String,
-    chains: usize,
-}
-
-/// What removes kube-proxy's chains from what iptables-save prints.
-fn removal(saved: &str) -> Removal {
-    let mut removal = Removal { script: String::new(), chains: 0 };
+/// What iptables-restore takes to remove kube-proxy's chains from what iptables-save prints, and how many go.
+fn script(saved: &str) -> (String, usize) {
+    let (mut script, mut count) = (String::new(), 0_usize);
     for table in saved.split_inclusive("COMMIT\n") {
         let lines: Vec<&str> = table.lines().filter(|it| !it.starts_with('#')).collect();
         let Some(name) = lines.iter().find_map(|it| it.strip_prefix('*')) else { continue };
-        let (script, chains) = removal_from(name, &lines);
-        removal.script += &script;
-        removal.chains = removal.chains.saturating_add(chains);
+        // A chain of the kernel has a policy; one that somebody made has a dash.
+        let declared = lines.iter().filter_map(|it| it.strip_prefix(':')?.split_once(' '));
+        let chains =
+            declared.map(|(name, rest)| (name.to_owned(), !rest.starts_with('-'))).collect();
+        let rules: Vec<Rule<&str>> = lines.iter().filter_map(|it| rule(it)).collect();
+        let removal = removal(&chains, &rules, is_chain);
+        if removal.chains.is_empty() {
+            continue;
+        }
+        script += &format!("*{name}\n");
+        removal.chains.iter().for_each(|it| script += &format!(":{it} - [0:0]\n"));
+        removal.rules.iter().for_each(|it| script += &format!("-D {} {}\n", it.chain, it.id));
+        removal.chains.iter().for_each(|it| script += &format!("-X {it}\n"));
+        script += "COMMIT\n";
+        count = count.saturating_add(removal.chains.len());
     }
-    removal
+    (script, count)
 }
 
-fn removal_from(table: &str, lines: &[&str]) -> (String, usize) {
-    // A chain of the kernel has a policy; one that somebody made has a dash.
-    let declared = lines.iter().filter_map(|it| it.strip_prefix(':')?.split_once(' '));
-    let declared: BTreeMap<&str, bool> =
-        declared.map(|(name, rest)| (name, !rest.starts_with('-'))).collect();
-    let rules: Vec<(&str, &str, Option<&str>)> = lines.iter().filter_map(|it| rule(it)).collect();
-    let is_theirs = |chain: &str| is_chain(chain) && declared.contains_key(chain);
-    let mut kept = BTreeSet::new();
-    loop {
-        let keeps = rules.iter().filter_map(|(chain, _, target)| {
-            let target = target.filter(|it| is_theirs(it) && !kept.contains(*it))?;
-            let is_builtin = declared.get(chain).copied().unwrap_or(false);
-            let stays = if is_theirs(chain) { kept.contains(*chain) } else { !is_builtin };
-            stays.then_some(target)
-        });
-        let new: BTreeSet<&str> = keeps.collect();
-        if new.is_empty() {
-            break;
-        }
-        kept.extend(new);
-    }
-    let goes = |chain: &str| is_theirs(chain) && !kept.contains(chain);
-    let gone: Vec<&str> = declared.keys().copied().filter(|it| goes(it)).collect();
-    if gone.is_empty() {
-        return (String::new(), 0);
-    }
-    let mut script = format!("*{table}\n");
-    gone.iter().for_each(|it| script += &format!(":{it} - [0:0]\n"));
-    for (chain, rest, target) in rules {
-        if !is_theirs(chain) && target.is_some_and(goes) {
-            script += &format!("-D {chain} {rest}\n");
-        }
-    }
-    gone.iter().for_each(|it| script += &format!("-X {it}\n"));
-    (script + "COMMIT\n", gone.len())
-}
-
-/// The chain of a rule, the rest of its line, and the chain that it jumps to.
-fn rule(line: &str) -> Option<(&str, &str, Option<&str>)> {
+/// A rule by the rest of its line.
+fn rule(line: &str) -> Option<Rule<&str>> {
     let (chain, rest) = line.strip_prefix("-A ")?.split_once(' ')?;
     let mut words = rest.split(' ').rev();
     let last = words.next()?;
     // A target without options is the last word.
-    let target = words.next().is_some_and(|it| matches!(it, "-j" | "-g")).then_some(last);
-    Some((chain, rest, target))
+    let is_jump = words.next().is_some_and(|it| matches!(it, "-j" | "-g"));
+    Some(Rule { chain: chain.to_owned(), id: rest, target: is_jump.then(|| last.to_owned()) })
 }
 
 #[cfg(test)]
@@ -254,13 +225,13 @@ COMMIT
 -A INPUT -j KUBE-FIREWALL
 COMMIT
 "#;
-        let script = "*nat\n:KUBE-NODE-PORT - [0:0]\n:KUBE-POSTROUTING - [0:0]\n:KUBE-SERVICES - [0:0]\n\
+        let expected = "*nat\n:KUBE-NODE-PORT - [0:0]\n:KUBE-POSTROUTING - [0:0]\n:KUBE-SERVICES - [0:0]\n\
                       :KUBE-SVC-ABC - [0:0]\n\
                       -D PREROUTING -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n\
                       -D POSTROUTING -m comment --comment \"kubernetes postrouting rules\" -j KUBE-POSTROUTING\n\
                       -X KUBE-NODE-PORT\n-X KUBE-POSTROUTING\n-X KUBE-SERVICES\n-X KUBE-SVC-ABC\nCOMMIT\n";
-        assert_eq!(removal(saved), Removal { script: script.to_owned(), chains: 4 });
-        assert_eq!(removal(""), Removal { script: String::new(), chains: 0 });
+        assert_eq!(script(saved), (expected.to_owned(), 4));
+        assert_eq!(script(""), (String::new(), 0));
     }
 
     #[test]

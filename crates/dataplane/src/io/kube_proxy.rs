@@ -1,6 +1,6 @@
 //! What kube-proxy leaves in the kernel, apart from virtual servers and rules of iptables.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairway_netlink::Requests;
@@ -8,12 +8,16 @@ use fairway_netlink::Requests;
 use super::error::DataPathError;
 use super::interface::machine;
 use super::nftables::Nftables;
+use crate::nftables::foreign::{self, Chain};
 use crate::nftables::{Family, remove_table};
 
 /// The interface of kube-proxy's IPVS mode.
 pub const KUBE_PROXY_INTERFACE: &str = "kube-ipvs0";
 /// The table of kube-proxy's nftables mode, of each family.
 pub const KUBE_PROXY_TABLE: &str = "kube-proxy";
+/// The tables in which kube-proxy's modes ipvs and iptables have chains.
+const TABLES_OF_IPTABLES: [&str; 3] = ["filter", "mangle", "nat"];
+
 /// The addresses of kube-proxy's interface.
 ///
 /// # Errors
@@ -40,6 +44,35 @@ pub(super) fn kube_proxy_has_rules() -> Result<bool, DataPathError> {
     // Of the older iptables only the table is known.
     let legacy = std::fs::read_to_string("/proc/net/ip_tables_names").unwrap_or_default();
     Ok(legacy.lines().any(|it| it == "nat"))
+}
+
+/// Removes the chains that `is_theirs`, of those that `iptables-nft` made, and the jumps to them, as far as nobody else
+/// needs them; returns how many chains.
+///
+/// # Errors
+/// They cannot be read or removed.
+pub fn remove_chains(is_theirs: impl Fn(&str) -> bool) -> Result<usize, DataPathError> {
+    let mut filter = Nftables::open().map_err(DataPathError::Filter)?;
+    let mut count = 0_usize;
+    for family in Family::ALL {
+        let mut tables: BTreeMap<String, BTreeMap<String, bool>> = BTreeMap::new();
+        for Chain { table, name, is_base } in
+            filter.chains(family).map_err(DataPathError::Filter)?
+        {
+            tables.entry(table).or_default().insert(name, is_base);
+        }
+        for (table, chains) in tables {
+            if !TABLES_OF_IPTABLES.contains(&&*table) {
+                continue;
+            }
+            let rules = filter.rules(family, &table).map_err(DataPathError::Filter)?;
+            let removal = foreign::removal(&chains, &rules, &is_theirs);
+            count = count.saturating_add(removal.chains.len());
+            let transaction = foreign::remove_chains(family, &table, &removal);
+            filter.commit(transaction).map_err(DataPathError::Filter)?;
+        }
+    }
+    Ok(count)
 }
 
 /// Removes kube-proxy's interface and its tables of nftables, where they are; returns what was removed.

@@ -19,7 +19,7 @@ pub use error::DataPathError;
 pub use interface::{INTERFACE, node_addresses};
 pub use ipvs::{Ipvs, IpvsError};
 pub use kube_proxy::{
-    KUBE_PROXY_INTERFACE, KUBE_PROXY_TABLE, kube_proxy_addresses, remove_kube_proxy,
+    KUBE_PROXY_INTERFACE, KUBE_PROXY_TABLE, kube_proxy_addresses, remove_chains, remove_kube_proxy,
 };
 pub use nftables::{FilterWatch, Nftables};
 pub use record::{Earlier, Record};

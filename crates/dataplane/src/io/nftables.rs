@@ -11,6 +11,7 @@ use nix::sys::socket::SockProtocol;
 use super::socket::Socket;
 use crate::message::{Content, answers};
 use crate::nftables::elements::{self, Element};
+use crate::nftables::foreign::{self, Chain, Rule};
 use crate::nftables::{
     self, Family, TABLE, Transaction, get_chain, get_table, is_of_our_table, is_rule_of,
     list_rules, tag_of,
@@ -96,6 +97,30 @@ impl Nftables {
             found.extend(is_rule_of(payload, table, chain).then_some(()));
         };
         Ok(self.list(request, read)?.is_some_and(|it| !it.is_empty()))
+    }
+
+    /// All chains of this family.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn chains(&mut self, family: Family) -> io::Result<Vec<Chain>> {
+        let request = |sequence| foreign::list_chains(family, sequence);
+        let read = |payload: &[u8], found: &mut Vec<Chain>| {
+            found.extend(foreign::listed_chain(payload));
+        };
+        Ok(self.list(request, read)?.unwrap_or_default())
+    }
+
+    /// The rules of a table.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn rules(&mut self, family: Family, table: &str) -> io::Result<Vec<Rule<[u8; 8]>>> {
+        let request = |sequence| list_rules(family, table, sequence);
+        let read = |payload: &[u8], found: &mut Vec<_>| {
+            found.extend(foreign::listed_rule(payload, table));
+        };
+        Ok(self.list(request, read)?.unwrap_or_default())
     }
 
     /// Whether a table has a chain of this name.

@@ -130,10 +130,10 @@ pub(super) fn slice(service: &str, endpoints: &[(&str, &str)]) -> Value {
     })
 }
 
-fn kubeconfig(directory: &Path) -> Result<PathBuf> {
+fn kubeconfig(directory: &Path, server: &str) -> Result<PathBuf> {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": format!("http://{RELAY}")}}],
+        "clusters": [{"name": "it", "cluster": {"server": format!("http://{server}")}}],
         "users": [{"name": "it", "user": {}}],
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
     });
@@ -161,7 +161,7 @@ pub(super) fn start_kube_proxy_with(segment: &Segment, how: &Options) -> Result<
         "mode": mode, "clusterCIDR": CLUSTER_CIDR,
         "ipvs": {"strictARP": true, "minSyncPeriod": min_sync_period},
         "nftables": {"minSyncPeriod": min_sync_period},
-        "clientConnection": {"kubeconfig": kubeconfig(directory)?},
+        "clientConnection": {"kubeconfig": kubeconfig(directory, RELAY)?},
         // The limit of connections is the machine's, and not of a namespace.
         "conntrack": {
             "maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s",
@@ -178,9 +178,18 @@ pub(super) fn start_kube_proxy_with(segment: &Segment, how: &Options) -> Result<
 
 /// Fairway's proxy on the node, from the API server.
 pub(super) fn start_fairway(segment: &Segment, more: &[&str]) -> Result<Process> {
+    start_fairway_at(segment, RELAY, more)
+}
+
+/// The same, while the API server is away.
+pub(super) fn start_fairway_alone(segment: &Segment) -> Result<Process> {
+    start_fairway_at(segment, "127.0.0.1:9", &[])
+}
+
+fn start_fairway_at(segment: &Segment, server: &str, more: &[&str]) -> Result<Process> {
     let directory = &segment.directory;
     let path = |name: &str| directory.join(name).display().to_string();
-    let kubeconfig = kubeconfig(directory)?.display().to_string();
+    let kubeconfig = kubeconfig(directory, server)?.display().to_string();
     let (run_dir, state_dir) = (path("run"), path("state"));
     let arguments = [
         "proxy",

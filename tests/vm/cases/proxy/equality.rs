@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Api, node, service, start_fairway, start_kube_proxy};
 use super::segment::{PODS, Segment, tcp, udp};
+use super::upkeep::get;
 use crate::node::LIMIT;
 use lab::make_directory;
 use lab::namespace::Namespace;
@@ -198,6 +199,20 @@ fn twin(
     Ok(Twin { segment, _proxy: proxy })
 }
 
+/// By kube-proxy's own account.
+fn is_up_to_date(segment: &Segment) -> Result<()> {
+    let (_, _, page) = get(&segment.node, "127.0.0.1:10249", "/metrics")?;
+    let seconds = |name: &str| -> Result<f64> {
+        let of_ipv4 = |line: &&str| line.starts_with(name) && !line.contains("IPv6");
+        let line = page.lines().find(of_ipv4).with_context(|| format!("no {name}"))?;
+        Ok(line.rsplit(' ').next().unwrap_or_default().parse()?)
+    };
+    let queued = seconds("kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds")?;
+    let written = seconds("kubeproxy_sync_proxy_rules_last_timestamp_seconds")?;
+    ensure!(written >= queued, "queued at {queued}, written at {written}");
+    Ok(())
+}
+
 /// The virtual servers, in order.
 fn servers(segment: &Segment) -> Result<BTreeSet<String>> {
     Ok(segment.servers()?.lines().map(|it| it.trim().to_owned()).collect())
@@ -362,8 +377,9 @@ pub(in crate::cases) fn fairway_does_what_kube_proxy_does(
             );
             Ok(())
         })?;
-        // kube-proxy's rules are later than its servers.
+        // kube-proxy's rules are later than its servers, and a status may be later than its Service.
         std::thread::sleep(Duration::from_secs(1));
+        wait_until("kube-proxy has written its rules", LIMIT, || is_up_to_date(&theirs.segment))?;
         let probes: Vec<Probe> = drawn.iter().flat_map(probes).collect();
         let (met_there, met_here) =
             (ask_all(&theirs.segment, &probes)?, ask_all(&ours.segment, &probes)?);
