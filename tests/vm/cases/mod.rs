@@ -49,6 +49,10 @@ pub(crate) const CASES: &[Case] = &[
         proxy::fairway_does_what_kube_proxy_does,
     ),
     with_api_server(
+        "kube-proxy: a reboot needs no API server",
+        proxy::a_reboot_needs_no_api_server,
+    ),
+    with_api_server(
         "kube-proxy: connections outlive every change of hands",
         proxy::connections_outlive_every_change_of_hands,
     ),

@@ -1,6 +1,11 @@
 //! How long do kube-proxy and Fairway take, on the same node and the same API server? Ratios, printed as a table; the
 //! machine is emulated, so absolute figures mean nothing elsewhere.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of a JSON value it makes what is missing; other positions are constants"
+)]
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,5 +1,10 @@
 //! An API server outside the VM, kube-proxy, and Fairway's proxy with it.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of a JSON value it makes what is missing; other positions are constants"
+)]
+
 use std::io::copy;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,10 @@
 //! Does Fairway have what kube-proxy has, and do packets meet the same Pods?
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of a JSON value it makes what is missing; other positions are constants"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -13,8 +18,10 @@ use super::upkeep::get;
 use crate::node::LIMIT;
 use lab::make_directory;
 use lab::namespace::Namespace;
-use lab::wait::wait_until;
+use lab::wait::{now, wait_until};
 
+/// For so long kube-proxy has written nothing more.
+const STEADY: Duration = Duration::from_secs(2);
 /// How many states, unless FAIRWAY_STATES says so.
 const STATES: u64 = 12;
 /// Pods of another node.
@@ -199,8 +206,8 @@ fn twin(
     Ok(Twin { segment, _proxy: proxy })
 }
 
-/// By kube-proxy's own account.
-fn is_up_to_date(segment: &Segment) -> Result<()> {
+/// When kube-proxy has written its rules, by its own account; an error while a change waits.
+fn written_at(segment: &Segment) -> Result<f64> {
     let (_, _, page) = get(&segment.node, "127.0.0.1:10249", "/metrics")?;
     let seconds = |name: &str| -> Result<f64> {
         let of_ipv4 = |line: &&str| line.starts_with(name) && !line.contains("IPv6");
@@ -210,7 +217,7 @@ fn is_up_to_date(segment: &Segment) -> Result<()> {
     let queued = seconds("kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds")?;
     let written = seconds("kubeproxy_sync_proxy_rules_last_timestamp_seconds")?;
     ensure!(written >= queued, "queued at {queued}, written at {written}");
-    Ok(())
+    Ok(written)
 }
 
 /// The virtual servers, in order.
@@ -378,8 +385,15 @@ pub(in crate::cases) fn fairway_does_what_kube_proxy_does(
             Ok(())
         })?;
         // kube-proxy's rules are later than its servers, and a status may be later than its Service.
-        std::thread::sleep(Duration::from_secs(1));
-        wait_until("kube-proxy has written its rules", LIMIT, || is_up_to_date(&theirs.segment))?;
+        let (mut last, mut since) = (0.0, now());
+        wait_until("kube-proxy has written its rules", LIMIT, || {
+            let written = written_at(&theirs.segment)?;
+            if written > last {
+                (last, since) = (written, now());
+            }
+            ensure!(since.elapsed() > STEADY, "it has written some at {written}");
+            Ok(())
+        })?;
         let probes: Vec<Probe> = drawn.iter().flat_map(probes).collect();
         let (met_there, met_here) =
             (ask_all(&theirs.segment, &probes)?, ask_all(&ours.segment, &probes)?);

@@ -54,7 +54,7 @@ impl Flows {
                     *longest = answered_at.elapsed().max(*longest);
                     answered_at = now();
                     drop(longest);
-                    std::thread::sleep(PACE);
+                    std::thread::park_timeout(PACE);
                 }
             }
         });

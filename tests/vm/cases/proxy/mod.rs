@@ -15,7 +15,9 @@ use anyhow::{Context, Result, ensure};
 pub(super) use bench::run as bench;
 pub(super) use cluster::Api;
 pub(super) use equality::fairway_does_what_kube_proxy_does;
-pub(super) use take_over::connections_outlive_every_change_of_hands;
+pub(super) use take_over::{
+    a_reboot_needs_no_api_server, connections_outlive_every_change_of_hands,
+};
 pub(super) use upkeep::{
     nothing_is_left_after_a_cleanup, what_is_removed_comes_back_and_what_is_not_ours_stays,
 };

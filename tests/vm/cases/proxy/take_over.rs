@@ -4,15 +4,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cluster::{
-    Api, node, service, slice, start_fairway, start_kube_proxy, wait_for_servers,
+    Api, node, service, slice, start_fairway, start_fairway_alone, start_kube_proxy,
+    wait_for_servers,
 };
 use super::flows::Flows;
 use super::segment::{PODS, Segment, expect, tcp, udp};
 use super::upkeep::cleanup;
 use crate::node::LIMIT;
+use lab::process::Process;
 use lab::wait::wait_until;
 
 const CONNECTIONS: usize = 200;
@@ -30,13 +32,7 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
     let api = Api::given().context("an API server")?;
     let segment = Segment::build(number, directory)?;
     api.relay_into(&segment.node)?;
-    let ports = json!([
-        {"name": "t", "port": 80, "protocol": "TCP", "nodePort": 30081},
-        {"name": "u", "port": 53, "protocol": "UDP", "nodePort": 30053},
-        {"name": "echo", "port": 90, "protocol": "TCP", "nodePort": 30090},
-    ]);
-    let spec = json!({"type": "NodePort", "clusterIP": "10.96.0.20", "clusterIPs": ["10.96.0.20"], "ports": ports});
-    let web = service("web", spec, "");
+    let web = web();
     let both = slice("web", &[(PODS[0], "node-1"), (PODS[1], "node-1")]);
     for object in [&node(), &web, &both] {
         api.apply(object)?;
@@ -91,20 +87,7 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
     fairway.stop(LIMIT)?;
     gaps.push(("killed, started and stopped", flows.take_gap()));
 
-    let mut kube_proxy = start_kube_proxy(&segment)?;
-    wait_until("kube-proxy has its addresses", 6 * LIMIT, || {
-        kube_proxy.check_running()?;
-        let addresses = segment.node.ip(&["-br", "address", "show", "kube-ipvs0"])?;
-        ensure!(addresses.contains("10.96.0.20"), "it has\n{addresses}");
-        Ok(())
-    })?;
-    flows.check("kube-proxy beside what Fairway left")?;
-    // Until kube-proxy has written its rules, it is refused.
-    wait_until("the node is handed over", 3 * LIMIT, || {
-        let said = cleanup(&segment, &["--hand-over"])?;
-        ensure!(said.contains("left to another proxy"), "it says\n{said}");
-        Ok(())
-    })?;
+    let mut kube_proxy = hand_over(&segment, &mut flows)?;
     flows.check("back at kube-proxy")?;
     wait_until("kube-proxy serves", 3 * LIMIT, || serves("kube-proxy again"))?;
     gaps.push(("back", flows.take_gap()));
@@ -115,6 +98,82 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
     ensure!(longest <= GAP_MAX, "datagrams were without an answer: {gaps:?}");
     kube_proxy.stop(LIMIT)?;
     for object in [&both, &web] {
+        api.delete(object)?;
+    }
+    Ok(())
+}
+
+/// A Service with an echo server beside the others.
+fn web() -> Value {
+    let ports = json!([
+        {"name": "t", "port": 80, "protocol": "TCP", "nodePort": 30081},
+        {"name": "u", "port": 53, "protocol": "UDP", "nodePort": 30053},
+        {"name": "echo", "port": 90, "protocol": "TCP", "nodePort": 30090},
+    ]);
+    let spec = json!({"type": "NodePort", "clusterIP": "10.96.0.20", "clusterIPs": ["10.96.0.20"], "ports": ports});
+    service("web", spec, "")
+}
+
+/// Fairway has ended: starts kube-proxy, and leaves the node to it.
+fn hand_over(segment: &Segment, flows: &mut Flows) -> Result<Process> {
+    let mut kube_proxy = start_kube_proxy(segment)?;
+    wait_until("kube-proxy has its addresses", 6 * LIMIT, || {
+        kube_proxy.check_running()?;
+        let addresses = segment.node.ip(&["-br", "address", "show", "kube-ipvs0"])?;
+        ensure!(addresses.contains("10.96.0.20"), "it has\n{addresses}");
+        Ok(())
+    })?;
+    flows.check("kube-proxy beside what Fairway left")?;
+    // Until kube-proxy has written its rules, it is refused.
+    wait_until("the node is handed over", 3 * LIMIT, || {
+        let said = cleanup(segment, &["--hand-over"])?;
+        ensure!(said.contains("left to another proxy"), "it says\n{said}");
+        Ok(())
+    })?;
+    Ok(kube_proxy)
+}
+
+/// Topology: as above.
+/// Proves: after a reboot, with the API server away, Services are served as they were last known; and what has changed
+/// meanwhile is served once it is back.
+pub(in crate::cases) fn a_reboot_needs_no_api_server(
+    number: usize,
+    directory: &Path,
+) -> Result<()> {
+    let api = Api::given().context("an API server")?;
+    let segment = Segment::build(number, directory)?;
+    api.relay_into(&segment.node)?;
+    let spec = json!({
+        "clusterIP": "10.96.0.60", "clusterIPs": ["10.96.0.60"],
+        "ports": [{"name": "t", "port": 80, "protocol": "TCP"}],
+    });
+    let web = service("reboot", spec, "");
+    for object in [&node(), &web, &slice("reboot", &[(PODS[0], "node-1")])] {
+        api.apply(object)?;
+    }
+    let line = |last: &str| format!("-a -t 10.96.0.60:80 -r {last}:8080");
+    let mut fairway = start_fairway(&segment, &[])?;
+    wait_for_servers(&segment, &line(PODS[0]))?;
+    fairway.stop(LIMIT)?;
+    // The kernel and the run directory are as after a reboot.
+    cleanup(&segment, &[])?;
+    ensure!(!segment.servers()?.contains("10.96.0.60"), "it has\n{}", segment.servers()?);
+    let mut fairway = start_fairway_alone(&segment)?;
+    wait_for_servers(&segment, &line(PODS[0]))?;
+    wait_until("the Service answers", LIMIT, || {
+        expect(
+            "the last known state",
+            || tcp(&segment.client, "10.96.0.60:80"),
+            ["pod1 saw 10.1.1.1"; 2],
+        )
+    })?;
+    fairway.stop(LIMIT)?;
+    let moved = slice("reboot", &[(PODS[1], "node-1")]);
+    api.apply(&moved)?;
+    let mut fairway = start_fairway(&segment, &[])?;
+    wait_for_servers(&segment, &line(PODS[1]))?;
+    fairway.stop(LIMIT)?;
+    for object in [&moved, &web] {
         api.delete(object)?;
     }
     Ok(())
