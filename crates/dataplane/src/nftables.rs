@@ -17,6 +17,7 @@ mod layout;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP};
 
 use crate::message::{Message, events};
+pub(crate) use layout::PODS;
 pub use layout::{PodDetection, is_ours, layout, remove, remove_table, tag};
 
 /// The name of the table.

@@ -75,6 +75,7 @@ fn rules() -> [(VirtualAddress, FilterRule); 3] {
             web,
             FilterRule {
                 allowed_sources: sources(&["10.0.0.0/8", "192.0.2.7/32", "203.0.113.0/24"]),
+                allows_node: true,
                 no_endpoints: None,
                 serves_pods: false,
                 masquerade: Masquerade::Always,
@@ -84,6 +85,7 @@ fn rules() -> [(VirtualAddress, FilterRule); 3] {
             dns,
             FilterRule {
                 allowed_sources: sources(&["2001:db8:7::/48"]),
+                allows_node: false,
                 no_endpoints: Some(NoEndpoints::Drop),
                 serves_pods: true,
                 masquerade: Masquerade::OffCluster,
@@ -93,6 +95,7 @@ fn rules() -> [(VirtualAddress, FilterRule); 3] {
             at("192.0.2.1", 81, TransportProtocol::Sctp),
             FilterRule {
                 allowed_sources: None,
+                allows_node: false,
                 no_endpoints: Some(NoEndpoints::Reject),
                 serves_pods: false,
                 masquerade: Masquerade::Never,

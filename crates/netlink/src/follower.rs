@@ -298,6 +298,11 @@ impl Follower {
     }
 
     /// The last read of a table was not usable.
+    /// Whether a table changed while it was read last, and is to be read again.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        !self.troubled.is_empty()
+    }
+
     fn repeat(&mut self, now: Duration, kind: Kind) {
         self.troubled.add(kind.into());
         let wait = self.next_wait();

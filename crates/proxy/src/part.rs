@@ -107,6 +107,7 @@ impl Part {
         };
         let rule = FilterRule {
             allowed_sources: None,
+            allows_node: false,
             no_endpoints: servers.is_empty().then(|| without_any(endpoints)),
             serves_pods: false,
             masquerade,
@@ -134,16 +135,25 @@ impl Part {
             TrafficPolicy::Local => (&endpoints.local, None, Masquerade::Never),
         };
         let serves_pods = no_endpoints.is_some() && !servers.is_empty();
-        let rule =
-            |allowed_sources| FilterRule { allowed_sources, no_endpoints, serves_pods, masquerade };
+        let rule = |allowed_sources, allows_node| FilterRule {
+            allowed_sources,
+            allows_node,
+            no_endpoints,
+            serves_pods,
+            masquerade,
+        };
         let of_family = |list: &[IpAddr]| -> Vec<IpAddr> {
             list.iter().copied().filter(|it| AddressFamily::of(*it) == family).collect()
         };
-        let ranges: Vec<Prefix> =
-            service.source_ranges.iter().copied().filter(|it| it.family() == family).collect();
-        let ranges = (!ranges.is_empty()).then_some(ranges);
+        let ranges = widest(&service.source_ranges, family);
         for address in of_family(&service.balancer_addresses) {
-            let rule = rule(ranges.clone());
+            let rule = match &ranges {
+                Some(ranges) => {
+                    let (ranges, allows_node) = allowed(ranges, address, place);
+                    rule(Some(ranges), allows_node)
+                }
+                None => rule(None, false),
+            };
             self.add(surroundings, Claim::Balancer, address, (port, port.port), servers, rule);
         }
         for address in of_family(&service.external_addresses) {
@@ -153,7 +163,7 @@ impl Part {
                 address,
                 (port, port.port),
                 servers,
-                rule(None),
+                rule(None, false),
             );
         }
         let Some(node_port) = port.node_port else { return };
@@ -164,7 +174,7 @@ impl Part {
                 address,
                 (port, node_port),
                 servers,
-                rule(None),
+                rule(None, false),
             );
         }
     }
@@ -194,6 +204,28 @@ impl Part {
         };
         self.entries.insert(virtual_address, (claim, entry));
     }
+}
+
+/// The ranges of a family without those that are within another one, which the kernel would refuse; `None` without any.
+fn widest(ranges: &[Prefix], family: AddressFamily) -> Option<Vec<Prefix>> {
+    let of_family = || ranges.iter().copied().filter(|it| it.family() == family);
+    let is_within = |it: &Prefix| {
+        of_family().any(|other| {
+            other != *it && other.length() <= it.length() && other.contains(it.address())
+        })
+    };
+    let widest: Vec<Prefix> = of_family().filter(|it| !is_within(it)).collect();
+    (!widest.is_empty()).then_some(widest)
+}
+
+/// Who may use a balancer's address, and whether the node itself may beside them.
+fn allowed(ranges: &[Prefix], address: IpAddr, place: &Place) -> (Vec<Prefix>, bool) {
+    let has = |it: &IpAddr| ranges.iter().any(|range| range.contains(*it));
+    let is_itself = |range: &Prefix| *range == Prefix::host(address);
+    let is_named = ranges.iter().any(is_itself);
+    let others = ranges.iter().copied().filter(|it| !is_itself(it)).collect();
+    let of_node = place.addresses.iter().any(has);
+    (others, is_named || (of_node && !has(&address)))
 }
 
 /// What becomes of connections where the policy leaves no endpoint.

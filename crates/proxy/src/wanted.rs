@@ -77,8 +77,10 @@ pub enum Masquerade {
 /// What the packet filter does with packets to a virtual address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterRule {
-    /// Who may use it; `None` for everybody.
+    /// Who may use it; `None` for everybody. No network is within another one.
     pub allowed_sources: Option<Vec<Prefix>>,
+    /// The node itself may, too, whose packets to the address come from the address.
+    pub allows_node: bool,
     /// What becomes of a new connection if no endpoint may take it.
     pub no_endpoints: Option<NoEndpoints>,
     /// Pods of this node, and the node itself, reach the real servers nevertheless.

@@ -10,15 +10,20 @@ use super::options::Assigned;
 
 /// See the module.
 pub(super) struct AssignedAddresses {
-    assigned: watch::Receiver<Assigned>,
-    now: Assigned,
+    assigned: watch::Receiver<Option<Assigned>>,
+    now: Option<Assigned>,
     /// As the files have them.
     services: BTreeMap<ObjectName, ProxiedService>,
 }
 
 impl AssignedAddresses {
-    pub(super) fn new(assigned: watch::Receiver<Assigned>) -> Self {
-        Self { assigned, now: Assigned::default(), services: BTreeMap::new() }
+    pub(super) fn new(assigned: watch::Receiver<Option<Assigned>>) -> Self {
+        Self { assigned, now: None, services: BTreeMap::new() }
+    }
+
+    /// Whether addresses have been assigned once: before, those of an earlier run are not to go.
+    pub(super) fn is_known(&self) -> bool {
+        self.now.is_some()
     }
 
     /// The changes, with assigned addresses beside those that Services have.
@@ -43,7 +48,8 @@ impl AssignedAddresses {
 
     fn with_addresses(&self, service: &ProxiedService) -> Arc<Object> {
         let mut service = service.clone();
-        for address in self.now.get(&service.name).into_iter().flatten() {
+        let now = self.now.as_ref().and_then(|it| it.get(&service.name));
+        for address in now.into_iter().flatten() {
             if !service.balancer_addresses.contains(address) {
                 service.balancer_addresses.push(*address);
             }
@@ -58,9 +64,10 @@ impl AssignedAddresses {
             std::future::pending::<()>().await;
         }
         let before = std::mem::replace(&mut self.now, self.assigned.borrow_and_update().clone());
-        let names = before.keys().chain(self.now.keys());
+        let (before, now) = (before.unwrap_or_default(), self.now.clone().unwrap_or_default());
+        let names = before.keys().chain(now.keys());
         let mut others: Vec<&ObjectName> =
-            names.filter(|it| before.get(*it) != self.now.get(*it)).collect();
+            names.filter(|it| before.get(*it) != now.get(*it)).collect();
         others.sort();
         others.dedup();
         let services = others.into_iter().filter_map(|it| self.services.get(it));
@@ -92,15 +99,17 @@ mod tests {
         let text = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: LoadBalancer, ports: [{port: 80}]}\n\
                     status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}\n";
         catalog.file_read("a.yaml", text);
-        let (tell, assigned) = watch::channel(Assigned::default());
+        let (tell, assigned) = watch::channel(None);
         let mut over = AssignedAddresses::new(assigned);
         let changes = over.over(catalog.resolve_changes().objects);
         assert_eq!(addresses(&changes), ["default/web [192.0.2.1]"]);
         let web = ObjectName::new("default", "web");
         let some = BTreeMap::from([(web.clone(), vec!["192.0.2.2".parse().unwrap()])]);
-        tell.send_replace(Arc::new(some));
+        assert!(!over.is_known());
+        tell.send_replace(Some(Arc::new(some)));
         assert_eq!(addresses(&over.changed().await), ["default/web [192.0.2.1, 192.0.2.2]"]);
-        tell.send_replace(Assigned::default());
+        assert!(over.is_known());
+        tell.send_replace(Some(Assigned::default()));
         assert_eq!(addresses(&over.changed().await), ["default/web [192.0.2.1]"]);
     }
 }

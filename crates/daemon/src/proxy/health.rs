@@ -1,6 +1,6 @@
 //! The health of the proxy, and of each Service that balancers ask for: kube-proxy's ports, paths and JSON.
 //!
-//! The proxy is healthy unless a change waits for longer than [`OVERDUE`]; a node that is about to go is not eligible for
+//! The proxy is healthy unless a change waits for longer than [`OVERDUE`], or its loop stands still for as long; a node that is about to go is not eligible for
 //! new connections. Answers come from shared facts, so a loop that hangs is noticed. Knows no packet.
 
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ pub(super) const OVERDUE: Duration = Duration::from_secs(60);
 struct Facts {
     /// Since when the oldest change waits.
     queued_at: Option<Instant>,
+    /// When the loop began its last turn, if it has begun.
+    turned_at: Option<Instant>,
     /// When the kernel was last as wanted, in Unix time.
     updated_epoch_seconds: u64,
     /// The node may get new connections.
@@ -38,7 +40,8 @@ struct Facts {
 
 impl Facts {
     fn is_healthy(&self, now: Instant) -> bool {
-        self.queued_at.is_none_or(|it| now.since(it) <= OVERDUE)
+        let is_recent = |it: Instant| now.since(it) <= OVERDUE;
+        self.queued_at.is_none_or(is_recent) && self.turned_at.is_none_or(is_recent)
     }
 }
 
@@ -103,6 +106,11 @@ impl Health {
             }
         };
         self.server = Some(tokio::spawn(serving).abort_handle());
+    }
+
+    /// The loop begins a turn, which it does every few seconds.
+    pub(super) fn turns(&self) {
+        self.shared.facts().turned_at = Some(self.shared.clock.now().monotonic);
     }
 
     /// A change has arrived.
@@ -272,6 +280,10 @@ mod tests {
         assert!(!facts.is_healthy(queued_at + OVERDUE + Duration::from_millis(1)));
         health.updated();
         assert_eq!(health.shared.facts().queued_at, None);
+        health.turns();
+        let facts = health.shared.facts().clone();
+        let turned_at = facts.turned_at.unwrap();
+        assert!(!facts.is_healthy(turned_at + OVERDUE + Duration::from_millis(1)), "it hangs");
     }
 
     #[tokio::test]

@@ -24,6 +24,8 @@ pub(super) struct Inputs {
     files: Option<Files>,
     cluster: Option<Proxied>,
     assigned: Option<AssignedAddresses>,
+    /// What the files had at the start.
+    first: Option<Update>,
     counters: Arc<ClientCounters>,
 }
 
@@ -66,17 +68,23 @@ impl Inputs {
             Some(cluster) => Arc::clone(cluster.counters()),
             None => Arc::default(),
         };
-        let files = match paths.is_empty() {
+        let mut files = match paths.is_empty() {
             true => None,
             false => Some(Files::start(paths, cluster.is_some())?),
         };
+        // The first reading is complete, and options come before what they are about.
+        let first = match &mut files {
+            Some(files) => files.batches.recv().await,
+            None => None,
+        };
+        let first = first.zip(files.as_mut()).map(|(batch, it)| it.follow(&batch, &counters));
         let assigned = match &options.services {
             ServiceSource::Files(_, Some(assigned)) => {
                 Some(AssignedAddresses::new(assigned.clone()))
             }
             _ => None,
         };
-        Ok(Self { files, cluster, assigned, counters })
+        Ok(Self { files, cluster, assigned, first, counters })
     }
 
     /// The next changes; `None` if files cannot be followed any more. Cancel-safe.
@@ -119,15 +127,32 @@ impl Inputs {
         }
     }
 
-    /// What an earlier run has left of the cluster.
-    pub(super) fn earlier(&mut self) -> Update {
-        let changes = self.cluster.as_mut().map(Proxied::take_changes).unwrap_or_default();
-        Update { changes, findings: Vec::new() }
+    /// What is known at the start: all files, and then what an earlier run has left of the cluster.
+    pub(super) fn first(&mut self) -> Update {
+        let first = self.first.take();
+        let mut update = first.unwrap_or(Update { changes: Vec::new(), findings: Vec::new() });
+        if let Some(assigned) = &mut self.assigned {
+            update.changes = assigned.over(update.changes);
+        }
+        update.changes.extend(self.cluster.as_mut().map(Proxied::take_changes).unwrap_or_default());
+        self.note_complete();
+        update
+    }
+
+    /// Whether files have options and no Service: they were probably meant for `--config-file`.
+    pub(super) fn are_options_alone(&self) -> bool {
+        let kinds = |it: &Files| {
+            let mut keys = it.catalog.keys();
+            keys.any(|key| key.kind == Kind::ConfigMap)
+        };
+        self.cluster.is_none() && self.files.as_ref().is_some_and(kinds)
     }
 
     /// Whether all objects are known: what is not there is gone.
     pub(super) fn is_complete(&self) -> bool {
-        self.has_options() && self.cluster.as_ref().is_none_or(Proxied::is_complete)
+        self.has_options()
+            && self.cluster.as_ref().is_none_or(Proxied::is_complete)
+            && self.assigned.as_ref().is_none_or(AssignedAddresses::is_known)
     }
 
     /// Whether all files have been read.
@@ -181,8 +206,11 @@ impl Files {
             change.apply_to(&mut self.catalog);
         }
         let mut paths = self.paths.iter().map(|path| path.display().to_string());
-        self.is_read = self.is_read || !paths.any(|path| self.catalog.is_unreadable(&path));
+        let is_readable = !paths.any(|path| self.catalog.is_unreadable(&path));
         let resolution = self.catalog.resolve_changes();
+        // Options at fault are not the same as none.
+        let is_at_fault = self.are_options && resolution.findings.iter().any(Finding::is_fault);
+        self.is_read = self.is_read || (is_readable && !is_at_fault);
         counters.updated(batch.changes.len());
         counters.judged(&self.before, &resolution.findings);
         self.before.clone_from(&resolution.findings);

@@ -10,6 +10,7 @@
 
 mod assigned;
 mod earlier_proxy;
+mod error;
 mod events;
 mod health;
 mod inputs;
@@ -17,6 +18,7 @@ mod options;
 mod rounds;
 mod socket;
 mod take_over;
+mod traffic;
 mod upkeep;
 mod view;
 
@@ -24,29 +26,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_dataplane::{DataPath, DataPathError, node_addresses, sysctls};
-use fairway_ground::printable;
+use fairway_dataplane::{DataPath, node_addresses, sysctls};
+use fairway_ground::{Instant, printable};
 use fairway_model::{Kind, Node, Object, ObjectChange, ObjectKey, ProxyConfiguration};
 use fairway_proxy::{Place, Planner, Reconciler, ReconcilerOptions, Touched};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 
+pub use error::ProxyError;
 pub(crate) use socket::SOCKET;
 
 pub use options::{Assigned, DetectionMode, Overrides, ProxyOptions, ServiceSource};
 
-use crate::admin::SocketError;
 use crate::host::Clock;
-use crate::kubernetes::ConnectError;
 use crate::metrics::{ProxyFacts, ProxyMetrics, ProxyQuestions, Server, ServiceTraffic};
-use crate::source::FileSourceError;
 use events::FilterEvents;
 use health::Health;
 use inputs::{Inputs, Update};
 use options::filter_options;
 use rounds::RoundLog;
 use socket::ProxySocket;
+use traffic::TrafficLog;
 
 /// How often the kernel is read: what others removed is back after that.
 const AUDIT_INTERVAL: Duration = Duration::from_secs(30);
@@ -54,45 +55,6 @@ const AUDIT_INTERVAL: Duration = Duration::from_secs(30);
 const IDLE_INTERVAL: Duration = Duration::from_secs(10);
 /// The wait where nothing is to be done without a change.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Why the proxy cannot start, or ends.
-#[derive(Debug, thiserror::Error)]
-pub enum ProxyError {
-    /// A path that cannot be read or watched.
-    #[error(transparent)]
-    Source(#[from] FileSourceError),
-    /// No API server.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The kernel.
-    #[error(transparent)]
-    DataPath(#[from] DataPathError),
-    /// Another proxy.
-    #[error(
-        "{0}; remove kube-proxy from this node and run kube-proxy --cleanup there, or start with --take-over kube-proxy"
-    )]
-    AnotherProxy(String),
-    /// The run directory.
-    #[error("run directory {path}: {error}")]
-    RunDirectory {
-        /// Where it is.
-        path: String,
-        /// What is wrong.
-        error: std::io::Error,
-    },
-    /// The socket of `fairway show proxy`.
-    #[error(transparent)]
-    Socket(#[from] SocketError),
-    /// Threads.
-    #[error("cannot start: {0}")]
-    Start(std::io::Error),
-    /// Signals.
-    #[error("cannot handle signals: {0}")]
-    Signals(std::io::Error),
-    /// Events of the packet filter.
-    #[error("cannot watch the packet filter: {0}")]
-    Events(std::io::Error),
-}
 
 /// Runs until a signal ends it.
 ///
@@ -106,19 +68,8 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ProxyError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ProxyError::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(ProxyError::Signals)?;
-    let may_begin = async {
-        match options.takes_over {
-            true => take_over::wait_for_its_end().await,
-            false => {
-                if let Some(other) = earlier_proxy::running().or_else(earlier_proxy::left) {
-                    return Err(ProxyError::AnotherProxy(other));
-                }
-            }
-        }
-        Ok(())
-    };
     tokio::select! {
-        result = may_begin => result?,
+        result = may_begin(&options) => result?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     }
@@ -135,11 +86,16 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     counts.set_missed_tick_behavior(MissedTickBehavior::Delay);
     info!(node = options.node, "the service proxy is running");
     proxy.is_eligible_without_node = !inputs.knows_nodes();
-    let earlier = inputs.earlier();
-    proxy.follow(earlier, &inputs);
+    let first = inputs.first();
+    proxy.follow(first, &inputs);
     loop {
-        proxy.work();
-        servers.start(&mut proxy, &inputs);
+        proxy.health.turns();
+        // Options that are not known yet may say that less is to be served.
+        let is_ready = inputs.has_options();
+        if is_ready {
+            servers.start(&mut proxy, &inputs);
+            proxy.work();
+        }
         let until = sleep(proxy.next_wait());
         tokio::select! {
             update = inputs.next() => match update {
@@ -147,8 +103,8 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
                 None => break,
             },
             () = until => {}
-            _ = audits.tick() => proxy.audit(),
-            () = events.removal() => proxy.audit(),
+            _ = audits.tick(), if is_ready => proxy.audit(),
+            () = events.removal(), if is_ready => proxy.audit(),
             _ = counts.tick() => proxy.count_connections(),
             () = answer(&mut questions, &mut proxy) => {}
             asked = socket.asked() => {
@@ -165,6 +121,21 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     Ok(())
 }
 
+/// Waits until no other proxy has this node, if it is to be taken over.
+async fn may_begin(options: &ProxyOptions) -> Result<(), ProxyError> {
+    if DataPath::is_in_use(&options.run_dir) {
+        return Err(ProxyError::InUse);
+    }
+    if options.takes_over {
+        take_over::wait_for_its_end().await;
+        return Ok(());
+    }
+    match earlier_proxy::running().or_else(earlier_proxy::left) {
+        Some(other) => Err(ProxyError::AnotherProxy(other)),
+        None => Ok(()),
+    }
+}
+
 async fn answer(questions: &mut ProxyQuestions, proxy: &mut Proxy) {
     match questions.recv().await {
         Some(question) => question.answer(proxy.facts()),
@@ -172,7 +143,7 @@ async fn answer(questions: &mut ProxyQuestions, proxy: &mut Proxy) {
     }
 }
 
-/// The servers, which start once it is known where.
+/// The servers, which start with the settings of the kernel once options are known.
 struct Servers {
     metrics: ProxyMetrics,
     metrics_server: Option<Server>,
@@ -180,9 +151,10 @@ struct Servers {
 
 impl Servers {
     fn start(&mut self, proxy: &mut Proxy, inputs: &Inputs) {
-        if self.metrics_server.is_some() || !inputs.has_options() {
+        if self.metrics_server.is_some() {
             return;
         }
+        proxy.follow_configuration();
         let (overrides, configuration) = (&proxy.options.overrides, proxy.planner.configuration());
         let (healthz, metrics) =
             (overrides.healthz(configuration), overrides.metrics(configuration));
@@ -212,6 +184,15 @@ struct Proxy {
     is_complete: bool,
     /// What kube-proxy has left is taken over, and was not removed yet.
     is_taking_over: bool,
+    /// The last reading of the kernel has succeeded.
+    is_observed: bool,
+    /// Some Service has an IPv6 address.
+    has_ipv6: bool,
+    /// What was wrong in the last round.
+    faulty: BTreeSet<String>,
+    traffic: TrafficLog,
+    /// When the work of the current round began.
+    begun: Option<Instant>,
 }
 
 impl Proxy {
@@ -225,7 +206,7 @@ impl Proxy {
         let reconciler_options =
             ReconcilerOptions { drain_limit: options.drain_limit, ..ReconcilerOptions::default() };
         let clock = Clock::start();
-        let mut proxy = Self {
+        Ok(Self {
             options: options.clone(),
             clock,
             planner,
@@ -240,9 +221,12 @@ impl Proxy {
             reported: BTreeSet::new(),
             is_complete: false,
             is_taking_over: options.takes_over,
-        };
-        proxy.follow_configuration();
-        Ok(proxy)
+            is_observed: false,
+            has_ipv6: false,
+            faulty: BTreeSet::new(),
+            traffic: TrafficLog::default(),
+            begun: None,
+        })
     }
 
     fn follow(&mut self, update: Update, inputs: &Inputs) {
@@ -254,6 +238,7 @@ impl Proxy {
         if changes.is_empty() && !is_complete_now {
             return;
         }
+        self.begun = Some(self.clock.now().monotonic);
         self.health.queued();
         self.rounds.changed(&changes);
         let before = self.planner.configuration().clone();
@@ -261,13 +246,17 @@ impl Proxy {
             changes.into_iter().filter_map(|it| self.own_change(it)).collect();
         let touched = self.planner.follow(changes);
         self.touch(&touched);
-        if *self.planner.configuration() != before {
+        if *self.planner.configuration() != before && inputs.has_options() {
             self.follow_configuration();
         }
         self.follow_place();
-        if !self.is_complete {
+        let has_ipv6 = self.planner.wanted().bound_addresses.iter().any(|it| it.is_ipv6());
+        if has_ipv6 && !std::mem::replace(&mut self.has_ipv6, true) && inputs.has_options() {
+            self.follow_configuration();
+        }
+        if !self.is_complete && inputs.has_options() {
             self.observe();
-            self.complete(is_complete_now);
+            self.complete(is_complete_now, inputs);
         }
     }
 
@@ -295,17 +284,31 @@ impl Proxy {
     }
 
     /// From now on what is not wanted may go, unless that would be everything.
-    fn complete(&mut self, is_complete: bool) {
+    fn complete(&mut self, is_complete: bool, inputs: &Inputs) {
         if !is_complete {
             return;
         }
-        // A lost volume looks like this, and so does a folder that is filled later.
-        if self.has_earlier && self.planner.wanted().entries.is_empty() {
+        let is_empty = self.planner.wanted().entries.is_empty();
+        if is_empty && inputs.are_options_alone() {
             self.say(
-                "there is no Service, and an earlier run has served some: what the kernel has stays until there is one"
+                "the files of --config have a KubeProxyConfiguration and no Service: give it with --config-file, and \
+                 Services come from the API server"
+                    .to_owned(),
+            );
+        }
+        // A lost volume looks like this, and so does a folder that is filled later.
+        if is_empty && (self.has_earlier || self.is_taking_over) {
+            self.say(
+                "there is no Service, and an earlier proxy has served some: what the kernel has stays until there is one"
                     .to_owned(),
             );
             return;
+        }
+        if inputs.knows_nodes() && !self.has_node {
+            self.say(format!(
+                "the API server has no Node {}: no endpoint is local here, and /healthz answers 503; set --node",
+                self.options.node
+            ));
         }
         self.is_complete = true;
         self.reconciler.complete(self.planner.wanted());
@@ -337,7 +340,7 @@ impl Proxy {
 
     /// Sets what packets need, and says what was changed.
     fn apply_sysctls(&mut self, strict_arp: bool) {
-        for sysctl in sysctls(strict_arp) {
+        for sysctl in sysctls(strict_arp, self.has_ipv6) {
             let (name, value, reason) = (sysctl.name, sysctl.value(), sysctl.reason);
             match self.data_path.set(sysctl) {
                 Ok(None) => {}
@@ -366,7 +369,11 @@ impl Proxy {
                     }
                 }
             }
-            Err(error) => self.say(format!("the addresses of the node cannot be read: {error}")),
+            // They are taken for what they were.
+            Err(error) => {
+                place.addresses.clone_from(&self.planner.place().addresses);
+                self.say(format!("the addresses of the node cannot be read: {error}"));
+            }
         }
         let touched = self.planner.move_to(place);
         self.touch(&touched);
@@ -384,14 +391,17 @@ impl Proxy {
     fn work(&mut self) {
         /// More than a cold start of a hundred thousand Services takes.
         const BATCHES_MAX: usize = 10_000;
-        let begun = self.clock.now().monotonic;
+        let begun = self.begun.take().unwrap_or_else(|| self.clock.now().monotonic);
         for _ in 0..BATCHES_MAX {
             let now = self.clock.now().monotonic;
             let operations = self.reconciler.next_batch(self.planner.wanted(), now).to_vec();
             if operations.is_empty() {
-                self.health.updated();
-                self.rounds.end(self.clock.now().monotonic.since(begun));
-                self.finish_take_over();
+                // A kernel that cannot be read is not as wanted.
+                if self.reconciler.has_seen() && self.is_observed {
+                    self.health.updated();
+                    self.rounds.end(self.clock.now().monotonic.since(begun));
+                    self.finish_take_over();
+                }
                 break;
             }
             self.rounds.performs(&operations);
@@ -410,8 +420,12 @@ impl Proxy {
                 it.virtual_address
             )
         });
-        let all: Vec<String> = faults.into_iter().chain(foreign).chain(conflicts).collect();
-        all.into_iter().for_each(|text| self.say(text));
+        let now = faults.into_iter().chain(foreign).chain(conflicts);
+        let now: BTreeSet<String> = now.map(|it| printable(&it).into_owned()).collect();
+        for text in now.difference(&self.faulty) {
+            warn!("{text}");
+        }
+        self.faulty = now;
     }
 
     fn next_wait(&self) -> Duration {
@@ -429,30 +443,21 @@ impl Proxy {
             servers: self.planner.wanted().entries.len(),
             draining: self.reconciler.draining().count(),
             faults: faults.saturating_add(self.reconciler.foreign().len()),
-            traffic: self.traffic(),
+            traffic: self.carried(),
             ..self.rounds.facts()
         }
     }
 
-    /// What each Service has carried, by its virtual servers.
-    fn traffic(&mut self) -> BTreeMap<String, ServiceTraffic> {
-        let mut all: BTreeMap<String, ServiceTraffic> = BTreeMap::new();
-        let of_servers = match self.data_path.traffic() {
-            Ok(traffic) => traffic,
-            Err(error) => {
-                self.say(error.to_string());
-                return all;
-            }
-        };
-        for (at, it) in of_servers {
-            let Some(entry) = self.planner.wanted().entries.get(&at) else { continue };
-            let sum = all.entry(entry.service.to_string()).or_default();
-            sum.add(it.connections, (it.packets_in, it.packets_out), (it.bytes_in, it.bytes_out));
+    /// What each Service has carried.
+    fn carried(&mut self) -> BTreeMap<String, ServiceTraffic> {
+        match self.data_path.traffic() {
+            Ok(now) => self.traffic.read(now, &self.planner.wanted().entries),
+            Err(error) => self.say(error.to_string()),
         }
-        all
+        self.traffic.by_service()
     }
 
-    /// Says a thing once in a while, however often it is found.
+    /// Says a thing once until the kernel has been read again, however often it is found.
     fn say(&mut self, text: String) {
         /// A cluster with more faults has one cause.
         const REPORTED_MAX: usize = 1_000;

@@ -46,8 +46,8 @@ pub type Assigned = Arc<BTreeMap<ObjectName, Vec<IpAddr>>>;
 /// Where Services, EndpointSlices and Nodes come from.
 #[derive(Debug, Clone)]
 pub enum ServiceSource {
-    /// Files and folders, and addresses that this process assigns, if it does.
-    Files(Vec<PathBuf>, Option<watch::Receiver<Assigned>>),
+    /// Files and folders, and addresses that this process assigns, if it does; `None` until it has.
+    Files(Vec<PathBuf>, Option<watch::Receiver<Option<Assigned>>>),
     /// The API server.
     Cluster {
         /// How to reach it.

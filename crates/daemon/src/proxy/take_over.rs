@@ -41,6 +41,8 @@ const CHAINS: [&str; 14] = [
 ];
 const CHAINS_OF_SERVICES: [&str; 5] =
     ["KUBE-SVC-", "KUBE-SEP-", "KUBE-FW-", "KUBE-SVL-", "KUBE-EXT-"];
+/// The kernel's limit.
+const SET_NAME_LENGTH_MAX: usize = 31;
 /// kube-proxy's sets, without the `6-` of IPv6.
 const SETS: [&str; 16] = [
     "LOOP-BACK",
@@ -122,10 +124,11 @@ fn remove_legacy_rules(program: &str) {
 fn remove_sets() -> io::Result<usize> {
     let names = run("ipset", &["list", "-n"], None)?;
     let ours: Vec<&str> = names.lines().filter(|it| is_set(it)).collect();
+    let mut failed = None;
     for name in &ours {
-        run("ipset", &["destroy", name], None)?;
+        failed = run("ipset", &["destroy", name], None).err().or(failed);
     }
-    Ok(ours.len())
+    failed.map_or(Ok(ours.len()), Err)
 }
 
 /// The output of a program, which is given this input.
@@ -154,8 +157,9 @@ fn is_chain(name: &str) -> bool {
 fn is_set(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("KUBE-") else { return false };
     let rest = rest.strip_prefix("6-").unwrap_or(rest);
-    // Names of sets have 31 characters at most.
-    SETS.contains(&rest) || rest.starts_with("NODE-PORT-LOCAL-SCTP")
+    // Names of sets have 31 characters at most, so the end of the longest is missing.
+    let is_cut = name.len() == SET_NAME_LENGTH_MAX && SETS.iter().any(|it| it.starts_with(rest));
+    SETS.contains(&rest) || rest.starts_with("NODE-PORT-LOCAL-SCTP") || is_cut
 }
 
 /// What iptables-restore takes to remove kube-proxy's chains from what iptables-save prints, and how many go.
@@ -236,7 +240,8 @@ COMMIT
 
     #[test]
     fn sets_have_the_names_of_kube_proxy() {
-        for name in ["KUBE-CLUSTER-IP", "KUBE-6-LOOP-BACK", "KUBE-NODE-PORT-LOCAL-SCTP-HASH"] {
+        let cut = "KUBE-6-LOAD-BALANCER-SOURCE-CID";
+        for name in ["KUBE-CLUSTER-IP", "KUBE-6-LOOP-BACK", "KUBE-NODE-PORT-LOCAL-SCTP-HASH", cut] {
             assert!(is_set(name), "{name}");
         }
         for name in ["KUBE-DST-2FAIIK2E4RIPMTGF", "KUBE-ROUTER-IPS", "web", "KUBE-"] {

@@ -11,6 +11,7 @@ use super::{Proxy, take_over};
 impl Proxy {
     /// Reads the kernel: what others changed is mended.
     pub(super) fn audit(&mut self) {
+        self.begun = Some(self.clock.now().monotonic);
         self.rounds.is_full = true;
         self.follow_place();
         self.observe();
@@ -19,11 +20,16 @@ impl Proxy {
     pub(super) fn observe(&mut self) {
         match self.data_path.observe() {
             Ok(kernel) => {
+                self.is_observed = true;
+                self.reported.clear();
                 self.report_repairs(&kernel);
                 self.reconciler.observe(kernel, self.planner.wanted());
                 self.adopt();
             }
-            Err(error) => self.say(error.to_string()),
+            Err(error) => {
+                self.is_observed = false;
+                self.say(error.to_string());
+            }
         }
     }
 

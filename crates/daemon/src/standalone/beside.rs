@@ -11,7 +11,7 @@ use crate::proxy::{self, Assigned, ProxyError, ProxyOptions, ServiceSource};
 /// Runs it until a signal ends it.
 pub(super) async fn run(
     mut options: ProxyOptions,
-    assigned: watch::Receiver<Assigned>,
+    assigned: watch::Receiver<Option<Assigned>>,
 ) -> Result<(), ProxyError> {
     if let ServiceSource::Files(_, addresses) = &mut options.services {
         *addresses = Some(assigned);

@@ -72,7 +72,7 @@ pub(super) struct Files {
     local: Local,
     counters: Arc<ClientCounters>,
     /// The service proxy of the same Services, if there is one.
-    proxy: Option<watch::Sender<Assigned>>,
+    proxy: Option<watch::Sender<Option<Assigned>>>,
 }
 
 impl Files {
@@ -84,7 +84,7 @@ impl Files {
         (source, changes): (FileSource, mpsc::Receiver<FileBatch>),
         backend: Arc<dyn Backend>,
         counters: Arc<ClientCounters>,
-        proxy: Option<watch::Sender<Assigned>>,
+        proxy: Option<watch::Sender<Option<Assigned>>>,
     ) -> Self {
         let assumed_node = Node::assumed(&options.node, host::addresses());
         Self {
@@ -256,9 +256,9 @@ impl Files {
             .map(|(name, it)| (name.clone(), it.addresses.clone()))
             .collect();
         proxy.send_if_modified(|told| {
-            let is_other = **told != assigned;
+            let is_other = told.as_deref() != Some(&assigned);
             if is_other {
-                *told = Arc::new(assigned);
+                *told = Some(Arc::new(assigned));
             }
             is_other
         });

@@ -16,7 +16,7 @@ use crate::build_info;
 use crate::metrics::ClientCounters;
 use crate::node::{self, Claimed, Kind, NodeError};
 use crate::options::{HostOptions, Unsaid};
-use crate::proxy::{Assigned, ProxyError, ProxyOptions};
+use crate::proxy::{ProxyError, ProxyOptions};
 use crate::source::{FileSource, FileSourceError, nothing_to_read};
 
 /// The options of `fairway run`.
@@ -70,7 +70,7 @@ pub async fn run(Options { host: options, config, proxy }: Options) -> Result<()
         assigns_addresses: true,
         node_api: None,
     };
-    let (tell, assigned) = watch::channel(Assigned::default());
+    let (tell, assigned) = watch::channel(None);
     let tell = proxy.is_some().then_some(tell);
     let proxying = async {
         if let Some(proxy) = proxy

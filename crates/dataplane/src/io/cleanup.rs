@@ -22,6 +22,9 @@ use super::sysctl;
 use crate::ipvs::Change;
 use crate::nftables::{Family, is_ours, remove};
 
+/// Without them the node routes for nobody: Pods, containers and machines need them as well.
+const FORWARDING: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
+
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cleaned {
@@ -35,6 +38,8 @@ pub struct Cleaned {
     pub tables: usize,
     /// Settings that have their earlier values again, with these.
     pub settings: Vec<(String, String)>,
+    /// Settings that stay, which other programs may need by now, with their values before.
+    pub settings_left: Vec<(String, String)>,
     /// What could not be done, or is not ours.
     pub left: Vec<String>,
 }
@@ -107,7 +112,8 @@ fn our_servers(
         Err(error) => return Err(error.into()),
     };
     let machine = machine()?;
-    let index = our_interface(&machine)?;
+    // One of somebody else is reported with the interface.
+    let index = our_interface(&machine).unwrap_or_default();
     let bound: Vec<_> = index.map_or_else(Vec::new, |it| machine.addresses_of(it).to_vec());
     let servers = ipvs.servers()?.into_iter().filter(|(at, server)| match record {
         None => bound.iter().any(|it| it.address == at.address),
@@ -160,12 +166,17 @@ fn remove_tables(cleaned: &mut Cleaned) -> Result<(), DataPathError> {
 /// Puts settings back that nobody has changed since.
 fn restore(settings: &SettingsRecord, cleaned: &mut Cleaned) {
     for (name, Changed { before, after }) in settings.changes() {
+        if FORWARDING.contains(&&**name) {
+            cleaned.settings_left.push((name.clone(), before.clone()));
+            continue;
+        }
         let restored = if name == TIMEOUTS {
             restore_timeouts(before, after)
         } else {
-            sysctl::read(name).and_then(|now| match now == *after {
-                true => sysctl::write(name, before).map(|()| true),
-                false => Ok(false),
+            sysctl::read(name).and_then(|now| match now {
+                now if now == *after => sysctl::write(name, before).map(|()| true),
+                // It could not be changed.
+                now => Ok(now == *before),
             })
         };
         match restored {

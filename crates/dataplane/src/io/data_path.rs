@@ -107,6 +107,11 @@ impl DataPath {
         Ok((path, earlier))
     }
 
+    /// Whether another process has the records in `run_dir` open.
+    pub fn is_in_use(run_dir: &Path) -> bool {
+        Record::is_in_use(&run_dir.join(SERVERS_FILE))
+    }
+
     /// Watches for what others remove from our tables.
     ///
     /// # Errors
@@ -202,7 +207,7 @@ impl DataPath {
     fn table(&mut self, family: Family, bound: &BTreeSet<IpAddr>) -> io::Result<BTreeSet<Element>> {
         let networks: Vec<_> = self.pod_networks.clone();
         let wanted = tag(&self.pods, &networks, self.mark);
-        let present = self.filter.tag(family)?;
+        let present = self.filter.tag(family).map_err(|error| lacking(error, family))?;
         if present.as_ref().is_some_and(|tag| !is_ours(tag)) {
             return Err(io::Error::other(format!(
                 "table {TABLE} is not Fairway's, which has the comment \"Fairway service proxy\"; rename or remove it"
@@ -213,6 +218,11 @@ impl DataPath {
         if present.as_ref() == Some(&wanted)
             && let Some(elements) = &elements
             && self.filter.rule_count(family)? == layout.rule_count()
+            && bound
+                .iter()
+                .all(|it| Family::of(*it) != family || elements.contains(&Element::Vip(*it)))
+            && (networks.iter().all(|it| Family::of(it.address()) != family)
+                || self.filter.has_pods(family)?)
         {
             return Ok(elements.clone());
         }
@@ -226,7 +236,7 @@ impl DataPath {
         let all: BTreeSet<Element> = elements.iter().copied().chain(vips).chain(networks).collect();
         let filled = change([], all.iter().filter(|it| it.family() == family));
         transaction = transaction.then(layout).then(filled);
-        self.filter.commit(transaction)?;
+        self.filter.commit(transaction).map_err(|error| lacking(error, family))?;
         // Our own options may have changed; everything else is not ours.
         if self.is_made && present.is_none_or(|it| it == wanted) {
             self.repairs.push(format!("table {} {TABLE}", family.name()));
@@ -278,23 +288,54 @@ impl DataPath {
         }
     }
 
-    /// All rules of a batch are one transaction.
+    /// All rules of a batch are one transaction. If the kernel refuses it, each is one of its own: what is wrong with one
+    /// keeps no other from being set.
     fn change_filter(&mut self, operations: &[Operation], outcomes: &mut [Option<Outcome>]) {
+        let of_filter: Vec<usize> = operations
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| is_of_filter(it))
+            .map(|(position, _)| position)
+            .collect();
+        let mut set = |all: &[usize], outcome: &Outcome| {
+            for position in all {
+                if let Some(it) = outcomes.get_mut(*position) {
+                    *it = Some(outcome.clone());
+                }
+            }
+        };
+        let chosen = |all: &[usize]| -> Vec<Operation> {
+            all.iter().filter_map(|it| operations.get(*it)).cloned().collect()
+        };
+        match self.change_filter_at_once(&chosen(&of_filter)) {
+            Ok(()) => set(&of_filter, &Outcome::Done),
+            Err(_) if of_filter.len() > 1 => {
+                for position in of_filter {
+                    let outcome = done(self.change_filter_at_once(&chosen(&[position])));
+                    set(&[position], &outcome);
+                }
+            }
+            Err(error) => set(&of_filter, &Outcome::Failed(error.to_string())),
+        }
+    }
+
+    fn change_filter_at_once(&mut self, operations: &[Operation]) -> io::Result<()> {
         let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
-        let mut rules = self.rules.clone();
-        let mut of_filter = Vec::new();
-        for (operation, outcome) in operations.iter().zip(outcomes) {
+        let mut rules: BTreeMap<VirtualAddress, Option<FilterRule>> = BTreeMap::new();
+        for operation in operations {
             match operation {
                 Operation::SetRule(at, rule) => {
-                    if let Some(old) = rules.insert(*at, rule.clone()) {
-                        before.extend(of_rule(*at, &old));
+                    if let Some(old) = self.rules.get(at) {
+                        before.extend(of_rule(*at, old));
                     }
                     after.extend(of_rule(*at, rule));
+                    rules.insert(*at, Some(rule.clone()));
                 }
                 Operation::RemoveRule(at) => {
-                    if let Some(old) = rules.remove(at) {
-                        before.extend(of_rule(*at, &old));
+                    if let Some(old) = self.rules.get(at) {
+                        before.extend(of_rule(*at, old));
                     }
+                    rules.insert(*at, None);
                 }
                 Operation::AddHairpin(it) => {
                     after.insert(Element::Hairpin(*it));
@@ -302,22 +343,23 @@ impl DataPath {
                 Operation::RemoveHairpin(it) => {
                     before.insert(Element::Hairpin(*it));
                 }
-                _ => continue,
+                _ => {}
             }
-            of_filter.push(outcome);
         }
         let transaction = change(before.difference(&after), after.difference(&before));
-        let result = match self.filter.commit(transaction) {
+        let result = self.filter.commit(transaction);
+        match &result {
             Ok(()) => {
-                self.rules = rules;
-                Outcome::Done
+                for (at, rule) in rules {
+                    match rule {
+                        Some(rule) => self.rules.insert(at, rule),
+                        None => self.rules.remove(&at),
+                    };
+                }
             }
-            Err(error) => {
-                self.filter_failures = self.filter_failures.saturating_add(1);
-                Outcome::Failed(error.to_string())
-            }
-        };
-        of_filter.into_iter().for_each(|outcome| *outcome = Some(result.clone()));
+            Err(_) => self.filter_failures = self.filter_failures.saturating_add(1),
+        }
+        result
     }
 
     fn change_servers(&mut self, operations: &[Operation], outcomes: &mut [Option<Outcome>]) {
@@ -403,6 +445,30 @@ impl DataPath {
             idle.extend(without.filter(|it| places.contains(it)));
         }
         Ok(idle)
+    }
+}
+
+fn is_of_filter(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::SetRule(..)
+            | Operation::RemoveRule(_)
+            | Operation::AddHairpin(_)
+            | Operation::RemoveHairpin(_)
+    )
+}
+
+/// What a kernel without a part of the packet filter answers.
+fn lacking(error: io::Error, family: Family) -> io::Error {
+    let name = family.name();
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOENT | Errno::EOPNOTSUPP | Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT) => {
+            io::Error::other(format!(
+                "table {name} {TABLE} cannot be made: {error}; this kernel lacks nftables, or one of its modules \
+                 nft_chain_nat, nft_masq, nft_reject_ipv4, nft_reject_ipv6, nft_ct"
+            ))
+        }
+        _ => error,
     }
 }
 

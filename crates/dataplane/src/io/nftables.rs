@@ -13,7 +13,7 @@ use crate::message::{Content, answers};
 use crate::nftables::elements::{self, Element};
 use crate::nftables::foreign::{self, Chain, Rule};
 use crate::nftables::{
-    self, Family, TABLE, Transaction, get_chain, get_table, is_of_our_table, is_rule_of,
+    self, Family, PODS, TABLE, Transaction, get_chain, get_table, is_of_our_table, is_rule_of,
     list_rules, tag_of,
 };
 
@@ -172,6 +172,18 @@ impl Nftables {
             }
         }
         Ok(Some(all))
+    }
+
+    /// Whether the set of the networks of Pods has any.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn has_pods(&mut self, family: Family) -> io::Result<bool> {
+        let request = |sequence| elements::list(family, PODS, sequence);
+        let read = |payload: &[u8], found: &mut Vec<()>| {
+            found.extend(elements::has_elements(payload).then_some(()));
+        };
+        Ok(self.list(request, read)?.is_some_and(|it| !it.is_empty()))
     }
 
     fn read_elements(&mut self, family: Family, set: &str) -> io::Result<Option<Vec<Element>>> {

@@ -15,7 +15,13 @@ use fairway_proxy::{Recorded, ServerSettings, VirtualAddress};
 /// See the module.
 #[derive(Debug)]
 pub struct Record {
+    path: PathBuf,
     file: File,
+    said: BTreeMap<VirtualAddress, Recorded>,
+    /// Lines in the file.
+    lines: usize,
+    /// The last line may be a part of one.
+    is_torn: bool,
     /// Locked for as long as it is open.
     _lock: File,
 }
@@ -39,15 +45,16 @@ impl Record {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let mut text = String::new();
-        for (at, recorded) in earlier.iter().flatten() {
-            text += &line(*at, Some(*recorded));
-        }
-        let fresh = PathBuf::from(format!("{}.new", path.display()));
-        std::fs::write(&fresh, text)?;
-        std::fs::rename(&fresh, path)?;
-        let file = OpenOptions::new().append(true).open(path)?;
-        Ok((Self { file, _lock: lock }, earlier))
+        let said = earlier.clone().unwrap_or_default();
+        let file = write_all(path, &said)?;
+        let (path, lines) = (path.to_owned(), said.len());
+        Ok((Self { path, file, said, lines, is_torn: false, _lock: lock }, earlier))
+    }
+
+    /// Whether another process has the record at `path` open.
+    pub fn is_in_use(path: &Path) -> bool {
+        let lock = OpenOptions::new().write(true).open(format!("{}.lock", path.display()));
+        lock.is_ok_and(|it| matches!(it.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
     /// Writes what is known of a virtual server; `None` if it is not ours.
@@ -56,8 +63,40 @@ impl Record {
         at: VirtualAddress,
         recorded: Option<Recorded>,
     ) -> io::Result<()> {
-        self.file.write_all(line(at, recorded).as_bytes())
+        /// The file is in memory, and virtual servers come and go for months.
+        const LINES_BEYOND_MAX: usize = 10_000;
+        let before = match recorded {
+            Some(recorded) => self.said.insert(at, recorded),
+            None => self.said.remove(&at),
+        };
+        let is_long = self.lines > self.said.len().saturating_add(LINES_BEYOND_MAX);
+        let written = if self.is_torn || is_long {
+            write_all(&self.path, &self.said).map(|file| {
+                (self.file, self.lines, self.is_torn) = (file, self.said.len(), false);
+            })
+        } else {
+            self.lines = self.lines.saturating_add(1);
+            let written = self.file.write_all(line(at, recorded).as_bytes());
+            self.is_torn = written.is_err();
+            written
+        };
+        if written.is_err() {
+            match before {
+                Some(before) => self.said.insert(at, before),
+                None => self.said.remove(&at),
+            };
+        }
+        written
     }
+}
+
+/// Writes the record again without what counts no longer, and opens it.
+fn write_all(path: &Path, said: &BTreeMap<VirtualAddress, Recorded>) -> io::Result<File> {
+    let text: String = said.iter().map(|(at, recorded)| line(*at, Some(*recorded))).collect();
+    let fresh = PathBuf::from(format!("{}.new", path.display()));
+    std::fs::write(&fresh, text)?;
+    std::fs::rename(&fresh, path)?;
+    OpenOptions::new().append(true).open(path)
 }
 
 fn line(at: VirtualAddress, recorded: Option<Recorded>) -> String {
@@ -129,9 +168,17 @@ mod tests {
         let (mut record, earlier) = Record::open(&path).unwrap();
         assert_eq!(earlier, None);
         record.write(at, Some(Recorded::Made)).unwrap();
+        assert!(Record::is_in_use(&path));
         let second = Record::open(&path).unwrap_err().to_string();
         assert_eq!(second, "another fairway proxy runs on this node");
+        for _ in 0..6_000 {
+            record.write(at, None).unwrap();
+            record.write(at, Some(Recorded::Made)).unwrap();
+        }
+        let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+        assert!(lines < 11_000, "{lines} lines for one server");
         drop(record);
+        assert!(!Record::is_in_use(&path));
         let (_, earlier) = Record::open(&path).unwrap();
         assert_eq!(earlier, Some(BTreeMap::from([(at, Recorded::Made)])));
         std::fs::remove_dir_all(&folder).unwrap();

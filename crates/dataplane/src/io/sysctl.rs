@@ -52,12 +52,12 @@ const fn sysctl(name: &'static str, value: &'static str, reason: &'static str) -
     Sysctl { name, value, reason }
 }
 
-/// What is needed. With `strict_arp`, ARP is answered only on the interface that has an address: else every node answers
+/// What is needed. `has_ipv6`: some Service has an IPv6 address; else the node keeps default routes that routers advertise,
+/// which it ignores once it forwards. With `strict_arp`, ARP is answered only on the interface that has an address: else every node answers
 /// for the address of a load balancer.
-pub fn sysctls(strict_arp: bool) -> Vec<Sysctl> {
+pub fn sysctls(strict_arp: bool, has_ipv6: bool) -> Vec<Sysctl> {
     let mut all = vec![
         sysctl("net.ipv4.ip_forward", "1", "packets to Services leave for Pods"),
-        sysctl("net.ipv6.conf.all.forwarding", "1", "packets to Services leave for Pods"),
         sysctl("net.ipv4.vs.conntrack", "1", "source addresses are replaced behind IPVS"),
         sysctl("net.ipv4.vs.expire_nodest_conn", "1", "connections to a Pod that is gone end"),
         sysctl(
@@ -66,6 +66,10 @@ pub fn sysctls(strict_arp: bool) -> Vec<Sysctl> {
             "clients with session affinity leave a Pod that takes no new connections",
         ),
     ];
+    if has_ipv6 {
+        let reason = "packets to Services leave for Pods";
+        all.push(sysctl("net.ipv6.conf.all.forwarding", "1", reason));
+    }
     if strict_arp {
         let reason = "only the announcing node answers ARP for the address of a load balancer";
         all.push(sysctl("net.ipv4.conf.all.arp_ignore", "1", reason));

@@ -68,6 +68,8 @@ pub fn of_rule(at: VirtualAddress, rule: &FilterRule) -> BTreeSet<Element> {
     if let Some(sources) = &rule.allowed_sources {
         elements.insert(Element::Restricted(at));
         elements.extend(sources.iter().map(|it| Element::Allowed(at, *it)));
+        let itself = rule.allows_node.then(|| Element::Allowed(at, Prefix::host(at.address)));
+        elements.extend(itself);
     }
     elements.extend(rule.no_endpoints.map(|it| Element::NoEndpoints(at, it, rule.serves_pods)));
     elements
@@ -77,6 +79,7 @@ pub fn of_rule(at: VirtualAddress, rule: &FilterRule) -> BTreeSet<Element> {
 pub fn rules_of(elements: &BTreeSet<Element>) -> BTreeMap<VirtualAddress, FilterRule> {
     let nothing = FilterRule {
         allowed_sources: None,
+        allows_node: false,
         no_endpoints: None,
         serves_pods: false,
         masquerade: Masquerade::Never,
@@ -104,6 +107,9 @@ pub fn rules_of(elements: &BTreeSet<Element>) -> BTreeMap<VirtualAddress, Filter
                 (rule.no_endpoints, rule.serves_pods) = (Some(*it), *serves_pods);
             }
             Element::Restricted(_) => drop(rule.allowed_sources.get_or_insert_default()),
+            Element::Allowed(_, prefix) if *prefix == Prefix::host(at.address) => {
+                rule.allows_node = true;
+            }
             Element::Allowed(_, prefix) => {
                 rule.allowed_sources.get_or_insert_default().push(*prefix);
             }
@@ -322,6 +328,12 @@ pub(crate) fn listed(payload: &[u8], family: Family, set: &str) -> Vec<Element> 
         })
     };
     attributes(&list).filter_map(|(_, it)| element(it)).collect()
+}
+
+/// Whether a part of a list has elements.
+pub(crate) fn has_elements(payload: &[u8]) -> bool {
+    let list = payload.get(4..).unwrap_or_default();
+    attributes(list).any(|(kind, value)| kind == 3 && !value.is_empty())
 }
 
 fn address(bytes: &[u8], family: Family) -> Option<IpAddr> {

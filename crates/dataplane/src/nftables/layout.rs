@@ -37,7 +37,7 @@ pub(super) const RESTRICTED: &str = "restricted";
 pub(super) const ALLOWED: &str = "allowed";
 pub(super) const HAIRPIN: &str = "hairpin";
 pub(super) const NO_ENDPOINTS: &str = "no-endpoints";
-pub(super) const PODS: &str = "pods";
+pub(crate) const PODS: &str = "pods";
 
 /// The chains behind the verdicts of [`NO_ENDPOINTS`].
 pub(super) const REJECT: &str = "reject";

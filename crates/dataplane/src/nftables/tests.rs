@@ -25,6 +25,7 @@ fn every_rule() -> Vec<FilterRule> {
                 for serves_pods in [false, no_endpoints == Some(NoEndpoints::Drop)] {
                     let allowed_sources = allowed_sources.clone();
                     rules.push(FilterRule {
+                        allows_node: allowed_sources.as_ref().is_some_and(|it| !it.is_empty()),
                         allowed_sources,
                         no_endpoints,
                         serves_pods,

@@ -99,10 +99,17 @@ impl Watch {
 /// # Errors
 /// There is no socket, or the tables change too fast to be read.
 pub fn read(scope: Scope) -> io::Result<Machine> {
-    let socket = RouteSocket::open(&scope, false)?;
-    let mut driver = Driver::new(now(), scope, socket);
-    driver.read_once()?;
-    Ok(driver.follower.machine().clone())
+    /// How often tables are read again that changed while they were read: what is missing then was there.
+    const READS_MAX: usize = 5;
+    for _ in 0..READS_MAX {
+        let socket = RouteSocket::open(&scope, false)?;
+        let mut driver = Driver::new(now(), scope.clone(), socket);
+        driver.read_once()?;
+        if !driver.follower.was_interrupted() {
+            return Ok(driver.follower.machine().clone());
+        }
+    }
+    Err(io::Error::other("interfaces and addresses changed each time they were read"))
 }
 
 /// What joins a socket and a follower until there is a first snapshot.

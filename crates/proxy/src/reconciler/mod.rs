@@ -107,6 +107,11 @@ impl Reconciler {
         &self.kernel
     }
 
+    /// Whether the kernel has been read: before, nothing is done, and nothing is known to be wrong.
+    pub fn has_seen(&self) -> bool {
+        self.has_seen
+    }
+
     /// Wanted virtual servers that somebody else has.
     pub fn foreign(&self) -> &BTreeSet<VirtualAddress> {
         &self.foreign

@@ -162,3 +162,22 @@ fn a_health_check_counts_addresses_here_that_are_ready_and_no_others() {
     assert_eq!(plan_of(&cluster), json!([]));
     assert_eq!(plan_of(&spec.replace("LoadBalancer", "NodePort")), json!([]));
 }
+
+#[test]
+fn ranges_within_others_are_one_and_the_node_may_use_what_its_addresses_may() {
+    let of = |ranges: &str| {
+        let spec = format!(
+            "type: LoadBalancer\nclusterIP: 10.96.0.1\nports: [{{port: 80}}]\nloadBalancerSourceRanges: [{ranges}]"
+        );
+        let planner = planned(&(service("web", &spec) + INGRESS));
+        let rules = planner.wanted().entries.values().map(|it| &it.rule);
+        let rule = rules.into_iter().find(|it| it.allowed_sources.is_some()).unwrap();
+        let sources: Vec<_> =
+            rule.allowed_sources.iter().flatten().map(ToString::to_string).collect();
+        (sources.join(" "), rule.allows_node)
+    };
+    assert_eq!(of("10.0.0.0/8, 10.1.0.0/16"), ("10.0.0.0/8".to_owned(), true));
+    assert_eq!(of("0.0.0.0/0, 10.0.0.0/8"), ("0.0.0.0/0".to_owned(), false), "it is in there");
+    assert_eq!(of("203.0.113.0/24"), ("203.0.113.0/24".to_owned(), false));
+    assert_eq!(of("203.0.113.0/24, 198.51.100.1/32"), ("203.0.113.0/24".to_owned(), true));
+}

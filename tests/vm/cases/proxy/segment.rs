@@ -193,13 +193,12 @@ impl Segment {
         }
     }
 
-    /// Settings of the kernel that the proxy may change, as they are.
+    /// Settings of the kernel that a cleanup puts back, as they are.
     pub(super) fn settings(&self) -> Result<Vec<String>> {
-        const NAMES: [&str; 4] = [
-            "net.ipv4.ip_forward",
-            "net.ipv6.conf.all.forwarding",
+        const NAMES: [&str; 3] = [
             "net.ipv4.vs.conntrack",
             "net.ipv4.conf.all.arp_ignore",
+            "net.ipv4.conf.all.arp_announce",
         ];
         NAMES.iter().map(|it| self.node.run("sysctl", &["-n", it])).collect()
     }

@@ -108,6 +108,7 @@ pub(in crate::cases) fn nothing_is_left_after_a_cleanup(
     gone(&segment)?;
     ensure!(segment.servers()?.trim() == THEIRS, "it has\n{}", segment.servers()?);
     let after = segment.settings()?;
+    ensure!(said.contains("ip_forward stays"), "it says\n{said}");
     ensure!(after == before, "settings were\n{before:?}\nand are\n{after:?}");
 
     segment.start()?;
@@ -204,7 +205,12 @@ fn a_flushed_filter_is_back(segment: &Segment) -> Result<()> {
         lines
     };
     let before = sorted(rules()?);
-    for arguments in [&["flush", "ruleset"][..], &["flush", "table", "ip", "fairway-proxy"]] {
+    for arguments in [
+        &["flush", "ruleset"][..],
+        &["flush", "table", "ip", "fairway-proxy"],
+        &["flush", "set", "ip", "fairway-proxy", "vips"],
+        &["flush", "set", "ip", "fairway-proxy", "pods"],
+    ] {
         segment.node.run("nft", arguments)?;
         wait_until("the table is back", BACK, || {
             let after = sorted(rules()?);

@@ -37,7 +37,8 @@ pub(super) fn run(arguments: &CleanupArguments) -> Result<ExitCode> {
 }
 
 fn text(cleaned: &Cleaned) -> String {
-    let Cleaned { servers, handed_over, interface, tables, settings, left: _ } = cleaned;
+    let Cleaned { servers, handed_over, interface, tables, settings, settings_left, left: _ } =
+        cleaned;
     let mut lines = Vec::new();
     if *interface {
         lines.push(format!("interface {INTERFACE} and its addresses are removed"));
@@ -53,6 +54,10 @@ fn text(cleaned: &Cleaned) -> String {
     }
     let restored = settings.iter().map(|(name, value)| format!("{name} is {value} again"));
     lines.extend(restored);
+    let kept = settings_left.iter().map(|(name, before)| {
+        format!("{name} stays, since other programs may need it; it was {before}")
+    });
+    lines.extend(kept);
     if lines.is_empty() {
         lines.push("nothing of Fairway's service proxy is on this node".to_owned());
     }

@@ -48,8 +48,8 @@ pub(super) struct OverrideArguments {
 
     /// The networks of Pods, separated by commas: the source of packets from elsewhere to an address in the
     /// cluster is replaced by the node's
-    #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network, env = "FAIRWAY_CLUSTER_CIDR")]
-    cluster_cidr: Vec<Prefix>,
+    #[arg(long, value_name = "NETWORK", value_parser = networks, env = "FAIRWAY_CLUSTER_CIDR")]
+    cluster_cidr: Option<Networks>,
 
     /// How a packet from a Pod is recognized [default: ClusterCIDR]
     #[arg(long, value_enum, value_name = "MODE", env = "FAIRWAY_DETECT_LOCAL_MODE")]
@@ -87,17 +87,17 @@ pub(super) struct OverrideArguments {
 
     /// On which addresses of this node node ports are: networks separated by commas, or `primary` for the first
     /// of each family [default: all]
-    #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = node_ports, env = "FAIRWAY_NODEPORT_ADDRESSES")]
-    nodeport_addresses: Vec<NodePorts>,
+    #[arg(long, value_name = "NETWORK", value_parser = node_ports, env = "FAIRWAY_NODEPORT_ADDRESSES")]
+    nodeport_addresses: Option<NodePorts>,
 
     /// The scheduler of Services that name none: rr, wrr, lc, wlc, lblc, lblcr, sh, mh, dh, sed, nq, fo, ovf or
     /// twos [default: rr]
     #[arg(long, value_name = "SCHEDULER", value_parser = scheduler, env = "FAIRWAY_IPVS_SCHEDULER")]
-    ipvs_scheduler: Option<IpvsScheduler>,
+    ipvs_scheduler: Option<Scheduler>,
 
     /// Virtual servers in these networks are never removed; separated by commas
-    #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network, env = "FAIRWAY_IPVS_EXCLUDE_CIDRS")]
-    ipvs_exclude_cidrs: Vec<Prefix>,
+    #[arg(long, value_name = "NETWORK", value_parser = networks, env = "FAIRWAY_IPVS_EXCLUDE_CIDRS")]
+    ipvs_exclude_cidrs: Option<Networks>,
 
     /// Answer ARP on the interface that has an address alone, not on all: else every node answers for the address
     /// of a load balancer [default: true]
@@ -112,15 +112,15 @@ pub(super) struct OverrideArguments {
     ipvs_strict_arp: Option<bool>,
 
     /// How long IPVS knows a TCP connection without packets; 0s leaves the kernel's value
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, env = "FAIRWAY_IPVS_TCP_TIMEOUT")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, env = "FAIRWAY_IPVS_TCP_TIMEOUT")]
     ipvs_tcp_timeout: Option<Duration>,
 
     /// The same after a FIN
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, env = "FAIRWAY_IPVS_TCPFIN_TIMEOUT")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, env = "FAIRWAY_IPVS_TCPFIN_TIMEOUT")]
     ipvs_tcpfin_timeout: Option<Duration>,
 
     /// The same of UDP
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, env = "FAIRWAY_IPVS_UDP_TIMEOUT")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, env = "FAIRWAY_IPVS_UDP_TIMEOUT")]
     ipvs_udp_timeout: Option<Duration>,
 
     /// Serve /healthz and /livez on this address, `:PORT` for all addresses, or `none` [default: :10256]
@@ -157,15 +157,15 @@ impl OverrideArguments {
         }
         let chosen = |time: Option<Duration>| time.filter(|it| !it.is_zero());
         Overrides {
-            cluster_networks: self.cluster_cidr,
+            cluster_networks: self.cluster_cidr.map(|it| it.0).unwrap_or_default(),
             detection,
             bridge,
             interface_prefix,
             masquerade_all: self.masquerade_all,
             masquerade_bit: self.masquerade_bit,
-            node_port_addresses: node_port_addresses(self.nodeport_addresses),
-            scheduler: self.ipvs_scheduler,
-            excluded_networks: self.ipvs_exclude_cidrs,
+            node_port_addresses: self.nodeport_addresses.and_then(|it| it.0),
+            scheduler: self.ipvs_scheduler.and_then(|it| it.0),
+            excluded_networks: self.ipvs_exclude_cidrs.map(|it| it.0).unwrap_or_default(),
             strict_arp: self.ipvs_strict_arp,
             timeouts: IpvsTimeouts {
                 tcp: chosen(self.ipvs_tcp_timeout),
@@ -178,39 +178,68 @@ impl OverrideArguments {
     }
 }
 
-/// An element of `--nodeport-addresses`.
+/// Networks separated by commas; the empty text, which manifests set for an unset value, has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Networks(Vec<Prefix>);
+
+/// Where node ports are, if that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NodePorts(Option<NodePortAddresses>);
+
+/// A scheduler, if one was named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NodePorts {
-    Primary,
-    Network(Prefix),
+struct Scheduler(Option<IpvsScheduler>);
+
+fn networks(text: &str) -> Result<Networks, NetworkError> {
+    let given = text.split(',').filter(|it| !it.trim().is_empty());
+    given.map(network).collect::<Result<_, _>>().map(Networks)
 }
 
-fn node_ports(text: &str) -> Result<NodePorts, NetworkError> {
-    match text {
-        PRIMARY => Ok(NodePorts::Primary),
-        _ => network(text).map(NodePorts::Network),
+fn node_ports(text: &str) -> Result<NodePorts, String> {
+    let words: Vec<&str> = text.split(',').map(str::trim).collect();
+    if words == [PRIMARY] {
+        return Ok(NodePorts(Some(NodePortAddresses::Primary)));
     }
-}
-
-fn node_port_addresses(given: Vec<NodePorts>) -> Option<NodePortAddresses> {
-    match given.as_slice() {
-        [] => None,
-        [NodePorts::Primary] => Some(NodePortAddresses::Primary),
-        _ => {
-            let network = |it| match it {
-                NodePorts::Network(network) => network,
-                NodePorts::Primary => {
-                    wrong_usage("--nodeport-addresses: primary stands alone, without networks")
-                }
-            };
-            Some(NodePortAddresses::Networks(given.into_iter().map(network).collect()))
-        }
+    if words.contains(&PRIMARY) {
+        return Err(format!("{PRIMARY} stands alone, without networks"));
     }
+    let Networks(networks) = networks(text).map_err(|error| error.to_string())?;
+    let is_given = !networks.is_empty();
+    Ok(NodePorts(is_given.then_some(NodePortAddresses::Networks(networks))))
 }
 
-fn scheduler(text: &str) -> Result<IpvsScheduler, String> {
-    IpvsScheduler::named(text).ok_or_else(|| {
+fn scheduler(text: &str) -> Result<Scheduler, String> {
+    if text.is_empty() {
+        return Ok(Scheduler(None));
+    }
+    IpvsScheduler::named(text).map(|it| Scheduler(Some(it))).ok_or_else(|| {
         let all: Vec<_> = IpvsScheduler::ALL.iter().map(|it| it.name()).collect();
         format!("expected one of {}", all.join(", "))
     })
+}
+
+/// A timeout of IPVS, in whole seconds; 0s leaves the kernel's.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let time = duration::parse(text).map_err(|error| error.to_string())?;
+    match time.subsec_nanos() {
+        0 => Ok(time),
+        _ => Err("expected whole seconds: 0s for the kernel's own, or 1s to 24h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_value_counts_as_none() {
+        assert_eq!(networks(""), Ok(Networks(Vec::new())));
+        assert_eq!(node_ports(""), Ok(NodePorts(None)));
+        assert_eq!(scheduler(""), Ok(Scheduler(None)));
+        assert_eq!(networks("10.1.0.0/16,fd00::/8").unwrap().0.len(), 2);
+        assert_eq!(node_ports("primary"), Ok(NodePorts(Some(NodePortAddresses::Primary))));
+        assert!(node_ports("primary,10.0.0.0/8").unwrap_err().contains("stands alone"));
+        assert!(scheduler("best").unwrap_err().contains("mh"));
+        assert!(seconds("500ms").is_err() && seconds("0s").is_ok());
+    }
 }

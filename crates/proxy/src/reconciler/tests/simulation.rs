@@ -114,6 +114,7 @@ impl Simulation {
             },
             rule: FilterRule {
                 allowed_sources: None,
+                allows_node: false,
                 no_endpoints: reals.is_empty().then_some(NoEndpoints::Reject),
                 serves_pods: false,
                 masquerade: if self.one_in(2) { Masquerade::Always } else { Masquerade::Never },

@@ -35,6 +35,7 @@ fn entry(service: &str, reals: &[u8]) -> Entry {
         },
         rule: FilterRule {
             allowed_sources: None,
+            allows_node: false,
             no_endpoints: reals.is_empty().then_some(NoEndpoints::Reject),
             serves_pods: false,
             masquerade: Masquerade::Always,
