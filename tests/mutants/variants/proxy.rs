@@ -71,8 +71,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "proxy: source ranges of one family close the other",
         PART,
-        "let ranges = (!ranges.is_empty()).then_some(ranges);",
-        "let ranges = (!service.source_ranges.is_empty()).then_some(ranges);",
+        "(!widest.is_empty()).then_some(widest)",
+        "(!ranges.is_empty()).then_some(widest)",
     ),
     variant(
         "proxy: an external address opens what source ranges close",
@@ -217,5 +217,29 @@ const VARIANTS: &[Variant] = &[
         RECONCILER,
         "self.unconfirmed = ours.copied().collect();",
         "self.unconfirmed = ours.copied().take(0).collect();",
+    ),
+    variant(
+        "proxy: a range within another one is set beside it",
+        PART,
+        "of_family().filter(|it| !is_within(it)).collect();",
+        "of_family().filter(|it| !is_within(it) || true).collect();",
+    ),
+    variant(
+        "proxy: the node does not use what its addresses may",
+        PART,
+        "(others, is_named || (of_node && !has(&address)))",
+        "(others, is_named || (of_node && has(&address)))",
+    ),
+    variant(
+        "reconciler: a take-over adopts what is somebody else's",
+        RECONCILER,
+        "if (theirs.contains(&at.address) || is_node_port)",
+        "if (!theirs.is_empty() || is_node_port)",
+    ),
+    variant(
+        "reconciler: a take-over forgets node ports",
+        RECONCILER,
+        "if (theirs.contains(&at.address) || is_node_port)",
+        "if (theirs.contains(&at.address) && !is_node_port)",
     ),
 ];
