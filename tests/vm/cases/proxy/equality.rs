@@ -336,6 +336,84 @@ fn name(probe: &Probe) -> String {
     format!("{from} to {kind:?} {to} {}", if *is_tcp { "TCP" } else { "UDP" })
 }
 
+/// Both nodes, and what was compared.
+struct Twins {
+    theirs: Twin,
+    ours: Twin,
+    probed: usize,
+    differing: BTreeMap<&'static str, usize>,
+}
+
+impl Twins {
+    /// Waits until both have the same virtual servers.
+    fn settle(&self, state: u64, drawn: &[Drawn]) -> Result<()> {
+        let is_there = |line: &String| line.contains(&format!(" 10.96.{}.", state % 200 + 1));
+        // Real servers under internal policy Local without a local endpoint: Fairway has none.
+        let otherwise: Vec<String> = drawn
+            .iter()
+            .filter(|it| difference(it, Kind::Cluster, "client").is_some())
+            .flat_map(|it| it.addresses.iter().filter(|(kind, _)| *kind == Kind::Cluster))
+            .map(|(_, address)| format!(" {address}:"))
+            .collect();
+        let is_compared = |line: &String| !otherwise.iter().any(|it| line.contains(it));
+        wait_until(&format!("both have the same virtual servers in state {state}"), LIMIT, || {
+            let (mut theirs, mut ours) =
+                (servers(&self.theirs.segment)?, servers(&self.ours.segment)?);
+            theirs.retain(is_compared);
+            ours.retain(is_compared);
+            let missing: Vec<_> = theirs.difference(&ours).collect();
+            let more: Vec<_> = ours.difference(&theirs).collect();
+            ensure!(
+                missing.is_empty() && more.is_empty(),
+                "Fairway lacks {missing:#?}, and has {more:#?}"
+            );
+            let has_any = otherwise.len() == drawn.len() || ours.iter().any(is_there);
+            ensure!(has_any, "neither has any of this state");
+            Ok(())
+        })?;
+        // kube-proxy's rules are later than its servers, and a status may be later than its Service.
+        let (mut last, mut since) = (0.0, now());
+        wait_until("kube-proxy has written its rules", LIMIT, || {
+            let written = written_at(&self.theirs.segment)?;
+            if written > last {
+                (last, since) = (written, now());
+            }
+            ensure!(since.elapsed() > STEADY, "it has written some at {written}");
+            Ok(())
+        })
+    }
+
+    /// Asks both, and compares what they answer.
+    fn compare(&mut self, state: u64, drawn: &[Drawn]) -> Result<()> {
+        let probes: Vec<Probe> = drawn.iter().flat_map(probes).collect();
+        let (theirs, ours) = (&self.theirs.segment, &self.ours.segment);
+        let (met_there, met_here) = (ask_all(theirs, &probes)?, ask_all(ours, &probes)?);
+        for probe in &probes {
+            self.probed += 1;
+            let is_same = met_there.get(&name(probe)) == met_here.get(&name(probe));
+            match probe.difference {
+                _ if is_same => {}
+                Some(why) => *self.differing.entry(why).or_default() += 1,
+                // kube-proxy may have been late.
+                None => {
+                    let what = format!("state {state}: {} meets the same", name(probe));
+                    wait_until(&what, LIMIT, || {
+                        let (there, here) = (ask(theirs, probe)?, ask(ours, probe)?);
+                        let objects: Vec<_> = drawn.iter().flat_map(|it| &it.objects).collect();
+                        ensure!(
+                            there == here,
+                            "with kube-proxy {there:?}, with Fairway {here:?}; {}",
+                            json!(objects)
+                        );
+                        Ok(())
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Topology: twice client === node === two Pods and two of another node; kube-proxy in IPVS mode here, Fairway there, and
 /// one API server outside.
 /// Proves: in random states of the cluster both have the same virtual servers, and packets from a client, a Pod and the
@@ -351,7 +429,7 @@ pub(in crate::cases) fn fairway_does_what_kube_proxy_does(
     let theirs = twin(number, &directory.join("theirs"), api, start_kube_proxy)?;
     let start = |segment: &Segment| start_fairway(segment, &["--metrics-bind-address", "none"]);
     let ours = twin(number + 100, &directory.join("ours"), api, start)?;
-    let (mut probed, mut differing) = (0, BTreeMap::<&str, usize>::new());
+    let mut twins = Twins { theirs, ours, probed: 0, differing: BTreeMap::new() };
     for state in seed..seed + states.unwrap_or(STATES) {
         let mut dice = Dice(state.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let drawn: Vec<Drawn> =
@@ -359,61 +437,13 @@ pub(in crate::cases) fn fairway_does_what_kube_proxy_does(
         for object in drawn.iter().flat_map(|it| &it.objects) {
             api.apply(object)?;
         }
-        let is_there = |line: &String| line.contains(&format!(" 10.96.{}.", state % 200 + 1));
-        // Real servers under internal policy Local without a local endpoint: Fairway has none.
-        let otherwise: Vec<String> = drawn
-            .iter()
-            .filter(|it| difference(it, Kind::Cluster, "client").is_some())
-            .flat_map(|it| it.addresses.iter().filter(|(kind, _)| *kind == Kind::Cluster))
-            .map(|(_, address)| format!(" {address}:"))
-            .collect();
-        wait_until(&format!("both have the same virtual servers in state {state}"), LIMIT, || {
-            let is_compared = |line: &String| !otherwise.iter().any(|it| line.contains(it));
-            let (mut theirs, mut ours) = (servers(&theirs.segment)?, servers(&ours.segment)?);
-            theirs.retain(is_compared);
-            ours.retain(is_compared);
-            let missing: Vec<_> = theirs.difference(&ours).collect();
-            let more: Vec<_> = ours.difference(&theirs).collect();
-            ensure!(
-                missing.is_empty() && more.is_empty(),
-                "Fairway lacks {missing:#?}, and has {more:#?}"
-            );
-            ensure!(
-                otherwise.len() == drawn.len() || ours.iter().any(is_there),
-                "neither has any of this state"
-            );
-            Ok(())
-        })?;
-        // kube-proxy's rules are later than its servers, and a status may be later than its Service.
-        let (mut last, mut since) = (0.0, now());
-        wait_until("kube-proxy has written its rules", LIMIT, || {
-            let written = written_at(&theirs.segment)?;
-            if written > last {
-                (last, since) = (written, now());
-            }
-            ensure!(since.elapsed() > STEADY, "it has written some at {written}");
-            Ok(())
-        })?;
-        let probes: Vec<Probe> = drawn.iter().flat_map(probes).collect();
-        let (met_there, met_here) =
-            (ask_all(&theirs.segment, &probes)?, ask_all(&ours.segment, &probes)?);
-        for probe in &probes {
-            probed += 1;
-            let (there, here) = (met_there.get(&name(probe)), met_here.get(&name(probe)));
-            match probe.difference {
-                Some(why) if there != here => *differing.entry(why).or_default() += 1,
-                _ => ensure!(
-                    there == here,
-                    "state {state}: {}: with kube-proxy {there:?}, with Fairway {here:?}; the state is {:#?}",
-                    name(probe),
-                    drawn.iter().flat_map(|it| &it.objects).collect::<Vec<_>>()
-                ),
-            }
-        }
+        twins.settle(state, &drawn)?;
+        twins.compare(state, &drawn)?;
         for object in drawn.iter().flat_map(|it| &it.objects) {
             api.delete(object)?;
         }
     }
+    let Twins { probed, differing, .. } = twins;
     eprintln!("{probed} probes are the same, but {differing:?}");
     Ok(())
 }
