@@ -277,6 +277,9 @@ fn difference(drawn: &Drawn, kind: Kind, from: &str) -> Option<&'static str> {
             Some("policy Local without a local endpoint drops")
         }
         Kind::Cluster => None,
+        _ if drawn.external_is_local && from == "node" => {
+            Some("what the node sends has its own address, and not that of the Service")
+        }
         _ if drawn.external_is_local && lacks_local && from == "client" => {
             Some("clients outside are dropped where policy Local has no local endpoint")
         }
