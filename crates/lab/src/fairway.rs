@@ -149,6 +149,13 @@ impl Fairway {
         Ok(text.contains(&format!("\"{prefix}\"")))
     }
 
+    /// Whether the assignment of this address is on disk: the next run will know of it, however this one ends.
+    pub fn keeps_assigned(&self, address: &str) -> Result<bool> {
+        let file = self.directory.join("state/assignments.json");
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        Ok(text.contains(&format!("\"{address}\"")))
+    }
+
     pub fn check_running(&mut self) -> Result<()> {
         self.process.as_mut().map_or(Ok(()), Process::check_running)
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::scene::{Cell, Scene, expect_equal};
 use lab::Family;
 use lab::resources::{Advertisement, service};
-use lab::wait::PATIENCE;
+use lab::wait::{PATIENCE, wait_until};
 
 const HOLD_SECONDS: u16 = 3;
 
@@ -99,6 +99,14 @@ fn fairway_comes_back(cell: &Cell, end: fn(&mut Scene) -> Result<()>) -> Result<
     }
     let all: BTreeSet<String> = before.iter().cloned().collect();
     expect_equal("number of different addresses", &all.len(), &services.len())?;
+    // Routes do not wait for the disk.
+    for prefix in &before {
+        let address = prefix.trim_end_matches("/32");
+        wait_until(&format!("{address} is on disk"), PATIENCE, || {
+            ensure!(scene.fairway.keeps_assigned(address)?, "it is not");
+            Ok(())
+        })?;
+    }
     end(&mut scene)?;
     // FRR goes on without us.
     let left = if scene.speaker.is_some() { all.clone() } else { BTreeSet::new() };
