@@ -359,21 +359,25 @@ impl Twins {
             .map(|(_, address)| format!(" {address}:"))
             .collect();
         let is_compared = |line: &String| !otherwise.iter().any(|it| line.contains(it));
-        wait_until(&format!("both have the same virtual servers in state {state}"), LIMIT, || {
-            let (mut theirs, mut ours) =
-                (servers(&self.theirs.segment)?, servers(&self.ours.segment)?);
-            theirs.retain(is_compared);
-            ours.retain(is_compared);
-            let missing: Vec<_> = theirs.difference(&ours).collect();
-            let more: Vec<_> = ours.difference(&theirs).collect();
-            ensure!(
-                missing.is_empty() && more.is_empty(),
-                "Fairway lacks {missing:#?}, and has {more:#?}"
-            );
-            let has_any = otherwise.len() == drawn.len() || ours.iter().any(is_there);
-            ensure!(has_any, "neither has any of this state");
-            Ok(())
-        })?;
+        wait_until(
+            &format!("both have the same virtual servers in state {state}"),
+            3 * LIMIT,
+            || {
+                let (mut theirs, mut ours) =
+                    (servers(&self.theirs.segment)?, servers(&self.ours.segment)?);
+                theirs.retain(is_compared);
+                ours.retain(is_compared);
+                let missing: Vec<_> = theirs.difference(&ours).collect();
+                let more: Vec<_> = ours.difference(&theirs).collect();
+                ensure!(
+                    missing.is_empty() && more.is_empty(),
+                    "Fairway lacks {missing:#?}, and has {more:#?}"
+                );
+                let has_any = otherwise.len() == drawn.len() || ours.iter().any(is_there);
+                ensure!(has_any, "neither has any of this state");
+                Ok(())
+            },
+        )?;
         // kube-proxy's rules are later than its servers, and a status may be later than its Service.
         let (mut last, mut since) = (0.0, now());
         wait_until("kube-proxy has written its rules", LIMIT, || {
