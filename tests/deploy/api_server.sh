@@ -39,6 +39,7 @@ start_api_server() {
         --service-account-key-file="$folder/accounts.key" --service-account-signing-key-file="$folder/accounts.key" \
         --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=10.96.0.0/16,fd00:96::/112 \
         --authorization-mode=RBAC --endpoint-reconciler-type=none --disable-admission-plugins=ServiceAccount \
+        --allow-privileged=true \
         >"$folder/kube-apiserver.log" 2>&1 &
     api_processes+=($!)
     disown -a # Their end is no news.
