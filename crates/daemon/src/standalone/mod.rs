@@ -40,7 +40,7 @@ pub enum StartError {
     #[error(transparent)]
     Node(#[from] NodeError),
     /// The service proxy.
-    #[error("--proxy: {0}")]
+    #[error(transparent)]
     Proxy(#[from] ProxyError),
 }
 
