@@ -189,12 +189,13 @@ impl Shared {
 
     /// `Ours:` both families are one loop, so they are healthy together.
     fn state(&self, counts_node: bool, codes: &Codes) -> Response<Full<Bytes>> {
-        let facts = self.facts().clone();
-        let is_healthy = self.is_healthy(&facts);
+        let (is_healthy, is_eligible, updated_epoch_seconds) = {
+            let facts = self.facts();
+            (self.is_healthy(&facts), facts.is_eligible, facts.updated_epoch_seconds)
+        };
         let now = Utc(epoch_seconds()).rfc3339();
         // While it is healthy, it is up to date, whenever the last change was.
-        let updated =
-            if is_healthy { now.clone() } else { Utc(facts.updated_epoch_seconds).rfc3339() };
+        let updated = if is_healthy { now.clone() } else { Utc(updated_epoch_seconds).rfc3339() };
         let family = json!({ "lastUpdated": updated, "healthy": is_healthy });
         let mut body = json!({
             "lastUpdated": updated,
@@ -203,31 +204,33 @@ impl Shared {
             "status": { "IPv4": family, "IPv6": family },
         });
         if let Some(fields) = body.as_object_mut().filter(|_| counts_node) {
-            fields.insert("nodeEligible".to_owned(), facts.is_eligible.into());
+            fields.insert("nodeEligible".to_owned(), is_eligible.into());
         }
-        let is_ok = is_healthy && (facts.is_eligible || !counts_node);
+        let is_ok = is_healthy && (is_eligible || !counts_node);
         let status = if is_ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         codes.count(status);
         no_sniff(json_reply(status, format!("{body}\n")))
     }
 
     fn answer_for_service(&self, port: u16) -> Response<Full<Bytes>> {
-        let facts = self.facts().clone();
-        let Some((service, count)) = facts.checks.get(&port) else {
+        let (check, is_healthy) = {
+            let facts = self.facts();
+            (facts.checks.get(&port).cloned(), self.is_healthy(&facts))
+        };
+        let Some((service, count)) = check else {
             return plain(StatusCode::NOT_FOUND, "no Service has this healthCheckNodePort\n");
         };
-        let is_healthy = self.is_healthy(&facts);
         let body = json!({
             "service": { "namespace": service.namespace, "name": service.name },
             "localEndpoints": count,
             "serviceProxyHealthy": is_healthy,
         });
-        let status = match *count > 0 && is_healthy {
+        let status = match count > 0 && is_healthy {
             true => StatusCode::OK,
             false => StatusCode::SERVICE_UNAVAILABLE,
         };
         let mut response = no_sniff(json_reply(status, format!("{body}\n")));
-        response.headers_mut().insert("x-load-balancing-endpoint-weight", (*count).into());
+        response.headers_mut().insert("x-load-balancing-endpoint-weight", count.into());
         response
     }
 }

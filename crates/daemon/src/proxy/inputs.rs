@@ -211,6 +211,11 @@ impl Files {
         // Options at fault are not the same as none.
         let is_at_fault = self.are_options && resolution.findings.iter().any(Finding::is_fault);
         self.is_read = self.is_read || (is_readable && !is_at_fault);
+        if !self.is_read {
+            warn!(
+                "the options are at fault, or cannot be read: nothing in the kernel is changed until they are good"
+            );
+        }
         counters.updated(batch.changes.len());
         counters.judged(&self.before, &resolution.findings);
         self.before.clone_from(&resolution.findings);

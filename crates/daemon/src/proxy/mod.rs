@@ -23,6 +23,7 @@ mod upkeep;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -175,6 +176,8 @@ struct Proxy {
     /// As its Node object describes it.
     node: Node,
     has_node: bool,
+    /// The planner knows where the node is.
+    is_placed: bool,
     is_eligible_without_node: bool,
     /// Findings and faults that were reported.
     reported: BTreeSet<String>,
@@ -217,6 +220,7 @@ impl Proxy {
             rounds: RoundLog::default(),
             node,
             has_node: false,
+            is_placed: false,
             is_eligible_without_node: true,
             reported: BTreeSet::new(),
             is_complete: false,
@@ -246,11 +250,16 @@ impl Proxy {
             changes.into_iter().filter_map(|it| self.own_change(it)).collect();
         let touched = self.planner.follow(changes);
         self.touch(&touched);
-        if *self.planner.configuration() != before && inputs.has_options() {
+        let is_configured = *self.planner.configuration() != before;
+        if is_configured && inputs.has_options() {
             self.follow_configuration();
         }
-        self.follow_place();
-        let has_ipv6 = self.planner.wanted().bound_addresses.iter().any(|it| it.is_ipv6());
+        // The addresses of the machine are many, ours among them: not for each change of a Service.
+        if is_configured || !std::mem::replace(&mut self.is_placed, true) {
+            self.follow_place();
+        }
+        // IPv6 addresses are behind all others.
+        let has_ipv6 = self.planner.wanted().bound_addresses.last().is_some_and(IpAddr::is_ipv6);
         if has_ipv6 && !std::mem::replace(&mut self.has_ipv6, true) && inputs.has_options() {
             self.follow_configuration();
         }
@@ -266,6 +275,7 @@ impl Proxy {
             Kind::Node if key.name.name != self.options.node => None,
             Kind::Node => {
                 self.has_node = object.is_some();
+                self.is_placed = false;
                 self.node = match object.as_deref() {
                     Some(Object::Node(node)) => node.clone(),
                     _ => Node::assumed(&self.options.node, Vec::new()),

@@ -46,7 +46,15 @@ impl Proxy {
 
     /// Once everything is in the kernel that Services need, what kube-proxy has left may go.
     pub(super) fn finish_take_over(&mut self) {
-        if !self.is_taking_over || !self.is_complete || self.reconciler.faults().next().is_some() {
+        if !self.is_taking_over || !self.is_complete {
+            return;
+        }
+        if self.reconciler.faults().next().is_some() {
+            self.say(
+                "what kube-proxy has left stays until the kernel has taken everything; `fairway show proxy` says what it \
+                 has refused"
+                    .to_owned(),
+            );
             return;
         }
         match remove_kube_proxy() {

@@ -66,7 +66,8 @@ impl Proxy {
         let mut waiting = Vec::new();
         if !self.is_complete {
             waiting.push(
-                "not all objects have been read yet: nothing is removed from the kernel".to_owned(),
+                "not all objects have been read yet, or there is no Service: nothing is removed from the kernel"
+                    .to_owned(),
             );
         }
         if self.is_taking_over {
