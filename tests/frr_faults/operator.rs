@@ -64,6 +64,20 @@ pub(crate) fn without_ours(text: &str) -> String {
     kept
 }
 
+/// Whether FRR has exactly the lines that it had, in their order; the error names those that it has not.
+pub(crate) fn same_lines(before: &str, after: &str) -> Result<()> {
+    let only = |one: &str, other: &str| -> Vec<String> {
+        let there: Vec<&str> = other.lines().collect();
+        one.lines().filter(|it| !there.contains(it)).map(str::to_owned).collect()
+    };
+    let (lost, new) = (only(before, after), only(after, before));
+    ensure!(
+        before == after,
+        "lost {lost:?}, new {new:?}; if both are empty, the order or a count differs\nbefore\n{before}\nafter\n{after}"
+    );
+    Ok(())
+}
+
 impl Scene {
     /// Fairway drains the node, and ends.
     pub(crate) fn leave_for_good(&mut self) -> Result<()> {
@@ -74,8 +88,7 @@ impl Scene {
     pub(crate) fn expect_running(&self, expected: &str) -> Result<()> {
         let text = without_ours(&self.speaker.running_configuration()?);
         let expected = without_ours(expected);
-        ensure!(text == expected, "expected\n{expected}\nFRR has\n{text}");
-        Ok(())
+        same_lines(&expected, &text)
     }
 }
 
@@ -103,9 +116,7 @@ pub(crate) fn an_operators_bgp_stays_as_it_was(cell: &Cell) -> Result<()> {
     ensure!(scene.session_of_view()? == session, "the session was reset");
 
     scene.leave_for_good()?;
-    let after = scene.speaker.running_configuration()?;
-    ensure!(after == before, "before\n{before}\nafter\n{after}");
-    Ok(())
+    same_lines(&before, &scene.speaker.running_configuration()?)
 }
 
 pub(crate) fn peers_behind_the_default_route_come_up(cell: &Cell) -> Result<()> {
@@ -124,7 +135,7 @@ pub(crate) fn peers_behind_the_default_route_come_up(cell: &Cell) -> Result<()> 
     scene.all_is_in_force()?;
     scene.leave_for_good()?;
     let after = scene.speaker.running_configuration()?;
-    ensure!(after == before, "before\n{before}\nafter\n{after}");
+    same_lines(&before, &after)?;
 
     // Beside somebody's BGP, no setting of zebra is needed.
     scene.speaker.configure(OPERATOR)?;
@@ -183,9 +194,7 @@ fn second_stands_aside(cell: &Cell, operator: &[&str]) -> Result<()> {
         Ok(())
     })?;
     holds_for("FRR is as it was", WHILE, || {
-        let after = scene.speaker.running_configuration()?;
-        ensure!(after == before, "before\n{before}\nafter\n{after}");
-        Ok(())
+        same_lines(&before, &scene.speaker.running_configuration()?)
     })?;
     scene.all_is_in_force()?;
 
@@ -201,7 +210,7 @@ fn second_stands_aside(cell: &Cell, operator: &[&str]) -> Result<()> {
         Ok(())
     })?;
     let after = scene.speaker.running_configuration()?;
-    ensure!(after == before, "before\n{before}\nafter\n{after}");
+    same_lines(&before, &after)?;
 
     let refused = forget(&scene, &["--owner", owner]);
     let words = format!("{:#}", refused.err().context("a running Fairway is no obstacle")?);
@@ -279,7 +288,7 @@ pub(crate) fn what_is_forgotten_leaves_nothing(cell: &Cell) -> Result<()> {
         let kept = file.with_extension("conf.before-frr-forget");
         ensure!(std::fs::read_to_string(kept)? == saved, "the file as it was is lost");
         let after = scene.speaker.running_configuration()?;
-        ensure!(after == before, "before\n{before}\nafter\n{after}");
+        same_lines(&before, &after)?;
         forget(&scene, &["--node", "node-a"]).context("when nothing is left")?;
     }
     // FRR that is down is said.
@@ -327,9 +336,7 @@ pub(crate) fn extras_go_with_their_config_map(cell: &Cell) -> Result<()> {
             scene.start_fairway()?;
         }
         scene.wait("FRR is as it was", PATIENCE, |scene| {
-            let after = scene.speaker.running_configuration()?;
-            ensure!(after == before, "before\n{before}\nafter\n{after}");
-            Ok(())
+            same_lines(&before, &scene.speaker.running_configuration()?)
         })?;
     }
     scene.all_is_in_force()

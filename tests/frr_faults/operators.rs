@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::Cell;
-use crate::operator::{forget, without_ours};
+use crate::operator::{forget, same_lines, without_ours};
 use crate::scene::{ROUTER, Scene};
 use lab::process::output_of;
 use lab::routers::Release;
@@ -363,7 +363,6 @@ fn without_comments(text: &str) -> String {
 pub(crate) fn becomes(scene: &mut Scene, expected: &str) -> Result<()> {
     scene.wait("FRR is as it was", PATIENCE, |scene| {
         let text = scene.speaker.running_configuration()?;
-        ensure!(text == expected, "expected\n{expected}\nFRR has\n{text}");
-        Ok(())
+        same_lines(expected, &text)
     })
 }
