@@ -426,7 +426,7 @@ impl Application {
             if step.makes_something() {
                 self.refusals.forget_what_is_in(&step);
             }
-            self.memory.entry(daemon).or_default().took(step);
+            self.memory.entry(daemon).or_default().took(daemon, step);
         }
         for (daemon, step, words) in said.unknown {
             self.memory.entry(daemon).or_default().does_not_know(step, words);
@@ -443,9 +443,9 @@ impl Application {
         for (daemon, step, words) in rejected {
             // What was removed before the rejected line does not stay removed any longer than needed.
             self.say_at = now;
-            let is_again = self.memory.entry(daemon).or_default().tried(&step);
+            let is_last = self.memory.entry(daemon).or_default().tried(daemon, &step);
             // A single rejection may be due to a concurrent manual change.
-            if is_again && !self.recording.is_writing() {
+            if is_last && !self.recording.is_writing() {
                 self.refuse(Some(daemon), &step, words);
             }
         }

@@ -8,9 +8,16 @@ use crate::configuration::{Configuration, Statement};
 use crate::daemon::{Daemon, Takes};
 use crate::difference::{Batch, Place, Purpose, Step, shown_for, without_router};
 
-/// How often a line is sent before it counts as in effect without being shown: the first time, a manual
-/// change may have interfered.
-const ATTEMPTS_MAX: u8 = 2;
+/// How often a line is sent before it counts as in effect without being shown, or as rejected: the first time, a
+/// manual change may have interfered.
+fn attempts_max(daemon: Daemon) -> u8 {
+    match daemon {
+        // 10.3 drops a change that it is committing when any other connection to it closes, as after each `vtysh -c`,
+        // and reports success; or it rejects the next line, whose context is gone.
+        Daemon::Mgmtd => 6,
+        _ => 2,
+    }
+}
 
 /// The conclusion from a line that was sent and is due again.
 pub(super) enum Learnt {
@@ -62,19 +69,19 @@ impl Memory {
         self.unknown.get(&(statement.context.clone(), statement.line.clone()))
     }
 
-    pub(super) fn took(&mut self, step: Step) {
-        self.tried(&step);
+    pub(super) fn took(&mut self, daemon: Daemon, step: Step) {
+        self.tried(daemon, &step);
         let place = step.place();
         if step.purpose == Purpose::Add {
             self.told.insert(place);
         }
     }
 
-    /// Counts a line that was sent or rejected. Returns whether it was sent before, in a row.
-    pub(super) fn tried(&mut self, step: &Step) -> bool {
+    /// Counts a line that was sent or rejected. Returns whether that was the last attempt.
+    pub(super) fn tried(&mut self, daemon: Daemon, step: &Step) -> bool {
         let attempts = self.attempts.entry(step.place()).or_default();
         *attempts = attempts.saturating_add(1);
-        *attempts > 1
+        *attempts >= attempts_max(daemon)
     }
 
     pub(super) fn does_not_know(&mut self, step: Step, words: String) {
@@ -106,9 +113,9 @@ impl Memory {
     }
 
     /// Draws a conclusion from an earlier attempt to send `step`, which is due again.
-    pub(super) fn learn(&mut self, step: &Step, running: &Configuration) -> Learnt {
+    pub(super) fn learn(&mut self, daemon: Daemon, step: &Step, running: &Configuration) -> Learnt {
         let place = step.place();
-        if self.attempts.get(&place).is_none_or(|it| *it < ATTEMPTS_MAX) {
+        if self.attempts.get(&place).is_none_or(|it| *it < attempts_max(daemon)) {
             return Learnt::Nothing;
         }
         match step.purpose {

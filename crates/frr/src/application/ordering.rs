@@ -114,7 +114,7 @@ impl Application {
                 |step: &Step| made.iter().any(|it| it.is_around(&step.context, &step.line));
             let steps = batch.additions.iter().chain(&batch.removals);
             for step in steps.filter(|it| !is_in_new(it)) {
-                match memory.learn(step, running) {
+                match memory.learn(*daemon, step, running) {
                     Learnt::Nothing => continue,
                     Learnt::Accepted => {}
                     Learnt::Refused(words) => refused.push((Some(*daemon), step.clone(), words)),

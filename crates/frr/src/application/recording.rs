@@ -30,7 +30,7 @@ pub(super) struct Recording {
     fresh: BTreeSet<EntryKey>,
     /// Entries whose lines this process has sent: FRR 10 may show one for a while after it was removed.
     sent: BTreeSet<EntryKey>,
-    /// Entries whose lines turned out to be somebody else's.
+    /// Entries whose lines turned out to be somebody else's: of another process, or of another daemon.
     theirs: BTreeSet<EntryKey>,
     /// Entries whose lines were undone.
     undone: BTreeSet<EntryKey>,
@@ -167,7 +167,9 @@ impl Recording {
             }
             let (daemon, (context, line)) = key;
             let Some(shown) = running.get(daemon) else { continue };
-            if self.undone.contains(key) || self.theirs.contains(key) {
+            // FRR 10's mgmtd may lose a removal: the entry stays as long as the line does.
+            let is_undone = self.undone.contains(key) && !shows(shown, &key.1);
+            if is_undone || self.theirs.contains(key) {
                 record.0.remove(key);
                 continue;
             }
@@ -318,9 +320,10 @@ impl Recording {
         if self.sent.len() > SENT_MAX {
             self.sent.clear();
         }
-        // What a daemon does not know, it does not have.
+        // A daemon that does not know a line may show it all the same: FRR 10's zebra shows the lists that its mgmtd
+        // gives it. It would not know the removal either.
         let unknown = said.unknown.iter().filter(|(_, step, _)| step.purpose == Purpose::Add);
-        self.undone.extend(unknown.map(|(daemon, step, _)| (*daemon, step.place())));
+        self.theirs.extend(unknown.map(|(daemon, step, _)| (*daemon, step.place())));
         let taken = said.taken.iter().map(|(daemon, step)| (*daemon, step));
         // FRR refuses to undo what is not there.
         let refused = said.broken.iter().filter_map(|broken| match broken {

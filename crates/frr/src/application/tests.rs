@@ -2,6 +2,7 @@
 //! hand: stories, and schedules drawn from a seed.
 
 mod loading;
+mod mgmtd;
 
 use super::*;
 use crate::configuration::is_extra;
@@ -23,6 +24,10 @@ struct World {
     application: Application,
     bgpd: Model,
     bfdd: Model,
+    /// With it, FRR has a zebra that knows no line, and shows the prefix lists of mgmtd.
+    mgmtd: Option<Model>,
+    /// So many of the next changes of mgmtd are lost.
+    mgmtd_loses: u8,
     now: Now,
     wanted: Option<(u64, String)>,
     /// The instance that it was rendered for.
@@ -36,6 +41,8 @@ struct World {
     ends_after: Option<usize>,
     /// When lines were sent.
     said_at: Vec<Now>,
+    /// Removals that a daemon rejected.
+    refused_removals: Vec<(Daemon, String)>,
 }
 
 impl World {
@@ -44,6 +51,8 @@ impl World {
             application: Application::new(Owner::default(), INTERVAL),
             bgpd: Model::default(),
             bfdd: Model::default(),
+            mgmtd: None,
+            mgmtd_loses: 0,
             now: Now::ZERO,
             wanted: None,
             site: None,
@@ -53,6 +62,7 @@ impl World {
             dies_after: None,
             ends_after: None,
             said_at: Vec::new(),
+            refused_removals: Vec::new(),
         }
     }
 
@@ -69,6 +79,12 @@ impl World {
         match self.is_away {
             true => drop(running.away.insert(Daemon::Bgpd, "no such file".to_owned())),
             false => drop(running.daemons.insert(Daemon::Bgpd, self.bgpd.running.clone())),
+        }
+        if let Some(mgmtd) = &self.mgmtd {
+            let mut lists = mgmtd.running.clone();
+            lists.statements.retain(|it| it.line.starts_with("ip prefix-list "));
+            running.daemons.insert(Daemon::Mgmtd, mgmtd.running.clone());
+            running.daemons.insert(Daemon::Zebra, lists);
         }
         running
     }
@@ -97,16 +113,31 @@ impl World {
             }
             self.dies_after = self.dies_after.map(|it| it - 1);
             self.ends_after = self.ends_after.map(|it| it - 1);
-            let model = if daemon == Daemon::Bgpd { &mut self.bgpd } else { &mut self.bfdd };
-            match model.say(step) {
+            let reply = match (daemon, &mut self.mgmtd) {
+                (Daemon::Bgpd, _) => self.bgpd.say(step),
+                (Daemon::Mgmtd, Some(_)) if self.mgmtd_loses > 0 => {
+                    self.mgmtd_loses -= 1;
+                    Ok(())
+                }
+                (Daemon::Mgmtd, Some(mgmtd)) => mgmtd.say(step),
+                (Daemon::Zebra, Some(_)) => Err("% Unknown command".to_owned()),
+                _ => self.bfdd.say(step),
+            };
+            match reply {
                 Ok(()) => said.taken.push((daemon, step.clone())),
-                Err(words) if daemon.takes_line(&step.context, &step.line) == Takes::May => {
+                Err(words)
+                    if step.purpose == Purpose::Add
+                        && daemon.takes_line(&step.context, &step.line) == Takes::May =>
+                {
                     said.unknown.push((daemon, step.clone(), words));
                 }
                 Err(words) if is_extra(step.origin.as_ref()) => {
                     said.rejected.push((daemon, step.clone(), words));
                 }
                 Err(words) => {
+                    if step.purpose == Purpose::Remove {
+                        self.refused_removals.push((daemon, step.line.to_string()));
+                    }
                     said.broken = Some(Broken::Refused(daemon, step.clone(), words));
                     return said;
                 }
