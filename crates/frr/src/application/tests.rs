@@ -26,7 +26,6 @@ struct World {
     bfdd: Model,
     /// With it, FRR has a zebra that knows no line, and shows the prefix lists of mgmtd.
     mgmtd: Option<Model>,
-    /// So many of the next changes of mgmtd are lost.
     mgmtd_loses: u8,
     now: Now,
     wanted: Option<(u64, String)>,
