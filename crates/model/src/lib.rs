@@ -7,6 +7,7 @@
 mod bfd_profile;
 mod bgp_configuration;
 mod changes;
+mod delivery;
 mod endpoints;
 mod extras;
 mod health_check;
@@ -26,6 +27,7 @@ mod service;
 pub use bfd_profile::{BfdKeyReference, BfdProfile};
 pub use bgp_configuration::BgpConfiguration;
 pub use changes::Changes;
+pub use delivery::{Deliveries, Delivery};
 pub use endpoints::{Endpoint, EndpointSlice};
 pub use extras::FrrExtras;
 pub use health_check::{HealthCheck, Probe};

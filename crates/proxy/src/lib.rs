@@ -8,6 +8,7 @@
 //! does; where it differs, `Ours:` says why. Pure: knows no kernel, clock, file or API server. `fairway proxy plan`
 //! prints what it wants.
 
+mod delivered;
 mod endpoints;
 mod part;
 mod place;
@@ -19,6 +20,7 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
+pub use delivered::Delivered;
 pub use place::Place;
 pub use planner::{Conflict, Planner, Touched};
 pub use reconciler::{

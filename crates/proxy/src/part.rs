@@ -201,6 +201,7 @@ impl Part {
             server: VirtualServer { scheduler, persistence, real_servers: servers.to_vec() },
             rule,
             is_bound: !place.addresses.contains(&address),
+            is_of_balancer: claim == Claim::Balancer,
         };
         self.entries.insert(virtual_address, (claim, entry));
     }

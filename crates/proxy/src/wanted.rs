@@ -109,6 +109,8 @@ pub struct Entry {
     pub rule: FilterRule,
     /// Whether the address has to be on the node, since it is no node's own.
     pub is_bound: bool,
+    /// It is a load balancer's address: routers or the local segment are told of it.
+    pub is_of_balancer: bool,
 }
 
 /// Everything that a node shall have.

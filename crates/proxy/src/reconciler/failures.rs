@@ -67,6 +67,11 @@ impl<K: Ord + Clone> Failures<K> {
         self.by_time.iter().take_while(move |(at, _)| *at <= now).map(|(_, key)| key)
     }
 
+    /// Why this failed.
+    pub(super) fn message(&self, key: &K) -> Option<&str> {
+        self.all.get(key).map(|it| &*it.message)
+    }
+
     /// What failed, and why.
     pub(super) fn messages(&self) -> impl Iterator<Item = (&K, &str)> {
         self.all.iter().map(|(key, it)| (key, &*it.message))

@@ -132,6 +132,16 @@ impl Reconciler {
         servers.chain(addresses).chain(hairpins)
     }
 
+    /// Why a virtual server is not as wanted.
+    pub fn fault_of(&self, at: VirtualAddress) -> Option<&str> {
+        self.failed.message(&at)
+    }
+
+    /// Why an address is not on the node, or still is.
+    pub fn fault_of_address(&self, address: IpAddr) -> Option<&str> {
+        self.failed_addresses.message(&address)
+    }
+
     /// All that is wanted is known now: what is not wanted may be removed from here on.
     pub fn complete(&mut self, wanted: &Wanted) {
         if !self.is_complete {

@@ -1,4 +1,5 @@
 //! Stories of one Service, and simulated schedules of many.
 
+mod delivered;
 mod simulation;
 mod stories;

@@ -9,9 +9,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use fairway_ground::Rng;
-use fairway_model::{IpvsScheduler, ObjectName};
+use fairway_model::{Delivery, IpvsScheduler, ObjectName};
 
 use super::super::*;
+use crate::delivered::Delivered;
 use crate::wanted::{Entry, FilterRule, Masquerade, NoEndpoints, RealServer, VirtualServer};
 
 const LIMIT: Duration = Duration::from_secs(900);
@@ -31,6 +32,7 @@ struct Simulation {
     lowered_at: BTreeMap<RealServerPlace, (Instant, Option<ObjectName>)>,
     wanted: Wanted,
     reconciler: Reconciler,
+    delivered: Delivered,
     fails: bool,
     /// All that is wanted is known.
     is_complete: bool,
@@ -54,6 +56,7 @@ impl Simulation {
             lowered_at: BTreeMap::new(),
             wanted: Wanted::default(),
             reconciler: Reconciler::default(),
+            delivered: Delivered::default(),
             fails: false,
             is_complete: false,
             stale_flows: BTreeSet::new(),
@@ -120,6 +123,7 @@ impl Simulation {
                 masquerade: if self.one_in(2) { Masquerade::Always } else { Masquerade::Never },
             },
             is_bound: at.address != IpAddr::V4(Ipv4Addr::new(198, 18, 0, 3)),
+            is_of_balancer: true,
         }
     }
 
@@ -149,6 +153,7 @@ impl Simulation {
         touched.bound_addresses =
             before.symmetric_difference(&self.wanted.bound_addresses).copied().collect();
         self.reconciler.touch(&touched);
+        self.delivered.touch(&touched);
     }
 
     /// Somebody else makes or removes a virtual server of theirs.
@@ -191,6 +196,8 @@ impl Simulation {
         self.log.push("restart".to_owned());
         let options = ReconcilerOptions { drain_limit: LIMIT, excluded: Vec::new() };
         self.reconciler = Reconciler::new(options, self.disk.clone());
+        self.delivered = Delivered::default();
+        self.delivered.doubt_all(&self.wanted);
         self.is_complete = false;
         // The next start looks through all flows.
         self.stale_flows.clear();
@@ -200,6 +207,7 @@ impl Simulation {
 
     fn audit(&mut self) {
         self.reconciler.observe(self.truth.clone(), &self.wanted);
+        self.delivered.doubt_all(&self.wanted);
     }
 
     fn complete(&mut self) {
@@ -211,6 +219,7 @@ impl Simulation {
     fn batch(&mut self) -> bool {
         let operations = self.reconciler.next_batch(&self.wanted, self.now).to_vec();
         if operations.is_empty() {
+            self.judge();
             return false;
         }
         let mut outcomes = Vec::new();
@@ -220,7 +229,32 @@ impl Simulation {
             outcomes.push(outcome);
         }
         self.reconciler.finish(outcomes, &self.wanted, self.now);
+        self.delivered.tried(&operations);
         true
+    }
+
+    /// What changed costs no look at the rest, and is all that changed.
+    fn judge(&mut self) {
+        self.delivered.judge(&self.wanted, &self.reconciler);
+        let mut whole = Delivered::default();
+        whole.doubt_all(&self.wanted);
+        whole.judge(&self.wanted, &self.reconciler);
+        let (kept, whole) = (self.delivered.deliveries(), whole.deliveries());
+        self.check(kept == whole, || format!("it says {kept:?}, and from scratch {whole:?}"));
+        for (address, services) in kept {
+            let delivered = services.iter().filter(|(_, it)| **it == Delivery::Delivered);
+            for (service, _) in delivered {
+                let mut entries = self.wanted.entries.iter();
+                let servers = &self.reconciler.kernel().servers;
+                let works = entries.any(|(at, entry)| {
+                    let reals = servers.get(at).map(|it| &it.real_servers);
+                    at.address == *address
+                        && entry.service == *service
+                        && reals.is_some_and(|it| it.values().any(|weight| *weight > 0))
+                });
+                self.check(works, || format!("{service} is not delivered at {address}"));
+            }
+        }
     }
 
     fn perform(&mut self, operation: &Operation) -> Outcome {
@@ -539,6 +573,12 @@ impl Simulation {
         let mut there = self.truth.bound_addresses.iter();
         let extra = there.find(|it| !self.wanted.bound_addresses.contains(it));
         self.check(extra.is_none(), || format!("{extra:?} is bound"));
+        let served = entries().filter(|(_, it)| it.rule.no_endpoints.is_none());
+        for (at, entry) in served {
+            let said = self.delivered.deliveries().get(&at.address);
+            let said = said.and_then(|it| it.get(&entry.service));
+            self.check(said == Some(&Delivery::Delivered), || format!("{at}: {said:?}"));
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use fairway_model::{IpvsScheduler, ObjectName, TransportProtocol};
 use super::super::*;
 use crate::wanted::{Entry, FilterRule, Masquerade, NoEndpoints, RealServer, VirtualServer};
 
-const NOW: Instant = Instant::from_micros(1_000_000);
+pub(super) const NOW: Instant = Instant::from_micros(1_000_000);
 
-fn at(text: &str) -> VirtualAddress {
+pub(super) fn at(text: &str) -> VirtualAddress {
     let (socket, protocol) = text.split_once('/').unwrap();
     let socket: std::net::SocketAddr = socket.parse().unwrap();
     let protocol = match protocol {
@@ -25,7 +25,7 @@ fn real(last: u8) -> RealServer {
     RealServer { address: std::net::Ipv4Addr::new(10, 1, 0, last).into(), port: 8080 }
 }
 
-fn entry(service: &str, reals: &[u8]) -> Entry {
+pub(super) fn entry(service: &str, reals: &[u8]) -> Entry {
     Entry {
         service: ObjectName::new("default", service),
         server: VirtualServer {
@@ -41,17 +41,18 @@ fn entry(service: &str, reals: &[u8]) -> Entry {
             masquerade: Masquerade::Always,
         },
         is_bound: true,
+        is_of_balancer: true,
     }
 }
 
-fn wanted(entries: &[(&str, Entry)]) -> Wanted {
+pub(super) fn wanted(entries: &[(&str, Entry)]) -> Wanted {
     let entries: BTreeMap<_, _> = entries.iter().map(|(text, it)| (at(text), it.clone())).collect();
     let bound_addresses = entries.keys().map(|it| it.address).collect();
     Wanted { entries, bound_addresses, ..Wanted::default() }
 }
 
 /// A machine that has read a kernel, and knows all that is wanted.
-fn started(options: ReconcilerOptions, kernel: Kernel, wanted: &Wanted) -> Reconciler {
+pub(super) fn started(options: ReconcilerOptions, kernel: Kernel, wanted: &Wanted) -> Reconciler {
     let record = kernel.servers.keys().map(|it| (*it, Recorded::Made)).collect();
     let mut reconciler = Reconciler::new(options, Some(record));
     reconciler.observe(kernel, wanted);
@@ -60,7 +61,7 @@ fn started(options: ReconcilerOptions, kernel: Kernel, wanted: &Wanted) -> Recon
 }
 
 /// What it does until nothing is left, all of it well.
-fn run(reconciler: &mut Reconciler, wanted: &Wanted, now: Instant) -> Vec<String> {
+pub(super) fn run(reconciler: &mut Reconciler, wanted: &Wanted, now: Instant) -> Vec<String> {
     let mut done = Vec::new();
     loop {
         let batch = reconciler.next_batch(wanted, now).to_vec();
@@ -72,7 +73,7 @@ fn run(reconciler: &mut Reconciler, wanted: &Wanted, now: Instant) -> Vec<String
     }
 }
 
-fn change(reconciler: &mut Reconciler, now: &Wanted) {
+pub(super) fn change(reconciler: &mut Reconciler, now: &Wanted) {
     let virtual_addresses =
         now.entries.keys().chain(reconciler.kernel().servers.keys()).copied().collect();
     let bound = &reconciler.kernel().bound_addresses;
@@ -80,7 +81,7 @@ fn change(reconciler: &mut Reconciler, now: &Wanted) {
     reconciler.touch(&Touched { virtual_addresses, bound_addresses, ..Touched::default() });
 }
 
-const WEB: &str = "198.18.0.1:80/TCP";
+pub(super) const WEB: &str = "198.18.0.1:80/TCP";
 
 #[test]
 fn the_filter_comes_first_and_the_address_last_and_the_reverse() {

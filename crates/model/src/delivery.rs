@@ -1,0 +1,21 @@
+//! Whether packets to an address of a Service reach an endpoint by way of a node, as its service proxy says.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ObjectName;
+
+/// What the service proxy of a node says of an address of a Service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Delivery {
+    /// A virtual server is in the kernel, and has an endpoint.
+    Delivered,
+    /// Packets would be lost on this node, for this reason.
+    Obstructed(String),
+}
+
+/// What it says of each Service with an address. Nothing of a Service: its virtual servers are not in the kernel yet.
+pub type Deliveries = BTreeMap<IpAddr, BTreeMap<ObjectName, Delivery>>;
