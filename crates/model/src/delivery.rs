@@ -19,3 +19,12 @@ pub enum Delivery {
 
 /// What it says of each Service with an address. Nothing of a Service: its virtual servers are not in the kernel yet.
 pub type Deliveries = BTreeMap<IpAddr, BTreeMap<ObjectName, Delivery>>;
+
+/// An answer of a service proxy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeliveryUpdate {
+    /// Of addresses that are not in it, nothing is said any more; else they are as before.
+    pub is_all: bool,
+    /// What is said now.
+    pub deliveries: Deliveries,
+}

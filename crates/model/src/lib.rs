@@ -27,7 +27,7 @@ mod service;
 pub use bfd_profile::{BfdKeyReference, BfdProfile};
 pub use bgp_configuration::BgpConfiguration;
 pub use changes::Changes;
-pub use delivery::{Deliveries, Delivery};
+pub use delivery::{Deliveries, Delivery, DeliveryUpdate};
 pub use endpoints::{Endpoint, EndpointSlice};
 pub use extras::FrrExtras;
 pub use health_check::{HealthCheck, Probe};

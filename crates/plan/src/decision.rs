@@ -78,7 +78,14 @@ impl<'a> Facts<'a> {
         let layer2 = self.layer2.verdicts(service, &outcome.addresses, &self.pools);
         let (mut addresses, mut all_said) = (Vec::with_capacity(spoken.len()), Vec::new());
         for (address, said) in spoken {
+            let data_path = self.own.data_path.filter(|_| reason.is_none());
+            let obstacle = data_path.and_then(|it| it.obstacle(&service.name, address));
             addresses.push(match said {
+                Ok(_) if obstacle.is_some() => AddressAnnouncement {
+                    address,
+                    reason: obstacle.map(Reason::Obstructed),
+                    prefixes: Vec::new(),
+                },
                 Ok(said) if reason.is_none() => {
                     let prefixes = said.iter();
                     let prefixes = prefixes

@@ -21,7 +21,7 @@ use super::abstention::{from_address, from_advertisement};
 use super::deciding::by_pool;
 use super::local::Obstacles;
 use super::reason::{Because, NextOwner, Obstacle};
-use super::{Local, PlanOptions, Reason};
+use super::{DataPath, Local, PlanOptions, Reason};
 
 /// What this node does for the addresses that a Service has from one pool. The same node answers for
 /// all of them: the first one decides.
@@ -60,6 +60,8 @@ pub(super) struct Own<'a> {
     pub(super) node: &'a Node,
     pub(super) local: &'a Local,
     pub(super) obstacles: &'a Obstacles,
+    /// What its service proxy says, where one is followed.
+    pub(super) data_path: Option<&'a DataPath>,
 }
 
 /// A node that may answer.
@@ -207,6 +209,10 @@ impl<'a> Layer2<'a> {
         // Others that have the address are served meanwhile.
         if self.own.local.pending.contains(&service.name) {
             return Some(Obstacle::NotCheckedYet);
+        }
+        if let Some(obstacle) = self.own.data_path.and_then(|it| it.obstacle(&service.name, first))
+        {
+            return Some(obstacle);
         }
         if let Some(obstacle) = of_addresses.get(&first) {
             return Some(obstacle.clone());

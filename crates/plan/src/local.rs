@@ -11,6 +11,7 @@ use fairway_ground::{Abstention, AddressFamily, InterfaceName};
 use fairway_model::{ClusterIndex, Layer2Advertisement, Node, ObjectName};
 
 use super::abstention::{from_address, from_advertisement};
+use super::data_path::DataPath;
 use super::deciding::by_pool;
 use super::reason::Obstacle;
 
@@ -55,12 +56,15 @@ impl Local {
         index: &ClusterIndex,
         node: &Node,
         outcomes: &Outcomes,
+        data_path: Option<&DataPath>,
     ) -> Obstacles {
         let here = index.layer2_advertisements.values();
         let here: Vec<_> = here.filter(|it| it.selects_node(&node.labels)).collect();
         let mut obstacles = Obstacles::default();
-        let pools = (!self.failing.is_empty()).then(|| PoolLookup::new(index));
-        for ((name, failure), pools) in self.failing.iter().zip(pools.iter().cycle()) {
+        let undelivered = data_path.into_iter().flat_map(|it| it.obstructed().keys());
+        let unserved: BTreeSet<&ObjectName> = self.failing.keys().chain(undelivered).collect();
+        let pools = (!unserved.is_empty()).then(|| PoolLookup::new(index));
+        for (name, pools) in unserved.into_iter().zip(pools.iter().cycle()) {
             let Some((service, outcome)) = index.services.get(name).zip(outcomes.get(name)) else {
                 continue;
             };
@@ -70,7 +74,12 @@ impl Local {
             // As the election looks them up: the first one of each pool decides.
             let deciding = by_pool(service, &outcome.addresses, pools).into_iter();
             for address in deciding.filter_map(|(_, addresses)| addresses.first().copied()) {
-                let obstacle = Obstacle::HealthCheckFails(failure.clone());
+                let failing = self.failing.get(name).cloned().map(Obstacle::HealthCheckFails);
+                let undelivered = || {
+                    let of_service = data_path?.obstructed().get(name)?;
+                    of_service.get(&address).cloned().map(Obstacle::NotDelivered)
+                };
+                let Some(obstacle) = failing.or_else(undelivered) else { continue };
                 obstacles.of_addresses.entry(address).or_insert(obstacle);
                 obstacles.abstentions.insert(from_address(address));
             }

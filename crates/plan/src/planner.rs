@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use fairway_allocator::Outcomes;
 use fairway_ground::{Abstention, InterfaceName, Prefix};
-use fairway_model::{ClusterIndex, FrrExtras, Kind, Node, ObjectName};
+use fairway_model::{ClusterIndex, DeliveryUpdate, FrrExtras, Kind, Node, ObjectName};
 use fairway_seam::{DesiredRoute, Extras};
 
 use super::basis::Basis;
@@ -20,8 +20,8 @@ use super::local::Obstacles;
 use super::peers::{always_compares_med, rpki_servers};
 use super::routes::{RouteTable, Settled};
 use super::{
-    Announcement, Fault, Layer2Announcement, Local, NodePlan, PlanChanges, PlanDiff, PlanOptions,
-    PlanUpdate, PrefixAnnouncement, Reason, RouteDiff, diff,
+    Announcement, DataPath, Fault, Layer2Announcement, Local, NodePlan, PlanChanges, PlanDiff,
+    PlanOptions, PlanUpdate, PrefixAnnouncement, Reason, RouteDiff, diff,
 };
 
 /// The plan of one node, and the data needed to update it.
@@ -32,6 +32,8 @@ pub struct NodePlanner {
     /// The members that own layer 2 addresses; `None` where it is not known which nodes are alive.
     members: Option<BTreeMap<String, Member>>,
     local: Local,
+    /// What the service proxy says, where one is followed.
+    data_path: Option<Arc<DataPath>>,
     obstacles: Obstacles,
     /// The plan is for another node, or for none.
     is_outdated: bool,
@@ -58,6 +60,7 @@ impl NodePlanner {
             options,
             members: None,
             local: Local::default(),
+            data_path: None,
             obstacles: Obstacles::default(),
             is_outdated: true,
             basis: Basis::default(),
@@ -98,6 +101,26 @@ impl NodePlanner {
         }
     }
 
+    /// From now on an address is announced only while the service proxy of this machine delivers packets to it. It has
+    /// not answered yet.
+    pub fn await_data_path(&mut self) {
+        if self.data_path.is_none() {
+            self.data_path = Some(Arc::default());
+            self.is_outdated = true;
+        }
+    }
+
+    /// The service proxy has answered. Returns the Services that the next update has to plan.
+    pub fn follow_data_path(&mut self, update: DeliveryUpdate) -> BTreeSet<ObjectName> {
+        self.await_data_path();
+        self.data_path.as_mut().map(|it| Arc::make_mut(it).follow(update)).unwrap_or_default()
+    }
+
+    /// What the service proxy says, where one is followed.
+    pub fn data_path(&self) -> Option<&Arc<DataPath>> {
+        self.data_path.as_ref()
+    }
+
     /// What the node is no candidate for, by the last update.
     pub fn abstentions(&self) -> &BTreeSet<Abstention> {
         &self.obstacles.abstentions
@@ -120,7 +143,7 @@ impl NodePlanner {
         outcomes: &Outcomes,
         changes: &PlanChanges,
     ) -> PlanUpdate {
-        let obstacles = self.local.obstacles(index, &self.node, outcomes);
+        let obstacles = self.obstacles_in(index, outcomes);
         // They may concern other Services with the same address.
         let has_other_obstacles = self.obstacles != obstacles;
         if std::mem::take(&mut self.is_outdated) || changes.all || has_other_obstacles {
@@ -154,6 +177,10 @@ impl NodePlanner {
         }
     }
 
+    fn obstacles_in(&self, index: &ClusterIndex, outcomes: &Outcomes) -> Obstacles {
+        self.local.obstacles(index, &self.node, outcomes, self.data_path.as_deref())
+    }
+
     /// Recomputes everything, and returns what changed.
     fn replan(&mut self, index: &ClusterIndex, outcomes: &Outcomes) -> PlanUpdate {
         let before = std::mem::take(&mut self.plan);
@@ -176,7 +203,7 @@ impl NodePlanner {
     /// Computes the first plan.
     pub(super) fn make(&mut self, index: &ClusterIndex, outcomes: &Outcomes) {
         self.routes = RouteTable::default();
-        self.obstacles = self.local.obstacles(index, &self.node, outcomes);
+        self.obstacles = self.obstacles_in(index, outcomes);
         let (mut basis, peers, mut faults) =
             Basis::new(index, &self.node, &self.local, self.options);
         faults.extend(basis.originate(&mut self.routes));
@@ -206,7 +233,13 @@ impl NodePlanner {
         let node = self.node.clone();
         let (members, local) = (self.members.clone(), self.local.clone());
         let obstacles = self.obstacles.clone();
-        let own = Own { node: &node, local: &local, obstacles: &obstacles };
+        let data_path = self.data_path.clone();
+        let own = Own {
+            node: &node,
+            local: &local,
+            obstacles: &obstacles,
+            data_path: data_path.as_deref(),
+        };
         let mut facts = Facts::new(index, own, members.as_ref(), self.options);
         let mut touched = Touched::default();
         for name in services {

@@ -241,6 +241,14 @@ pub enum Obstacle {
     /// The health check of the Service has not ended yet.
     #[error("the first health check of the Service has not ended yet on this node")]
     NotCheckedYet,
+    /// Its service proxy cannot deliver packets to the address, for this reason.
+    #[error("the service proxy of this node does not deliver to it: {0} (fairway show proxy)")]
+    NotDelivered(String),
+    /// Its service proxy has not said that it delivers packets to the address.
+    #[error(
+        "the service proxy of this node does not have it in the kernel yet (fairway show proxy)"
+    )]
+    NotDeliveredYet,
     /// It cannot answer on the interfaces of the L2Advertisements that select it, of which this is one.
     #[error("this node can answer on no interface of L2Advertisement {0} (fairway show l2)")]
     NoUsableInterface(ObjectName),
@@ -250,6 +258,7 @@ impl Obstacle {
     fn word(&self) -> &'static str {
         match self {
             Self::HealthCheckFails(_) | Self::NotCheckedYet => "noEndpoints",
+            Self::NotDelivered(_) | Self::NotDeliveredYet => "notDelivered",
             Self::NoUsableInterface(_) => "notOwner",
         }
     }

@@ -3,7 +3,9 @@
 
 use fairway_allocator::PoolLookup;
 use fairway_ground::Abstention;
-use fairway_model::{Kind, Layer2Advertisement, ObjectKey, PreferredNodes};
+use fairway_model::{
+    Delivery, DeliveryUpdate, Kind, Layer2Advertisement, ObjectKey, PreferredNodes,
+};
 
 use super::super::layer2::{Answer, Layer2, Member, Own, candidates, hash};
 use super::super::local::Obstacles;
@@ -44,7 +46,7 @@ fn own(node: &Node) -> Own<'_> {
     };
     static NONE: Obstacles =
         Obstacles { of_addresses: BTreeMap::new(), abstentions: BTreeSet::new() };
-    Own { node, local: &NOTHING, obstacles: &NONE }
+    Own { node, local: &NOTHING, obstacles: &NONE, data_path: None }
 }
 
 /// What each of the nodes does about `web`: `+` with its interfaces, or why not.
@@ -379,8 +381,23 @@ fn only_members_that_are_alive_own_addresses() {
 
 /// What each of four members plans for `web`, where n3, the first one, knows this of itself and tells the others.
 fn plans_with(cluster: &Cluster, of_n3: &Local) -> BTreeMap<String, NodePlan> {
+    plans_after(cluster, of_n3, None)
+}
+
+/// Likewise, where the service proxy of n3 says this.
+fn plans_after(
+    cluster: &Cluster,
+    of_n3: &Local,
+    update: Option<&DeliveryUpdate>,
+) -> BTreeMap<String, NodePlan> {
+    let follow = |planner: &mut NodePlanner| {
+        planner.set_local(of_n3.clone());
+        if let Some(update) = update {
+            planner.follow_data_path(update.clone());
+        }
+    };
     let mut planner = NodePlanner::new(cluster.index.nodes["n3"].clone(), PlanOptions::default());
-    planner.set_local(of_n3.clone());
+    follow(&mut planner);
     planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
     let said = planner.abstentions().clone();
     let mut members: BTreeMap<_, _> = ["n1", "n2", "n4"].into_iter().map(able).collect();
@@ -389,7 +406,7 @@ fn plans_with(cluster: &Cluster, of_n3: &Local) -> BTreeMap<String, NodePlan> {
         let mut planner = NodePlanner::new(node.clone(), PlanOptions::default());
         planner.set_members(Some(&members));
         if node.name == "n3" {
-            planner.set_local(of_n3.clone());
+            follow(&mut planner);
         }
         planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
         (node.name.clone(), planner.plan().clone())
@@ -426,6 +443,34 @@ fn a_member_that_does_not_serve_a_service_leaves_it_to_another_one() {
     // A check of another Service moves nothing.
     let failing = BTreeMap::from([(name("mail"), String::new())]);
     assert_eq!(owners_with(&cluster, &Local { failing, ..Local::default() }).0, ["n3"]);
+}
+
+#[test]
+fn a_member_whose_proxy_does_not_deliver_leaves_the_address_to_another_one() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let address = ip("198.51.100.10");
+    cluster.add(Object::Service(Service { requested_addresses: vec![address], ..service("web") }));
+    let owner = |delivery: Delivery| {
+        let of_address = BTreeMap::from([(name("web"), delivery)]);
+        let deliveries = BTreeMap::from([(address, of_address)]);
+        let update = DeliveryUpdate { is_all: true, deliveries };
+        let plans = plans_after(&cluster, &Local::default(), Some(&update));
+        let why = plans["n3"].services[&name("web")].layer2[0].answer.clone();
+        let owners = plans.iter().filter(|(_, it)| !it.layer2.is_empty());
+        let owners: Vec<String> = owners.map(|(name, _)| name.clone()).collect();
+        (owners, why.err().map(|it| it.to_string()).unwrap_or_default())
+    };
+    assert_eq!(owner(Delivery::Delivered).0, ["n3"]);
+    let (owners, why) = owner(Delivery::Obstructed("another program has it".to_owned()));
+    assert_eq!(owners.len(), 1);
+    assert_ne!(owners, ["n3"]);
+    let said = format!(
+        "notOwner: node {} answers for {address}, since the service proxy of this node does not \
+         deliver to it: another program has it (fairway show proxy)",
+        owners[0]
+    );
+    assert_eq!(why, said);
 }
 
 #[test]

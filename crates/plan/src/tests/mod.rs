@@ -4,6 +4,7 @@ mod announcing;
 mod attributes;
 mod bandwidth;
 mod comparing;
+mod data_path;
 mod layer2;
 mod peering;
 mod updating;

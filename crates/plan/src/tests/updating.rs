@@ -1,7 +1,10 @@
 //! A plan that is kept up to date equals a new plan of the same facts.
 
 use fairway_ground::Rng;
-use fairway_model::{Bandwidth, Changes, FrrExtras, Layer2Advertisement, PreferredNodes};
+use fairway_model::{
+    Bandwidth, Changes, Deliveries, Delivery, DeliveryUpdate, FrrExtras, Layer2Advertisement,
+    PreferredNodes,
+};
 
 use super::*;
 
@@ -17,6 +20,8 @@ struct World {
     planner: NodePlanner,
     node: Node,
     local: Local,
+    /// What a service proxy says, once one is followed.
+    deliveries: Option<Deliveries>,
 }
 
 impl World {
@@ -29,6 +34,7 @@ impl World {
             planner: NodePlanner::new(node.clone(), OPTIONS),
             node,
             local: Local::default(),
+            deliveries: None,
         }
     }
 
@@ -158,6 +164,26 @@ impl World {
         }
     }
 
+    /// The proxy says something else of one address or of all. Returns the Services that this concerns.
+    fn hear(&mut self) -> BTreeSet<ObjectName> {
+        let service = name(&self.any_name('s', SERVICES));
+        let addresses = self.allocator.outcomes().get(&service).map(|it| it.addresses.clone());
+        let delivered = Delivery::Delivered;
+        let obstructed = Delivery::Obstructed("no space".to_owned());
+        let says = self.any(&[None, Some(obstructed), Some(delivered.clone()), Some(delivered)]);
+        let is_all = self.one_in(4);
+        let deliveries = self.deliveries.get_or_insert_default();
+        for address in addresses.unwrap_or_default() {
+            let of_address = deliveries.entry(address).or_default();
+            match says.clone() {
+                Some(delivery) => of_address.insert(service.clone(), delivery),
+                None => of_address.remove(&service),
+            };
+        }
+        let deliveries = deliveries.clone();
+        self.planner.follow_data_path(DeliveryUpdate { is_all, deliveries })
+    }
+
     /// One change or a few, with all consequences. Returns how many.
     fn step(&mut self, number: usize) -> usize {
         let (mut changes, mut count) = (self.change(), 1);
@@ -174,10 +200,17 @@ impl World {
             self.planner.set_local(self.local.clone());
         }
         let before = self.planner.plan().clone();
-        let changes = PlanChanges::of(&changes, other);
+        let mut changes = PlanChanges::of(&changes, other);
+        // In half of the run a proxy is followed.
+        if number >= CHANGES / 2 {
+            changes.services.extend(self.hear());
+        }
         let update = self.planner.update(&self.index, self.allocator.outcomes(), &changes);
         let mut whole = NodePlanner::new(self.node.clone(), OPTIONS);
         whole.set_local(self.local.clone());
+        if let Some(deliveries) = self.deliveries.clone() {
+            whole.follow_data_path(DeliveryUpdate { is_all: true, deliveries });
+        }
         whole.make(&self.index, self.allocator.outcomes());
         let expected = whole.into_plan();
         let now = self.planner.plan();
@@ -208,6 +241,7 @@ fn after_every_change_the_plan_is_the_one_made_of_all_facts() {
     let seed = std::env::var("FAIRWAY_SEED").ok().and_then(|it| it.parse().ok()).unwrap_or(7);
     let mut world = World::new(seed);
     let (mut routes, mut conflicts, mut answers, mut extras) = (0, 0, 0, 0);
+    let mut undelivered = 0;
     let mut number = 0;
     while number < CHANGES {
         number += world.step(number);
@@ -216,8 +250,11 @@ fn after_every_change_the_plan_is_the_one_made_of_all_facts() {
         answers += plan.layer2.len();
         extras += usize::from(plan.extras.is_some());
         let reasons = plan.services.values().flat_map(|it| it.reasons());
-        conflicts += reasons.filter(|it| it.word() == "conflictingAdvertisements").count();
+        let words: Vec<_> = reasons.map(Reason::word).collect();
+        conflicts += words.iter().filter(|it| **it == "conflictingAdvertisements").count();
+        undelivered += words.iter().filter(|it| **it == "notDelivered").count();
     }
     // A world without events proves nothing.
     assert!(routes > CHANGES && conflicts > CHANGES / 20 && answers > CHANGES / 20 && extras > 0);
+    assert!(undelivered > CHANGES / 20);
 }
