@@ -43,6 +43,8 @@ pub enum ProxyAction {
 pub struct ProxyCore {
     belief: Belief,
     to_persist: bool,
+    /// What is in force is enough to serve by.
+    is_begun: bool,
 }
 
 impl ProxyCore {
@@ -50,10 +52,11 @@ impl ProxyCore {
     pub fn new(settings: ProxySettings, snapshot: Option<Snapshot>) -> Self {
         let ProxySettings { empty_list_hold, seed } = settings;
         let mut belief = Belief::new(&PROXY_KINDS, BackendKind::Proxy, empty_list_hold, seed);
+        let is_begun = snapshot.is_some();
         if let Some(snapshot) = snapshot {
             belief.restore(snapshot.objects);
         }
-        Self { belief, to_persist: false }
+        Self { belief, to_persist: false, is_begun }
     }
 
     /// Handles an answer about a kind.
@@ -63,9 +66,11 @@ impl ProxyCore {
         self.to_persist |= self.belief.take_is_other() || was_complete != self.is_complete();
     }
 
-    /// The objects that came into force or went since the last call.
+    /// The objects that came into force or went since the last call. Without a snapshot, none before all kinds were
+    /// listed: Services whose endpoints are not known yet would be refused.
     pub fn take_changes(&mut self) -> Vec<ObjectChange> {
-        self.belief.take_changed()
+        self.is_begun |= self.is_complete();
+        if self.is_begun { self.belief.take_changed() } else { Vec::new() }
     }
 
     /// The next action; `None` until an event arrives or [`Self::next_deadline`] has passed.
@@ -171,6 +176,23 @@ mod tests {
         list(&mut third, &[service("b", "10.96.0.3", "5")]);
         assert!(third.is_complete());
         assert_eq!(changes(&mut third), ["shop/b", "-shop/a"]);
+    }
+
+    #[test]
+    fn no_service_is_taken_for_one_without_endpoints_before_those_were_listed() {
+        let mut proxy = started(None);
+        let list = |version: &str, items: &[Value]| Reply::Listed {
+            items: items.iter().cloned().map(Arc::new).collect(),
+            resource_version: version.to_owned(),
+            continue_token: None,
+        };
+        while proxy.poll_action(Instant::ZERO).is_some() {}
+        let services = list("10", &[service("a", "10.96.0.1", "1")]);
+        proxy.handle(Instant::ZERO, Kind::Service, services);
+        assert_eq!(changes(&mut proxy), [""; 0]);
+        proxy.handle(Instant::ZERO, Kind::EndpointSlice, list("11", &[]));
+        proxy.handle(Instant::ZERO, Kind::Node, list("12", &[]));
+        assert_eq!(changes(&mut proxy), ["shop/a"]);
     }
 
     #[test]

@@ -14,9 +14,12 @@ use std::time::Duration;
 
 use fairway_allocator::{Outcome, Outcomes, PoolLookup, Reason};
 use fairway_ground::{Abstention, Instant};
-use fairway_model::{Changes, ClusterIndex, Kind, Node, ObjectKey, ObjectName, Peer, Service};
+use fairway_model::{
+    Changes, ClusterIndex, DeliveryUpdate, Kind, Node, ObjectKey, ObjectName, Peer, Service,
+};
 use fairway_plan::{
-    AttributeDefaults, Gateways, Local, NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate,
+    AttributeDefaults, DataPath, Gateways, Local, NodePlan, NodePlanner, PlanChanges, PlanOptions,
+    PlanUpdate,
 };
 use fairway_resources::{BackendKind, Finding};
 use fairway_seam::{Announcements, Leave};
@@ -125,6 +128,8 @@ pub struct SpeakerCore {
     members: Option<BTreeMap<String, BTreeSet<Abstention>>>,
     /// They are others than in the plan, or the machine is.
     has_other_members: bool,
+    /// Services of which the service proxy has said something else.
+    heard: BTreeSet<ObjectName>,
     local: Local,
     updates: Updates,
 }
@@ -152,6 +157,7 @@ impl SpeakerCore {
             pending: Changes::default(),
             members: None,
             has_other_members: false,
+            heard: BTreeSet::new(),
             local: Local::default(),
             updates: Updates::default(),
         };
@@ -195,6 +201,19 @@ impl SpeakerCore {
     pub fn set_gateways(&mut self, gateways: Gateways) {
         self.local.gateways = Some(gateways);
         self.follow_local();
+    }
+
+    /// What the service proxy of this machine delivers: from the first call on, an address is announced only while it
+    /// does.
+    pub fn follow_deliveries(&mut self, update: DeliveryUpdate) {
+        let is_first = self.planner.data_path().is_none();
+        self.heard.extend(self.planner.follow_data_path(update));
+        self.has_other_members |= is_first;
+    }
+
+    /// What it says, where one is followed.
+    pub fn data_path(&self) -> Option<&Arc<DataPath>> {
+        self.planner.data_path()
     }
 
     fn follow_local(&mut self) {
@@ -324,7 +343,8 @@ impl SpeakerCore {
     fn follow(&mut self) {
         self.to_persist |= self.belief.take_is_other();
         let facts = std::mem::take(&mut self.pending);
-        if !std::mem::take(&mut self.has_other_members) && facts.is_empty() {
+        let heard = std::mem::take(&mut self.heard);
+        if !std::mem::take(&mut self.has_other_members) && facts.is_empty() && heard.is_empty() {
             return;
         }
         self.update_outcomes(&facts);
@@ -339,7 +359,7 @@ impl SpeakerCore {
             nodes.map(|(name, it)| (name.clone(), it.clone())).collect()
         });
         self.planner.set_members(members.as_ref());
-        let changes = PlanChanges::of(&facts, []);
+        let changes = PlanChanges::of(&facts, heard);
         let update = self.planner.update(index, &self.outcomes, &changes);
         self.to_announce |= had_node != self.has_node || update.is_for_routers();
         self.updates.facts.absorb(facts);

@@ -47,6 +47,9 @@ pub struct HostOptions {
     pub socket: PathBuf,
     /// Which users may connect to it, and to FRR's sockets.
     pub socket_mode: SocketMode,
+    /// The socket of the service proxy of this machine, if addresses are announced only while it delivers packets to
+    /// them.
+    pub proxy_socket: Option<PathBuf>,
     /// Where FRR's vty sockets are opened, if at all.
     pub vty_dir: Option<PathBuf>,
     /// Where metrics are served.

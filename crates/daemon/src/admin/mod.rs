@@ -6,6 +6,7 @@
 
 mod clear;
 pub mod client;
+mod deliveries;
 pub mod drain;
 mod listen;
 mod observer;
@@ -19,6 +20,7 @@ use fairway_show::language::{ClearOrder, Completed};
 use fairway_show::{DrainReport, Query};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use deliveries::DeliveryLine;
 pub(crate) use listen::listen as listen_at;
 pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
@@ -43,6 +45,9 @@ pub enum Request {
     Drain(DrainRequest),
     /// `fairway show proxy`, at the socket of the service proxy.
     Proxy(ProxyQuery),
+    /// At the same socket: to which addresses packets are delivered, and then each change of that, a line each
+    /// for as long as the connection lasts.
+    Deliveries,
     /// `fairway reload`.
     #[serde(rename_all = "camelCase")]
     Reload {

@@ -130,7 +130,7 @@ pub(crate) async fn answer(
         Request::Drain(request) => return drain(*request, orders, observer).await,
         Request::Reload { accepts_empty } => return reload(*accepts_empty, orders).await,
         Request::Clear(order) => return clear(observer.backend(), order).await,
-        Request::Proxy(_) => {
+        Request::Proxy(_) | Request::Deliveries => {
             let why = "the service proxy has a socket of its own, proxy.sock in its --run-dir";
             return Answer::Error(why.to_owned());
         }

@@ -158,6 +158,11 @@ pub(super) struct HostArguments {
     #[arg(long, value_name = "PATH", env = "FAIRWAY_STATE_DIR")]
     state_dir: Option<PathBuf>,
 
+    /// The socket of the service proxy of this node: an address is announced only while the proxy delivers packets to
+    /// it; what it said last stands while it does not answer [default: none; with `fairway run --proxy` its own]
+    #[arg(long, value_name = "PATH", env = "FAIRWAY_PROXY_SOCKET")]
+    proxy_socket: Option<PathBuf>,
+
     /// Open FRR's sockets bgpd.vty, bfdd.vty and zebra.vty in this folder, read-only, so that
     /// `vtysh --vty_socket DIR` and exporters for FRR work [default: none]
     #[arg(long, value_name = "DIR", env = "FAIRWAY_VTY_DIR")]
@@ -181,6 +186,7 @@ impl HostArguments {
             members,
             socket: path(self.socket).map_or_else(paths::default_socket, Ok)?,
             socket_mode: self.socket_mode,
+            proxy_socket: path(self.proxy_socket),
             vty_dir: path(self.vty_dir),
             metrics_listen: self.daemon.metrics_listen,
             peer_label: self.peer_label.into(),

@@ -9,7 +9,7 @@ use clap::Args;
 use super::host::{HostArguments, run_daemon};
 use super::members::Role;
 use super::proxy::KernelArguments;
-use crate::proxy::ServiceSource;
+use crate::proxy::{SOCKET, ServiceSource};
 use crate::standalone::{self, Options};
 
 #[derive(Debug, Args)]
@@ -46,8 +46,11 @@ pub(super) struct RunArguments {
 
 pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
     let RunArguments { config, host, proxy, kernel } = arguments;
-    let host = host.options(Role::Standalone)?;
+    let mut host = host.options(Role::Standalone)?;
     let services = ServiceSource::Files(config.clone(), None);
     let proxy = proxy.then(|| kernel.options(services, host.node.clone()));
+    if let Some(proxy) = &proxy {
+        host.proxy_socket.get_or_insert_with(|| proxy.run_dir.join(SOCKET));
+    }
     run_daemon(standalone::run(Options { host, config, proxy }))
 }

@@ -23,7 +23,7 @@ pub(crate) use earlier::{announced, earlier_run};
 pub(crate) use findings::FindingLog;
 pub(crate) use gateways::GatewayWatch;
 pub(crate) use machine::{
-    addresses, host_name, open_at_once, outlive_signals, raise_descriptor_limit, seed,
+    addresses, boot_id, host_name, open_at_once, outlive_signals, raise_descriptor_limit, seed,
 };
 pub use published::{Enquirer, Published};
 pub use saver::LockError;

@@ -13,7 +13,7 @@ use fairway_cluster::{
 };
 use fairway_ground::{Abstention, Instant, printable};
 use fairway_layer2::Edge;
-use fairway_model::{Kind, Node};
+use fairway_model::{DeliveryUpdate, Kind, Node};
 use fairway_node::drain::Moment;
 use fairway_plan::{self as plan, NodePlan};
 use fairway_resources::StaleObject;
@@ -443,6 +443,10 @@ impl Source for Cluster {
 
     fn follow_interfaces(&mut self, _: Moment, names: &BTreeSet<String>, _: &mut Announcing) {
         self.core.set_interfaces(names);
+    }
+
+    fn follow_deliveries(&mut self, _: Moment, update: DeliveryUpdate, _: &mut Announcing) {
+        self.core.follow_deliveries(update);
     }
 
     fn abstentions(&self) -> &BTreeSet<Abstention> {

@@ -371,6 +371,7 @@ mod tests {
             socket_mode: crate::admin::SocketMode::default(),
             metrics_listen: HttpListen::Nowhere,
             peer_label: Default::default(),
+            proxy_socket: None,
             vty_dir: None,
             state_dir: state_dir.to_owned(),
             load_balancer_class: None,

@@ -107,8 +107,8 @@ impl Joined {
         member.heals = state.heals;
     }
 
-    /// Tells the members what this node does.
-    pub(super) fn follow(&mut self, source: &impl Source, node: &Announcing) {
+    /// Tells the members what this node does. `can_deliver`: it is known what it delivers.
+    pub(super) fn follow(&mut self, source: &impl Source, node: &Announcing, can_deliver: bool) {
         let Some(member) = &mut self.0 else { return };
         let is_leaving = node.drain_status().state() != DrainState::InService;
         if is_leaving != member.is_leaving {
@@ -125,7 +125,7 @@ impl Joined {
         let reach = member.reach.as_ref().map(|it| it.borrow().clone());
         let Reach { macs, can_answer, .. } = reach.unwrap_or_default();
         member.members.abstain(source.abstentions());
-        member.members.answer_with(macs, can_answer && source.has_plan(node));
+        member.members.answer_with(macs, can_answer && can_deliver && source.has_plan(node));
         if std::mem::take(&mut member.is_healed) {
             node.layer2().iter().for_each(|edge| edge.announce_again());
         }

@@ -12,6 +12,7 @@
 
 mod announcing;
 mod answering;
+mod followed_proxy;
 mod joined;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_ground::{Abstention, Instant};
+use fairway_model::DeliveryUpdate;
 use fairway_node::drain::Moment;
 use fairway_seam::{Backend, Leave};
 use tokio::net::UnixListener;
@@ -37,6 +39,7 @@ use crate::options::{HostOptions, Unsaid};
 use crate::service::{Reading, Service};
 
 pub(crate) use announcing::Announcing;
+use followed_proxy::FollowedProxy;
 use joined::Joined;
 
 /// Why the loop cannot start, or ends.
@@ -87,6 +90,10 @@ pub(crate) trait Source {
 
     /// The names of the interfaces that layer 2 can answer on. Called only where there are members.
     fn follow_interfaces(&mut self, now: Moment, names: &BTreeSet<String>, node: &mut Announcing);
+
+    /// What the service proxy of this machine says that it delivers: from the first call on, an address is announced only
+    /// while it does. Called only where one is followed.
+    fn follow_deliveries(&mut self, now: Moment, update: DeliveryUpdate, node: &mut Announcing);
 
     /// What this node is no candidate for on layer 2.
     fn abstentions(&self) -> &BTreeSet<Abstention>;
@@ -169,6 +176,13 @@ pub(crate) async fn run<S: Source>(
     let counters = Arc::clone(&kind.counters);
     let mut node = Announcing::new(options, Arc::clone(&backend), earlier, counters, clock.now());
     let mut source = start(&mut node, &backend, clock);
+    let proxy_socket = options.proxy_socket.as_deref();
+    // Where the proxy serves what is assigned here, it has nothing to say before.
+    let (mut proxy, said) =
+        FollowedProxy::start(proxy_socket, &options.state_dir, !kind.assigns_addresses).await;
+    if let Some(said) = said {
+        source.follow_deliveries(clock.now(), said, &mut node);
+    }
     let mut joined = Joined::start(options, &mut node)?;
     joined.tell(clock.now(), &mut source, &mut node);
     let (enquirer, mut enquiries) = Enquirer::new();
@@ -185,7 +199,7 @@ pub(crate) async fn run<S: Source>(
     let mut clients = serve_clients(socket, kind.node_api, observer, give_orders);
     loop {
         source.act(clock.now(), &mut node);
-        joined.follow(&source, &node);
+        joined.follow(&source, &node, proxy.is_known());
         let deadlines = [node.next_deadline(), source.next_deadline(clock.now().monotonic)];
         let deadline = deadlines.into_iter().flatten().min();
         // Cancel-safe: what arrives is received whole or not at all.
@@ -195,6 +209,7 @@ pub(crate) async fn run<S: Source>(
                 service.read(source.handle(clock.now(), event, &mut node));
             }
             () = service.answer() => {}
+            said = proxy.said() => source.follow_deliveries(clock.now(), said, &mut node),
             () = joined.changed() => joined.tell(clock.now(), &mut source, &mut node),
             // The reader may have disconnected.
             Some(question) = enquiries.recv() => {

@@ -18,6 +18,7 @@ mod options;
 mod rounds;
 mod socket;
 mod take_over;
+mod telling;
 mod traffic;
 mod upkeep;
 mod view;
@@ -47,7 +48,8 @@ use health::Health;
 use inputs::{Inputs, Update};
 use options::filter_options;
 use rounds::RoundLog;
-use socket::ProxySocket;
+use socket::{Asked, ProxySocket};
+use telling::Telling;
 use traffic::TrafficLog;
 
 /// How often the kernel is read: what others removed is back after that.
@@ -89,6 +91,8 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     proxy.is_eligible_without_node = !inputs.knows_nodes();
     let first = inputs.first();
     proxy.follow(first, &inputs);
+    // Files, or the last known state of the cluster: they are enough to serve by.
+    proxy.is_begun = !proxy.planner.wanted().entries.is_empty();
     loop {
         proxy.health.turns();
         // Options that are not known yet may say that less is to be served.
@@ -108,10 +112,11 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
             () = events.removal(), if is_ready => proxy.audit(),
             _ = counts.tick() => proxy.count_connections(),
             () = answer(&mut questions, &mut proxy) => {}
-            asked = socket.asked() => {
+            asked = socket.asked() => match asked {
                 // The client may have disconnected.
-                let _ = asked.answer.send(proxy.view(&asked.query));
-            }
+                Asked::View(query, answer) => drop(answer.send(proxy.view(&query))),
+                Asked::Deliveries(follower) => proxy.telling.add(follower),
+            },
             _ = hangup.recv() => inputs.reread(),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
@@ -194,6 +199,9 @@ struct Proxy {
     /// What was wrong in the last round.
     faulty: BTreeSet<String>,
     traffic: TrafficLog,
+    telling: Telling,
+    /// What is wanted is known, be it by an earlier state.
+    is_begun: bool,
     /// When the work of the current round began.
     begun: Option<Instant>,
 }
@@ -229,6 +237,8 @@ impl Proxy {
             has_ipv6: false,
             faulty: BTreeSet::new(),
             traffic: TrafficLog::default(),
+            telling: Telling::default(),
+            is_begun: false,
             begun: None,
         })
     }
@@ -321,6 +331,7 @@ impl Proxy {
             ));
         }
         self.is_complete = true;
+        self.is_begun = true;
         self.reconciler.complete(self.planner.wanted());
     }
 
@@ -394,6 +405,7 @@ impl Proxy {
 
     fn touch(&mut self, touched: &Touched) {
         self.reconciler.touch(touched);
+        self.telling.touch(touched);
         self.health.follow(&self.planner.wanted().health_checks);
     }
 
@@ -409,6 +421,9 @@ impl Proxy {
                 // A kernel that cannot be read is not as wanted.
                 if self.reconciler.has_seen() && self.is_observed {
                     self.health.updated();
+                    if self.is_begun {
+                        self.telling.tell(self.planner.wanted(), &self.reconciler);
+                    }
                     self.rounds.end(self.clock.now().monotonic.since(begun));
                     self.finish_take_over();
                 }
@@ -416,6 +431,7 @@ impl Proxy {
             }
             self.rounds.performs(&operations);
             let outcomes = self.data_path.perform(&operations);
+            self.telling.tried(&operations);
             self.reconciler.finish(outcomes, self.planner.wanted(), self.clock.now().monotonic);
         }
         let faults: Vec<String> =

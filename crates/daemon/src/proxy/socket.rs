@@ -1,7 +1,9 @@
-//! The socket of `fairway show proxy`, in the run directory: a line of JSON each way.
+//! The socket of the service proxy, in the run directory: `fairway show proxy`, and those who announce addresses. A line
+//! of JSON each way; who announces gets further lines.
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_ground::Bound;
@@ -29,15 +31,18 @@ const QUERIES_MAX: usize = 16;
 /// How long to wait if no connection can be accepted (out of descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Lines that wait for one who announces. A reader that is further behind is disconnected, and asks again for all.
+const LINES_MAX: usize = 256;
+
 /// A request, and where its answer goes.
-pub(super) struct AskedQuery {
-    pub(super) query: ProxyQuery,
-    pub(super) answer: oneshot::Sender<String>,
+pub(super) enum Asked {
+    View(ProxyQuery, oneshot::Sender<String>),
+    Deliveries(mpsc::Sender<Arc<str>>),
 }
 
 /// The open socket, which goes with it.
 pub(super) struct ProxySocket {
-    queries: mpsc::Receiver<AskedQuery>,
+    queries: mpsc::Receiver<Asked>,
     task: AbortHandle,
     _file: SocketFile,
 }
@@ -58,7 +63,7 @@ impl ProxySocket {
     }
 
     /// The next request. Cancel-safe.
-    pub(super) async fn asked(&mut self) -> AskedQuery {
+    pub(super) async fn asked(&mut self) -> Asked {
         match self.queries.recv().await {
             Some(query) => query,
             None => std::future::pending().await,
@@ -66,7 +71,7 @@ impl ProxySocket {
     }
 }
 
-async fn serve(listener: UnixListener, ask: mpsc::Sender<AskedQuery>) {
+async fn serve(listener: UnixListener, ask: mpsc::Sender<Asked>) {
     let mut clients = Clients::new(LIMITS);
     loop {
         match listener.accept().await {
@@ -75,10 +80,14 @@ async fn serve(listener: UnixListener, ask: mpsc::Sender<AskedQuery>) {
                 let ask = ask.clone();
                 clients.serve(|work| async move {
                     work.begins();
-                    match timeout(PATIENCE, converse(stream, ask)).await {
-                        Ok(Ok(())) => {}
-                        Ok(Err(error)) => debug!(%error, "a client of the proxy disconnected"),
-                        Err(_) => debug!("a client of the proxy timed out"),
+                    let conversed = match timeout(PATIENCE, converse(stream, ask)).await {
+                        Ok(Ok(Some(follower))) => tell(follower).await,
+                        Ok(Ok(None)) => Ok(()),
+                        Ok(Err(error)) => Err(error),
+                        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+                    };
+                    if let Err(error) = conversed {
+                        debug!(%error, "a client of the proxy disconnected");
                     }
                     work.ends();
                 });
@@ -91,24 +100,56 @@ async fn serve(listener: UnixListener, ask: mpsc::Sender<AskedQuery>) {
     }
 }
 
-async fn converse(stream: UnixStream, ask: mpsc::Sender<AskedQuery>) -> io::Result<()> {
-    let (read, mut write) = stream.into_split();
+/// Who announces, and the lines for it.
+struct Follower {
+    stream: UnixStream,
+    lines: mpsc::Receiver<Arc<str>>,
+}
+
+/// Tells it each change until it disconnects, or does not read.
+async fn tell(Follower { mut stream, mut lines }: Follower) -> io::Result<()> {
+    let (mut read, mut write) = stream.split();
+    let mut nothing = [0];
+    loop {
+        tokio::select! {
+            line = lines.recv() => match line {
+                Some(line) => timeout(PATIENCE, write.write_all(line.as_bytes())).await??,
+                None => return Ok(()),
+            },
+            // It has nothing more to say.
+            _ = read.read(&mut nothing) => return Ok(()),
+        }
+    }
+}
+
+/// Answers one request. Returns the connection if further lines are wanted.
+async fn converse(
+    mut stream: UnixStream,
+    ask: mpsc::Sender<Asked>,
+) -> io::Result<Option<Follower>> {
+    let (read, mut write) = stream.split();
     let mut line = Vec::new();
     BufReader::new(read.take(REQUEST_LENGTH_BYTES_MAX)).read_until(b'\n', &mut line).await?;
     let answer = match serde_json::from_slice::<Request>(&line) {
         Ok(Request::Proxy(query)) => {
             let (answer, answered) = oneshot::channel();
             // A loop that has ended answers nothing.
-            let _ = ask.send(AskedQuery { query, answer }).await;
+            let _ = ask.send(Asked::View(query, answer)).await;
             match answered.await {
                 Ok(text) => Answer::Output(text),
                 Err(_) => Answer::Error("the service proxy is ending".to_owned()),
             }
+        }
+        Ok(Request::Deliveries) => {
+            let (tell, lines) = mpsc::channel(LINES_MAX);
+            let _ = ask.send(Asked::Deliveries(tell)).await;
+            return Ok(Some(Follower { stream, lines }));
         }
         Ok(_) => Answer::Error("this is the socket of the service proxy: show proxy".to_owned()),
         Err(error) => Answer::Error(format!("malformed request: {error}")),
     };
     let mut reply = serde_json::to_string(&answer)?;
     reply.push('\n');
-    write.write_all(reply.as_bytes()).await
+    write.write_all(reply.as_bytes()).await?;
+    Ok(None)
 }

@@ -24,6 +24,7 @@ impl Proxy {
                 self.reported.clear();
                 self.report_repairs(&kernel);
                 self.reconciler.observe(kernel, self.planner.wanted());
+                self.telling.doubt_all(self.planner.wanted());
                 self.adopt();
             }
             Err(error) => {

@@ -8,7 +8,7 @@ use std::time::{self, Duration};
 
 use fairway_allocator::{Allocator, Memory};
 use fairway_ground::{Abstention, Instant};
-use fairway_model::{Changes, ClusterIndex, Node, ObjectName, Peer};
+use fairway_model::{Changes, ClusterIndex, DeliveryUpdate, Node, ObjectName, Peer};
 use fairway_node::drain::Moment;
 use fairway_node::withdrawing::Withdrawing;
 use fairway_plan::{self as plan, Local, NodePlanner, PlanChanges, PlanOptions};
@@ -328,6 +328,13 @@ impl Source for Files {
         self.planner.set_local(self.local.clone());
         if node.has_announced() {
             self.decide(now, &Changes::default(), None, node);
+        }
+    }
+
+    fn follow_deliveries(&mut self, now: Moment, update: DeliveryUpdate, node: &mut Announcing) {
+        let services = self.planner.follow_data_path(update);
+        if node.has_announced() {
+            self.decide(now, &Changes { services, ..Changes::default() }, None, node);
         }
     }
 

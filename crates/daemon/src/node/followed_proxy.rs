@@ -1,0 +1,235 @@
+//! The service proxy of this machine in the loop of a node: what it delivers goes to the source, which plans.
+//!
+//! Decides nothing. What it said last stands while it does not answer, and is kept on disk for the next start: what it put
+//! into the kernel is there until the machine starts again. Does nothing where no proxy is followed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fairway_model::{Deliveries, DeliveryUpdate};
+use fairway_node::document::{FormatError, decode_document, encode_document};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tracing::{debug, error, info, warn};
+
+use crate::admin::{DeliveryLine, Request};
+use crate::host::boot_id;
+use crate::host::state_file::StateFile;
+
+/// The file with what it said last.
+const STATE_FILE: &str = "deliveries.json";
+const STATE_VERSION: u64 = 1;
+/// Until it is asked again that does not answer.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
+/// The longest line: all addresses of a hundred thousand Services are shorter.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+/// Updates on their way to the loop, which takes them one after the other.
+const UPDATES_MAX: usize = 16;
+/// How long a start without any earlier answer waits for the first one: routers that keep routes over a restart must not
+/// lose them meanwhile.
+const FIRST_ANSWER_WAIT: Duration = Duration::from_secs(2);
+/// How often the file is written at most.
+const SAVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub(super) struct FollowedProxy(Option<Followed>);
+
+struct Followed {
+    updates: mpsc::Receiver<DeliveryUpdate>,
+    has_answered: bool,
+    task: AbortHandle,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Kept {
+    boot_id: Option<String>,
+    said: DeliveryLine,
+}
+
+impl FollowedProxy {
+    /// Follows the proxy that answers at `socket`, if one is to be followed. Returns what is known of it, too; `waits`:
+    /// for a while, if that is nothing yet.
+    pub(super) async fn start(
+        socket: Option<&Path>,
+        state_dir: &Path,
+        waits: bool,
+    ) -> (Self, Option<DeliveryUpdate>) {
+        let Some(socket) = socket else { return (Self(None), None) };
+        let file = StateFile::new(state_dir, STATE_FILE);
+        let kept = kept(&file);
+        info!(socket = %socket.display(), "addresses are announced while the service proxy delivers packets to them");
+        let (tell, mut updates) = mpsc::channel(UPDATES_MAX);
+        let asking = Asking {
+            socket: socket.to_owned(),
+            tell,
+            said: kept.clone().unwrap_or_default(),
+            file,
+            save_at: None,
+            may_save_at: Instant::now(),
+            is_silent: false,
+        };
+        let task = tokio::spawn(asking.run()).abort_handle();
+        let first = match kept {
+            Some(deliveries) => Some(DeliveryUpdate { is_all: true, deliveries }),
+            None if !waits => None,
+            None => timeout(FIRST_ANSWER_WAIT, updates.recv()).await.ok().flatten(),
+        };
+        let has_answered = first.is_some();
+        (Self(Some(Followed { updates, has_answered, task })), Some(first.unwrap_or_default()))
+    }
+
+    /// The next answer; for ever where no proxy is followed. Cancel-safe.
+    pub(super) async fn said(&mut self) -> DeliveryUpdate {
+        if let Some(followed) = &mut self.0
+            && let Some(update) = followed.updates.recv().await
+        {
+            followed.has_answered = true;
+            return update;
+        }
+        std::future::pending().await
+    }
+
+    /// Whether it is known what this machine delivers, if that matters.
+    pub(super) fn is_known(&self) -> bool {
+        self.0.as_ref().is_none_or(|it| it.has_answered)
+    }
+}
+
+/// What it said last, if the kernel still has it.
+fn kept(file: &StateFile) -> Option<Deliveries> {
+    let decode = |text: &str| -> Result<Kept, FormatError> {
+        Ok(serde_json::from_value(decode_document(text, STATE_VERSION)?)?)
+    };
+    let kept = file.load(decode).unwrap_or_else(|error| {
+        error!("{error}; the service proxy is asked");
+        None
+    })?;
+    let is_same_boot = kept.boot_id.is_some() && kept.boot_id == boot_id();
+    is_same_boot.then(|| DeliveryUpdate::from(kept.said).deliveries)
+}
+
+/// The task that asks.
+struct Asking {
+    socket: PathBuf,
+    tell: mpsc::Sender<DeliveryUpdate>,
+    /// All that it has said.
+    said: Deliveries,
+    file: StateFile,
+    save_at: Option<Instant>,
+    /// The earliest time of the next write.
+    may_save_at: Instant,
+    is_silent: bool,
+}
+
+impl Asking {
+    /// Asks again and again, until the loop ends.
+    async fn run(mut self) {
+        loop {
+            let error = match self.listen().await {
+                Ok(()) => return,
+                Err(error) => error,
+            };
+            if !std::mem::replace(&mut self.is_silent, true) {
+                warn!(
+                    socket = %self.socket.display(),
+                    "the service proxy does not answer: {error}; what it said last stands"
+                );
+            }
+            self.save_if_due(Instant::now()).await;
+            sleep(RETRY_WAIT).await;
+        }
+    }
+
+    /// Follows it for as long as it answers. Ends well with the loop.
+    async fn listen(&mut self) -> std::io::Result<()> {
+        let mut stream = UnixStream::connect(&self.socket).await?;
+        let mut request = serde_json::to_string(&Request::Deliveries)?;
+        request.push('\n');
+        stream.write_all(request.as_bytes()).await?;
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        loop {
+            let mut bounded = (&mut reader).take(LINE_BYTES_MAX);
+            let reading = bounded.read_until(b'\n', &mut line);
+            match self.save_at {
+                Some(at) => match timeout_at(at, reading).await {
+                    Ok(read) => drop(read?),
+                    // What was read of the line stays in it.
+                    Err(_) => {
+                        self.save_if_due(Instant::now()).await;
+                        continue;
+                    }
+                },
+                None => drop(reading.await?),
+            }
+            let is_too_long = u64::try_from(line.len()).is_ok_and(|it| it > LINE_BYTES_MAX);
+            if is_too_long || line.last() != Some(&b'\n') {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            let update = DeliveryUpdate::from(serde_json::from_slice::<DeliveryLine>(&line)?);
+            line.clear();
+            if std::mem::take(&mut self.is_silent) {
+                info!("the service proxy answers");
+            }
+            debug!(
+                addresses = update.deliveries.len(),
+                all = update.is_all,
+                "the service proxy says what it delivers"
+            );
+            self.note(&update);
+            if self.tell.send(update).await.is_err() {
+                return Ok(());
+            }
+            self.save_if_due(Instant::now()).await;
+        }
+    }
+
+    fn note(&mut self, update: &DeliveryUpdate) {
+        if update.is_all {
+            self.said.clear();
+        }
+        for (address, services) in &update.deliveries {
+            match services.is_empty() {
+                true => self.said.remove(address),
+                false => self.said.insert(*address, services.clone()),
+            };
+        }
+        self.save_at.get_or_insert(self.may_save_at);
+    }
+
+    /// Writes the file if it is time, beside the loop.
+    async fn save_if_due(&mut self, now: Instant) {
+        if self.save_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let update = DeliveryUpdate { is_all: true, deliveries: self.said.clone() };
+        let kept = Kept { boot_id: boot_id(), said: DeliveryLine::from(update) };
+        let file = self.file.clone();
+        let saving = spawn_blocking(move || {
+            let body = match serde_json::to_value(&kept) {
+                Ok(Value::Object(body)) => body,
+                _ => Map::new(),
+            };
+            file.save(&encode_document(STATE_VERSION, body))
+        });
+        self.may_save_at = now + SAVE_INTERVAL;
+        self.save_at = None;
+        if let Ok(Err(error)) = saving.await {
+            warn!("{error}; trying again in {} s", SAVE_INTERVAL.as_secs());
+            self.save_at = Some(self.may_save_at);
+        }
+    }
+}
