@@ -10,7 +10,7 @@ use fairway_ground::{PeerKey, Prefix};
 use fairway_model::{Node, ObjectName};
 
 use super::combination::Combination;
-use super::{Answer, Layer2Verdict, Reason};
+use super::{Answer, Layer2Verdict, Obstacle, Reason};
 
 /// How one Service is announced from one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,9 @@ pub struct Announcement {
     pub reason: Option<Reason>,
     /// Its addresses, in the order of the status.
     pub addresses: Vec<AddressAnnouncement>,
+    /// What the service proxy of this node says of each address, if it does not deliver packets to it; empty where none is
+    /// followed.
+    pub data_path: Vec<(IpAddr, Option<Obstacle>)>,
     /// Whether this node answers for them on layer 2, for each pool they come from; empty without a
     /// matching L2Advertisement.
     pub layer2: Vec<Layer2Verdict>,
@@ -80,7 +83,12 @@ pub struct Layer2Announcement {
 impl Announcement {
     /// A Service of which nothing is announced.
     pub(super) fn none(reason: Reason) -> Self {
-        Self { reason: Some(reason), addresses: Vec::new(), layer2: Vec::new() }
+        Self {
+            reason: Some(reason),
+            addresses: Vec::new(),
+            data_path: Vec::new(),
+            layer2: Vec::new(),
+        }
     }
 
     /// Whether some address is announced to some peer.

@@ -77,9 +77,11 @@ impl<'a> Facts<'a> {
         };
         let layer2 = self.layer2.verdicts(service, &outcome.addresses, &self.pools);
         let (mut addresses, mut all_said) = (Vec::with_capacity(spoken.len()), Vec::new());
+        let mut data_path = Vec::new();
         for (address, said) in spoken {
-            let data_path = self.own.data_path.filter(|_| reason.is_none());
-            let obstacle = data_path.and_then(|it| it.obstacle(&service.name, address));
+            let delivered = self.own.data_path.map(|it| it.obstacle(&service.name, address));
+            data_path.extend(delivered.clone().map(|it| (address, it)));
+            let obstacle = delivered.flatten().filter(|_| reason.is_none());
             addresses.push(match said {
                 Ok(_) if obstacle.is_some() => AddressAnnouncement {
                     address,
@@ -100,7 +102,7 @@ impl<'a> Facts<'a> {
                 }
             });
         }
-        let announcement = Announcement { reason, addresses, layer2 };
+        let announcement = Announcement { reason, addresses, data_path, layer2 };
         Decision { announcement, said: all_said, endpoints: endpoints.here() }
     }
 

@@ -43,6 +43,11 @@ pub(crate) const CASES: &[Case] = &[
         "proxy: what is removed comes back, and what is not ours stays",
         proxy::what_is_removed_comes_back_and_what_is_not_ours_stays,
     ),
+    case(
+        "proxy: an address is announced while it is delivered",
+        proxy::an_address_is_announced_while_it_is_delivered,
+    ),
+    case("proxy: one process does all", proxy::one_process_does_all),
     case("proxy: nothing is left after a cleanup", proxy::nothing_is_left_after_a_cleanup),
     with_api_server(
         "kube-proxy: Fairway does what it does",

@@ -488,6 +488,7 @@ fn answered(scene: &mut Scene, interfaces: Option<&[&str]>) {
     let announcement = Announcement {
         reason: None,
         addresses: Vec::new(),
+        data_path: Vec::new(),
         layer2: vec![Layer2Verdict {
             addresses: vec![address],
             advertisements: Vec::new(),

@@ -46,7 +46,8 @@ fn announce(lab: &mut Lab, service: &str, host: &str, peers: &[&str]) {
         reason: None,
     }];
     let addresses = vec![AddressAnnouncement { address: address(host), reason: None, prefixes }];
-    let announcement = Announcement { reason: None, addresses, layer2: Vec::new() };
+    let announcement =
+        Announcement { reason: None, addresses, data_path: Vec::new(), layer2: Vec::new() };
     lab.plan.services.insert(name(service), announcement.into());
 }
 
@@ -67,7 +68,8 @@ fn lab() -> Lab {
     let text = waiting.reason.as_ref().unwrap().to_string();
     lab.outcomes.insert(name("gamma"), waiting);
     let reason = Some(Reason::NotAllocated(text));
-    let silent = Announcement { reason, addresses: Vec::new(), layer2: Vec::new() };
+    let silent =
+        Announcement { reason, addresses: Vec::new(), data_path: Vec::new(), layer2: Vec::new() };
     lab.plan.services.insert(name("gamma"), silent.into());
     lab
 }

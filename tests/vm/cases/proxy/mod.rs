@@ -1,5 +1,6 @@
 //! Do packets to a Service reach the right Pods, from the right address?
 
+mod announcing;
 mod bench;
 mod cluster;
 mod equality;
@@ -12,6 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+pub(super) use announcing::{an_address_is_announced_while_it_is_delivered, one_process_does_all};
 pub(super) use bench::run as bench;
 pub(super) use cluster::Api;
 pub(super) use equality::fairway_does_what_kube_proxy_does;

@@ -193,6 +193,11 @@ impl Segment {
         }
     }
 
+    pub(super) fn kill(&mut self) -> Result<()> {
+        self.proxy.take().context("the proxy does not run")?.kill();
+        Ok(())
+    }
+
     /// Settings of the kernel that a cleanup puts back, as they are.
     pub(super) fn settings(&self) -> Result<Vec<String>> {
         const NAMES: [&str; 3] = [

@@ -114,8 +114,12 @@ impl Scene {
             reason: None,
         };
         let address = AddressAnnouncement { address, reason: None, prefixes: vec![prefix] };
-        let announcement =
-            Announcement { reason: None, addresses: vec![address], layer2: Vec::new() };
+        let announcement = Announcement {
+            reason: None,
+            addresses: vec![address],
+            data_path: Vec::new(),
+            layer2: Vec::new(),
+        };
         self.plan.services.insert(service(&format!("web-{number}")), Arc::new(announcement));
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fairway_ground::Utc;
 use fairway_node::drain::DrainStatus;
 use fairway_node::history::{Change, Routes};
-use fairway_plan::{Answer, Layer2Verdict};
+use fairway_plan::{Answer, Layer2Verdict, Obstacle};
 use fairway_seam::{AnsweredAddress, PathAttributes};
 use serde_json::Value;
 
@@ -30,6 +30,7 @@ pub(super) fn text(explanation: &Explanation<'_>) -> String {
         ("Addresses", addresses(explanation)),
         ("Endpoints", vec![explanation.served()]),
         ("Node", node(explanation)),
+        ("Data path", data_path(explanation)),
         ("BGP", bgp(explanation)),
         ("Layer 2", layer2(explanation)),
         ("Faults", faults(explanation)),
@@ -118,6 +119,16 @@ fn node(explanation: &Explanation<'_>) -> Vec<String> {
         lines.push(snapshot.drain.to_string());
     }
     lines
+}
+
+/// Whether packets to its addresses reach an endpoint by way of this node; nothing where no service proxy is followed.
+fn data_path(explanation: &Explanation<'_>) -> Vec<String> {
+    let said = explanation.announcement.into_iter().flat_map(|it| &it.data_path);
+    let line = |(address, obstacle): &(IpAddr, Option<Obstacle>)| match obstacle {
+        None => format!("{address}: the service proxy of this node delivers packets to it"),
+        Some(obstacle) => format!("{address}: {obstacle}"),
+    };
+    said.map(line).collect()
 }
 
 fn bgp(explanation: &Explanation<'_>) -> Vec<String> {
@@ -288,12 +299,25 @@ pub(super) fn json(explanation: &Explanation<'_>) -> Object {
                 .field("word", whole.map(|it| it.word()).unwrap_or_default())
                 .field("reason", reason(whole.map(text_of))),
         )
+        .field("dataPath", data_path_json(explanation))
         .field("bgp", prefixes(explanation))
         .field("advertisementsLeftOut", left_out(explanation))
         .field("peersLeftOut", peers_left_out(explanation))
         .field("layer2", layer2.iter().map(|it| layer2_json(it).into()).collect::<Vec<Value>>())
         .field("faults", faults(explanation))
         .field("missing", explanation.missing.clone())
+}
+
+fn data_path_json(explanation: &Explanation<'_>) -> Vec<Value> {
+    let said = explanation.announcement.into_iter().flat_map(|it| &it.data_path);
+    let object = |(address, obstacle): &(IpAddr, Option<Obstacle>)| {
+        Object::new()
+            .field("address", address.to_string())
+            .field("isDelivered", obstacle.is_none())
+            .field("reason", obstacle.as_ref().map(text_of).unwrap_or_default())
+            .into()
+    };
+    said.map(object).collect()
 }
 
 fn text_of(value: &impl Display) -> String {
