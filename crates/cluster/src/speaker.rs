@@ -203,12 +203,12 @@ impl SpeakerCore {
         self.follow_local();
     }
 
-    /// What the service proxy of this machine delivers: from the first call on, an address is announced only while it
-    /// does.
+    /// What the service proxy of this machine delivers: from the first answer on, an address is announced only while it
+    /// does; with none of its own, while another proxy serves the machine, whenever it may be.
     pub fn follow_deliveries(&mut self, update: DeliveryUpdate) {
-        let is_first = self.planner.data_path().is_none();
+        let had_condition = self.planner.data_path().is_some();
         self.heard.extend(self.planner.follow_data_path(update));
-        self.has_other_members |= is_first;
+        self.has_other_members |= had_condition != self.planner.data_path().is_some();
     }
 
     /// What it says, where one is followed.

@@ -21,10 +21,12 @@ pub enum Delivery {
 pub type Deliveries = BTreeMap<IpAddr, BTreeMap<ObjectName, Delivery>>;
 
 /// An answer of a service proxy.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeliveryUpdate {
-    /// Of addresses that are not in it, nothing is said any more; else they are as before.
-    pub is_all: bool,
-    /// What is said now.
-    pub deliveries: Deliveries,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeliveryUpdate {
+    /// Another proxy serves the node: nothing is known of its packets.
+    OfAnotherProxy,
+    /// This is all that is delivered.
+    All(Deliveries),
+    /// Of other addresses it is as before; of one without Services nothing is said any more.
+    Changed(Deliveries),
 }

@@ -73,4 +73,11 @@ impl Service {
     pub fn spans_pools(&self) -> bool {
         self.requested_pools.len() > 1
     }
+
+    /// Whether the service proxy of a node leaves it to another program, as its labels say.
+    pub fn is_of_another_proxy(&self) -> bool {
+        const LABELS: [&str; 2] =
+            ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
+        LABELS.iter().any(|it| self.labels.contains_key(*it))
+    }
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use fairway_model::{Deliveries, Delivery, DeliveryUpdate, ObjectName};
+use fairway_model::{Deliveries, Delivery, ObjectName};
 
 use super::reason::Obstacle;
 
@@ -18,14 +18,16 @@ pub struct DataPath {
 }
 
 impl DataPath {
-    /// Takes an answer in. Returns the Services of which something else is said now.
-    pub(super) fn follow(&mut self, update: DeliveryUpdate) -> BTreeSet<ObjectName> {
-        let DeliveryUpdate { is_all, mut deliveries } = update;
-        if is_all {
-            for address in self.deliveries.keys() {
-                deliveries.entry(*address).or_default();
-            }
+    /// All that is said now. Returns the Services of which something else is said.
+    pub(super) fn replace(&mut self, mut deliveries: Deliveries) -> BTreeSet<ObjectName> {
+        for address in self.deliveries.keys() {
+            deliveries.entry(*address).or_default();
         }
+        self.follow(deliveries)
+    }
+
+    /// What is said of these addresses now. Returns the Services of which something else is said.
+    pub(super) fn follow(&mut self, deliveries: Deliveries) -> BTreeSet<ObjectName> {
         let mut changed = BTreeSet::new();
         for (address, now) in deliveries {
             let before = self.deliveries.remove(&address).unwrap_or_default();

@@ -79,7 +79,8 @@ impl<'a> Facts<'a> {
         let (mut addresses, mut all_said) = (Vec::with_capacity(spoken.len()), Vec::new());
         let mut data_path = Vec::new();
         for (address, said) in spoken {
-            let delivered = self.own.data_path.map(|it| it.obstacle(&service.name, address));
+            let delivered =
+                self.own.data_path_of(service).map(|it| it.obstacle(&service.name, address));
             data_path.extend(delivered.clone().map(|it| (address, it)));
             let obstacle = delivered.flatten().filter(|_| reason.is_none());
             addresses.push(match said {

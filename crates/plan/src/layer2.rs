@@ -64,6 +64,13 @@ pub(super) struct Own<'a> {
     pub(super) data_path: Option<&'a DataPath>,
 }
 
+impl<'a> Own<'a> {
+    /// What the service proxy says that is to serve this Service; `None` if it is another one's.
+    pub(super) fn data_path_of(self, service: &Service) -> Option<&'a DataPath> {
+        self.data_path.filter(|_| !service.is_of_another_proxy())
+    }
+}
+
 /// A node that may answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate<'a> {
@@ -210,8 +217,8 @@ impl<'a> Layer2<'a> {
         if self.own.local.pending.contains(&service.name) {
             return Some(Obstacle::NotCheckedYet);
         }
-        if let Some(obstacle) = self.own.data_path.and_then(|it| it.obstacle(&service.name, first))
-        {
+        let data_path = self.own.data_path_of(service);
+        if let Some(obstacle) = data_path.and_then(|it| it.obstacle(&service.name, first)) {
             return Some(obstacle);
         }
         if let Some(obstacle) = of_addresses.get(&first) {

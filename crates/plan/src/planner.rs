@@ -110,10 +110,21 @@ impl NodePlanner {
         }
     }
 
-    /// The service proxy has answered. Returns the Services that the next update has to plan.
+    /// The service proxy has answered. Returns the Services that the next update has to plan, unless that is all.
     pub fn follow_data_path(&mut self, update: DeliveryUpdate) -> BTreeSet<ObjectName> {
+        if update == DeliveryUpdate::OfAnotherProxy {
+            self.is_outdated |= self.data_path.take().is_some();
+            return BTreeSet::new();
+        }
         self.await_data_path();
-        self.data_path.as_mut().map(|it| Arc::make_mut(it).follow(update)).unwrap_or_default()
+        let Some(data_path) = self.data_path.as_mut().map(Arc::make_mut) else {
+            return BTreeSet::new();
+        };
+        match update {
+            DeliveryUpdate::OfAnotherProxy => BTreeSet::new(),
+            DeliveryUpdate::All(deliveries) => data_path.replace(deliveries),
+            DeliveryUpdate::Changed(deliveries) => data_path.follow(deliveries),
+        }
     }
 
     /// What the service proxy says, where one is followed.

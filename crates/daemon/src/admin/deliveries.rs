@@ -2,28 +2,42 @@
 
 use std::net::IpAddr;
 
-use fairway_model::{Delivery, DeliveryUpdate, ObjectName};
+use fairway_model::{Deliveries, Delivery, DeliveryUpdate, ObjectName};
 use serde::{Deserialize, Serialize};
 
-/// An answer to [`super::Request::Deliveries`], and what is kept of the last one.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// An answer to [`super::Request::Deliveries`], and what is kept of all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct DeliveryLine {
-    /// Of other addresses nothing is said any more; else they are as before.
-    is_all: bool,
-    addresses: Vec<(IpAddr, Vec<(ObjectName, Delivery)>)>,
+pub(crate) enum DeliveryLine {
+    OfAnotherProxy,
+    All(Addresses),
+    Changed(Addresses),
 }
 
+type Addresses = Vec<(IpAddr, Vec<(ObjectName, Delivery)>)>;
+
 impl From<DeliveryUpdate> for DeliveryLine {
-    fn from(DeliveryUpdate { is_all, deliveries }: DeliveryUpdate) -> Self {
-        let addresses = deliveries.into_iter().map(|(at, it)| (at, it.into_iter().collect()));
-        Self { is_all, addresses: addresses.collect() }
+    fn from(update: DeliveryUpdate) -> Self {
+        let addresses = |it: Deliveries| -> Addresses {
+            it.into_iter().map(|(at, services)| (at, services.into_iter().collect())).collect()
+        };
+        match update {
+            DeliveryUpdate::OfAnotherProxy => Self::OfAnotherProxy,
+            DeliveryUpdate::All(deliveries) => Self::All(addresses(deliveries)),
+            DeliveryUpdate::Changed(deliveries) => Self::Changed(addresses(deliveries)),
+        }
     }
 }
 
 impl From<DeliveryLine> for DeliveryUpdate {
-    fn from(DeliveryLine { is_all, addresses }: DeliveryLine) -> Self {
-        let deliveries = addresses.into_iter().map(|(at, it)| (at, it.into_iter().collect()));
-        Self { is_all, deliveries: deliveries.collect() }
+    fn from(line: DeliveryLine) -> Self {
+        let deliveries = |it: Addresses| -> Deliveries {
+            it.into_iter().map(|(at, services)| (at, services.into_iter().collect())).collect()
+        };
+        match line {
+            DeliveryLine::OfAnotherProxy => Self::OfAnotherProxy,
+            DeliveryLine::All(addresses) => Self::All(deliveries(addresses)),
+            DeliveryLine::Changed(addresses) => Self::Changed(deliveries(addresses)),
+        }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
     let RunArguments { config, host, proxy, kernel } = arguments;
     let mut host = host.options(Role::Standalone)?;
     let services = ServiceSource::Files(config.clone(), None);
-    let proxy = proxy.then(|| kernel.options(services, host.node.clone()));
+    let proxy = proxy.then(|| kernel.options(services, host.node.clone(), host.socket_mode));
     if let Some(proxy) = &proxy {
         host.proxy_socket.get_or_insert_with(|| proxy.run_dir.join(SOCKET));
     }

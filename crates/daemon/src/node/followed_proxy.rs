@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tracing::{debug, error, info, warn};
+use tracing::{error, info, warn};
 
 use crate::admin::{DeliveryLine, Request};
 use crate::host::boot_id;
@@ -70,12 +70,15 @@ impl FollowedProxy {
         let Some(socket) = socket else { return (Self(None), None) };
         let file = StateFile::new(state_dir, STATE_FILE);
         let kept = kept(&file);
-        info!(socket = %socket.display(), "addresses are announced while the service proxy delivers packets to them");
+        info!(
+            socket = %socket.display(),
+            "addresses are announced while the service proxy delivers packets to them"
+        );
         let (tell, mut updates) = mpsc::channel(UPDATES_MAX);
         let asking = Asking {
             socket: socket.to_owned(),
             tell,
-            said: kept.clone().unwrap_or_default(),
+            said: kept.clone(),
             file,
             save_at: None,
             may_save_at: Instant::now(),
@@ -83,12 +86,13 @@ impl FollowedProxy {
         };
         let task = tokio::spawn(asking.run()).abort_handle();
         let first = match kept {
-            Some(deliveries) => Some(DeliveryUpdate { is_all: true, deliveries }),
+            Some(kept) => Some(kept),
             None if !waits => None,
             None => timeout(FIRST_ANSWER_WAIT, updates.recv()).await.ok().flatten(),
         };
         let has_answered = first.is_some();
-        (Self(Some(Followed { updates, has_answered, task })), Some(first.unwrap_or_default()))
+        let nothing = DeliveryUpdate::Changed(Deliveries::new());
+        (Self(Some(Followed { updates, has_answered, task })), Some(first.unwrap_or(nothing)))
     }
 
     /// The next answer; for ever where no proxy is followed. Cancel-safe.
@@ -109,7 +113,7 @@ impl FollowedProxy {
 }
 
 /// What it said last, if the kernel still has it.
-fn kept(file: &StateFile) -> Option<Deliveries> {
+fn kept(file: &StateFile) -> Option<DeliveryUpdate> {
     let decode = |text: &str| -> Result<Kept, FormatError> {
         Ok(serde_json::from_value(decode_document(text, STATE_VERSION)?)?)
     };
@@ -118,7 +122,7 @@ fn kept(file: &StateFile) -> Option<Deliveries> {
         None
     })?;
     let is_same_boot = kept.boot_id.is_some() && kept.boot_id == boot_id();
-    is_same_boot.then(|| DeliveryUpdate::from(kept.said).deliveries)
+    is_same_boot.then(|| DeliveryUpdate::from(kept.said))
 }
 
 /// The task that asks.
@@ -126,7 +130,7 @@ struct Asking {
     socket: PathBuf,
     tell: mpsc::Sender<DeliveryUpdate>,
     /// All that it has said.
-    said: Deliveries,
+    said: Option<DeliveryUpdate>,
     file: StateFile,
     save_at: Option<Instant>,
     /// The earliest time of the next write.
@@ -184,11 +188,6 @@ impl Asking {
             if std::mem::take(&mut self.is_silent) {
                 info!("the service proxy answers");
             }
-            debug!(
-                addresses = update.deliveries.len(),
-                all = update.is_all,
-                "the service proxy says what it delivers"
-            );
             self.note(&update);
             if self.tell.send(update).await.is_err() {
                 return Ok(());
@@ -198,15 +197,18 @@ impl Asking {
     }
 
     fn note(&mut self, update: &DeliveryUpdate) {
-        if update.is_all {
-            self.said.clear();
-        }
-        for (address, services) in &update.deliveries {
-            match services.is_empty() {
-                true => self.said.remove(address),
-                false => self.said.insert(*address, services.clone()),
-            };
-        }
+        self.said = Some(match (self.said.take(), update) {
+            (Some(DeliveryUpdate::All(mut all)), DeliveryUpdate::Changed(changed)) => {
+                for (address, services) in changed {
+                    match services.is_empty() {
+                        true => all.remove(address),
+                        false => all.insert(*address, services.clone()),
+                    };
+                }
+                DeliveryUpdate::All(all)
+            }
+            (_, update) => update.clone(),
+        });
         self.save_at.get_or_insert(self.may_save_at);
     }
 
@@ -215,8 +217,8 @@ impl Asking {
         if self.save_at.is_none_or(|at| at > now) {
             return;
         }
-        let update = DeliveryUpdate { is_all: true, deliveries: self.said.clone() };
-        let kept = Kept { boot_id: boot_id(), said: DeliveryLine::from(update) };
+        let Some(said) = self.said.clone() else { return };
+        let kept = Kept { boot_id: boot_id(), said: DeliveryLine::from(said) };
         let file = self.file.clone();
         let saving = spawn_blocking(move || {
             let body = match serde_json::to_value(&kept) {

@@ -33,7 +33,7 @@ use fairway_ground::{Instant, printable};
 use fairway_model::{Kind, Node, Object, ObjectChange, ObjectKey, ProxyConfiguration};
 use fairway_proxy::{Place, Planner, Reconciler, ReconcilerOptions, Touched};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{info, warn};
 
 pub use error::ProxyError;
@@ -71,16 +71,20 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ProxyError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ProxyError::Signals)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(ProxyError::Signals)?;
+    if DataPath::is_in_use(&options.run_dir) {
+        return Err(ProxyError::InUse);
+    }
+    let mut socket = ProxySocket::open(&options.run_dir, options.socket_mode)?;
+    let mut telling = Telling::default();
     tokio::select! {
-        result = may_begin(&options) => result?,
+        result = may_begin(&options, &mut socket, &mut telling) => result?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     }
-    let mut proxy = Proxy::open(&options)?;
+    let mut proxy = Proxy::open(&options, telling)?;
     let watch = proxy.data_path.watch_filter()?;
     let mut events = FilterEvents::start(watch).map_err(ProxyError::Events)?;
     let mut inputs = Inputs::start(&options).await?;
-    let mut socket = ProxySocket::open(&options.run_dir)?;
     let (metrics, mut questions) = ProxyMetrics::new();
     let mut servers = Servers { metrics, metrics_server: None };
     let mut audits = interval(AUDIT_INTERVAL);
@@ -127,19 +131,41 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     Ok(())
 }
 
-/// Waits until no other proxy has this node, if it is to be taken over.
-async fn may_begin(options: &ProxyOptions) -> Result<(), ProxyError> {
-    if DataPath::is_in_use(&options.run_dir) {
-        return Err(ProxyError::InUse);
-    }
-    if options.takes_over {
-        take_over::wait_for_its_end().await;
+/// Waits until no other proxy has this node, if it is to be taken over. Those who announce its addresses are told that
+/// there is one.
+async fn may_begin(
+    options: &ProxyOptions,
+    socket: &mut ProxySocket,
+    telling: &mut Telling,
+) -> Result<(), ProxyError> {
+    /// How long a start that is refused tells them: they ask each second.
+    const REFUSED_TELLING: Duration = Duration::from_secs(3);
+    let Some(other) = (match options.takes_over {
+        true => earlier_proxy::running(),
+        false => earlier_proxy::running().or_else(earlier_proxy::left),
+    }) else {
         return Ok(());
+    };
+    telling.leave_to_another();
+    let telling_all = async {
+        loop {
+            match socket.asked().await {
+                Asked::View(_, answer) => {
+                    drop(answer.send(format!("{other}; nothing is served yet\n")))
+                }
+                Asked::Deliveries(follower) => telling.add(follower),
+            }
+        }
+    };
+    if options.takes_over {
+        tokio::select! {
+            () = take_over::wait_for_its_end() => return Ok(()),
+            () = telling_all => {}
+        }
+    } else {
+        let _ = timeout(REFUSED_TELLING, telling_all).await;
     }
-    match earlier_proxy::running().or_else(earlier_proxy::left) {
-        Some(other) => Err(ProxyError::AnotherProxy(other)),
-        None => Ok(()),
-    }
+    Err(ProxyError::AnotherProxy(other))
 }
 
 async fn answer(questions: &mut ProxyQuestions, proxy: &mut Proxy) {
@@ -207,7 +233,7 @@ struct Proxy {
 }
 
 impl Proxy {
-    fn open(options: &ProxyOptions) -> Result<Self, ProxyError> {
+    fn open(options: &ProxyOptions, telling: Telling) -> Result<Self, ProxyError> {
         let configuration = options.overrides.over(ProxyConfiguration::default());
         let node = Node::assumed(&options.node, Vec::new());
         let mut planner = Planner::new(Place::of(&node));
@@ -237,7 +263,7 @@ impl Proxy {
             has_ipv6: false,
             faulty: BTreeSet::new(),
             traffic: TrafficLog::default(),
-            telling: Telling::default(),
+            telling,
             is_begun: false,
             begun: None,
         })

@@ -15,6 +15,7 @@ use fairway_model::{
 use fairway_proxy::Planner;
 use tokio::sync::watch;
 
+use crate::admin::SocketMode;
 use crate::http_server::HttpListen;
 use crate::kubernetes::ConnectionOptions;
 
@@ -32,6 +33,8 @@ pub struct ProxyOptions {
     pub node: String,
     /// Where the records of what is Fairway's are; it must not outlive a reboot.
     pub run_dir: PathBuf,
+    /// Who may connect to its socket there.
+    pub socket_mode: SocketMode,
     /// How long connections to an endpoint that has left may go on.
     pub drain_limit: Duration,
     /// Waits for the end of kube-proxy, adopts its virtual servers, and removes the rest of what it left.

@@ -54,9 +54,9 @@ impl Drop for ProxySocket {
 }
 
 impl ProxySocket {
-    pub(super) fn open(run_dir: &Path) -> Result<Self, SocketError> {
+    pub(super) fn open(run_dir: &Path, mode: SocketMode) -> Result<Self, SocketError> {
         let path = run_dir.join(SOCKET);
-        let (listener, file) = listen_at(&path, SocketMode::default(), "--run-dir")?;
+        let (listener, file) = listen_at(&path, mode, "--run-dir")?;
         let (ask, queries) = mpsc::channel(QUERIES_MAX);
         let task = tokio::spawn(serve(listener, ask)).abort_handle();
         Ok(Self { queries, task, _file: file })

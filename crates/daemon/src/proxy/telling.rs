@@ -1,32 +1,51 @@
 //! Those who announce addresses of this node are told which of them it delivers packets to.
 //!
 //! Nothing is said before it is known what is wanted and the kernel was read: what they heard from an earlier run stands.
+//! While another proxy serves the node, they are told that.
 
 use std::sync::Arc;
 
-use fairway_model::{Deliveries, DeliveryUpdate};
+use fairway_model::DeliveryUpdate;
 use fairway_proxy::{Delivered, Operation, Reconciler, Touched, Wanted};
 use tokio::sync::mpsc;
 use tracing::error;
 
 use crate::admin::DeliveryLine;
 
+/// What followers were told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Said {
+    #[default]
+    Nothing,
+    OfAnotherProxy,
+    Deliveries,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Telling {
     delivered: Delivered,
-    /// What is said now is true.
-    is_known: bool,
+    said: Said,
     followers: Vec<mpsc::Sender<Arc<str>>>,
 }
 
 impl Telling {
     /// One more who announces.
     pub(super) fn add(&mut self, follower: mpsc::Sender<Arc<str>>) {
-        if self.is_known && !is_told(&follower, &line(true, self.delivered.deliveries().clone())) {
-            return;
+        let update = match self.said {
+            Said::Nothing => None,
+            Said::OfAnotherProxy => Some(DeliveryUpdate::OfAnotherProxy),
+            Said::Deliveries => Some(DeliveryUpdate::All(self.delivered.deliveries().clone())),
+        };
+        if update.is_none_or(|update| is_told(&follower, &line(update))) {
+            self.followers.push(follower);
         }
-        self.followers.push(follower);
+    }
+
+    /// Another proxy serves this node.
+    pub(super) fn leave_to_another(&mut self) {
+        self.said = Said::OfAnotherProxy;
+        self.tell_all(DeliveryUpdate::OfAnotherProxy);
     }
 
     pub(super) fn touch(&mut self, touched: &Touched) {
@@ -44,20 +63,22 @@ impl Telling {
     /// Nothing is left to do to the kernel right now, and it is known what is wanted.
     pub(super) fn tell(&mut self, wanted: &Wanted, reconciler: &Reconciler) {
         let changed = self.delivered.judge(wanted, reconciler);
-        let is_first = !std::mem::replace(&mut self.is_known, true);
-        if changed.is_empty() && !is_first {
-            return;
+        let is_first = std::mem::replace(&mut self.said, Said::Deliveries) != Said::Deliveries;
+        if is_first {
+            self.tell_all(DeliveryUpdate::All(self.delivered.deliveries().clone()));
+        } else if !changed.is_empty() {
+            self.tell_all(DeliveryUpdate::Changed(changed));
         }
-        let line = match is_first {
-            true => line(true, self.delivered.deliveries().clone()),
-            false => line(false, changed),
-        };
+    }
+
+    fn tell_all(&mut self, update: DeliveryUpdate) {
+        let line = line(update);
         self.followers.retain(|it| is_told(it, &line));
     }
 }
 
-fn line(is_all: bool, deliveries: Deliveries) -> Arc<str> {
-    let line = DeliveryLine::from(DeliveryUpdate { is_all, deliveries });
+fn line(update: DeliveryUpdate) -> Arc<str> {
+    let line = DeliveryLine::from(update);
     let mut text = serde_json::to_string(&line).unwrap_or_else(|error| {
         error!(%error, "what is delivered cannot be said");
         String::new()

@@ -15,7 +15,7 @@ fn cluster() -> Cluster {
 
 fn said(service: &str, address: &str, delivery: Delivery) -> DeliveryUpdate {
     let of_address = BTreeMap::from([(name(service), delivery)]);
-    DeliveryUpdate { is_all: false, deliveries: BTreeMap::from([(ip(address), of_address)]) }
+    DeliveryUpdate::Changed(BTreeMap::from([(ip(address), of_address)]))
 }
 
 fn obstructed(why: &str) -> Delivery {
@@ -70,7 +70,7 @@ fn an_address_is_announced_once_the_proxy_delivers_to_it_and_no_longer_than_that
     );
     assert_eq!(story.hear(said("web", ADDRESS, Delivery::Delivered)), announced);
     assert_eq!(
-        story.hear(DeliveryUpdate { is_all: true, ..DeliveryUpdate::default() }),
+        story.hear(DeliveryUpdate::All(Deliveries::new())),
         [""; 0],
         "of an answer with everything, what is not in it is gone"
     );
@@ -111,7 +111,7 @@ fn of_two_services_with_one_address_the_delivered_one_is_announced() {
             (name("web"), obstructed("another program has it")),
         ]),
     )]);
-    let announced = story.hear(DeliveryUpdate { is_all: true, deliveries });
+    let announced = story.hear(DeliveryUpdate::All(deliveries));
     assert_eq!(announced, ["198.51.100.10/32 > 192.0.2.1"]);
     assert_eq!(why(story.planner.plan(), "web"), ["notDelivered"]);
     assert_eq!(why(story.planner.plan(), "mail"), [""; 0]);
@@ -124,6 +124,23 @@ fn reasons_of_the_service_come_before_those_of_its_data_path() {
     let mut story = Story::of(cluster);
     story.hear(said("web", ADDRESS, obstructed("virtual server has no endpoint")));
     assert_eq!(why(story.planner.plan(), "web"), ["noEndpoints"]);
+}
+
+#[test]
+fn while_another_proxy_serves_the_node_there_is_no_condition() {
+    let announced = ["198.51.100.10/32 > 192.0.2.1"];
+    let mut story = Story::of(cluster());
+    assert_eq!(story.hear(DeliveryUpdate::OfAnotherProxy), announced);
+    assert_eq!(story.hear(DeliveryUpdate::All(Deliveries::new())), [""; 0]);
+    assert_eq!(story.hear(DeliveryUpdate::OfAnotherProxy), announced);
+    let mut other = Cluster::small();
+    let label = "service.kubernetes.io/service-proxy-name=theirs";
+    other.service(Service {
+        requested_addresses: vec![ip(ADDRESS)],
+        labels: labels(label),
+        ..service("web")
+    });
+    assert_eq!(routes(Story::of(other).planner.plan()), announced, "a Service of another proxy");
 }
 
 #[test]

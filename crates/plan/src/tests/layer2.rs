@@ -454,7 +454,7 @@ fn a_member_whose_proxy_does_not_deliver_leaves_the_address_to_another_one() {
     let owner = |delivery: Delivery| {
         let of_address = BTreeMap::from([(name("web"), delivery)]);
         let deliveries = BTreeMap::from([(address, of_address)]);
-        let update = DeliveryUpdate { is_all: true, deliveries };
+        let update = DeliveryUpdate::All(deliveries);
         let plans = plans_after(&cluster, &Local::default(), Some(&update));
         let why = plans["n3"].services[&name("web")].layer2[0].answer.clone();
         let owners = plans.iter().filter(|(_, it)| !it.layer2.is_empty());

@@ -181,7 +181,11 @@ impl World {
             };
         }
         let deliveries = deliveries.clone();
-        self.planner.follow_data_path(DeliveryUpdate { is_all, deliveries })
+        self.planner.follow_data_path(if is_all {
+            DeliveryUpdate::All(deliveries)
+        } else {
+            DeliveryUpdate::Changed(deliveries)
+        })
     }
 
     /// One change or a few, with all consequences. Returns how many.
@@ -209,7 +213,7 @@ impl World {
         let mut whole = NodePlanner::new(self.node.clone(), OPTIONS);
         whole.set_local(self.local.clone());
         if let Some(deliveries) = self.deliveries.clone() {
-            whole.follow_data_path(DeliveryUpdate { is_all: true, deliveries });
+            whole.follow_data_path(DeliveryUpdate::All(deliveries));
         }
         whole.make(&self.index, self.allocator.outcomes());
         let expected = whole.into_plan();

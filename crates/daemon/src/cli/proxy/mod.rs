@@ -18,6 +18,7 @@ use self::plan::ProxyPlanArguments;
 use super::ask::RUN_DIR;
 use super::host::{node_name, run_daemon};
 use super::{duration, paths};
+use crate::admin::SocketMode;
 use crate::kubernetes::ConnectionOptions;
 use crate::proxy::{self, ProxyOptions, ServiceSource};
 
@@ -72,6 +73,11 @@ pub(in crate::cli) struct ProxyArguments {
     #[arg(long, value_name = "PATH", env = "FAIRWAY_PROXY_STATE_DIR")]
     state_dir: Option<PathBuf>,
 
+    /// The mode of its socket, proxy.sock in --run-dir: 0600 for its user, 0660 for its group as well, such as a speaker
+    /// that follows it
+    #[arg(long, value_name = "MODE", default_value = "0600", env = "FAIRWAY_SOCKET_MODE")]
+    socket_mode: SocketMode,
+
     /// The name of this node, which endpoints have as their nodeName [default: the host name]
     #[arg(long, env = "FAIRWAY_NODE", alias = "hostname-override")]
     node: Option<String>,
@@ -108,8 +114,14 @@ pub(in crate::cli) struct KernelArguments {
 
 impl KernelArguments {
     /// The options of a proxy with these Services.
-    pub(in crate::cli) fn options(self, services: ServiceSource, node: String) -> ProxyOptions {
+    pub(in crate::cli) fn options(
+        self,
+        services: ServiceSource,
+        node: String,
+        socket_mode: SocketMode,
+    ) -> ProxyOptions {
         ProxyOptions {
+            socket_mode,
             services,
             config_file: None,
             node,
@@ -157,6 +169,6 @@ pub(in crate::cli) fn run(arguments: ProxyArguments) -> Result<ExitCode> {
         ServiceSource::Files(config, None)
     };
     let node = node_name(arguments.node.as_deref())?;
-    let options = arguments.kernel.options(services, node);
+    let options = arguments.kernel.options(services, node, arguments.socket_mode);
     run_daemon(proxy::run(ProxyOptions { config_file: path(arguments.config_file), ..options }))
 }
