@@ -78,6 +78,12 @@ chart() {
         --show-only templates/proxy.yaml >"$folder/proxy.yaml"
     grep -q 'clusterCIDR: 10.1.0.0/16' "$folder/proxy.yaml" && grep -q 'value: "\[::\]:10249"' "$folder/proxy.yaml" ||
         fail "the options of the service proxy"
+    local follows
+    for follows in true false; do
+        helm template x "$chart" --set proxy.enabled=true,apiServer.host=api.example,proxy.announceDelivered=$follows >"$folder/proxy.yaml"
+        [[ $(grep -c 'value: /run/fairway-proxy/proxy.sock' "$folder/proxy.yaml") == $([[ $follows == true ]] && echo 1 || echo 0) ]] ||
+            fail "proxy.announceDelivered=$follows"
+    done
     ok "the service proxy"
     refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
     helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
@@ -344,6 +350,8 @@ EOT
     kubectl apply --dry-run=server -f deploy/static-pod/fairway.yaml >/dev/null
     sed -i 's|components/layer2-bind|components/proxy|' "$folder/overlay/kustomization.yaml"
     kubectl apply -k "$folder/overlay" >/dev/null
+    [[ $(kubectl get daemonset fairway-speaker -n metallb-system -o jsonpath='{..env[?(@.name=="FAIRWAY_PROXY_SOCKET")].value}') == \
+        /run/fairway-proxy/proxy.sock ]] || fail "the speaker does not follow the proxy"
     may proxy yes watch endpointslices.discovery.k8s.io
     may proxy no patch services/status
     may proxy no get secrets/tor-1 -n metallb-system
