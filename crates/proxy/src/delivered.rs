@@ -85,11 +85,10 @@ fn of_address(
             .entry(entry.service.clone())
             .and_modify(|before| {
                 // One port that works is enough, and one that will is worth waiting for.
-                let is_better = match (&now, &*before) {
-                    (Some(Delivery::Delivered), _) => true,
-                    (None, Some(Delivery::Obstructed(_))) => true,
-                    _ => false,
-                };
+                let is_better = matches!(
+                    (&now, &*before),
+                    (Some(Delivery::Delivered), _) | (None, Some(Delivery::Obstructed(_)))
+                );
                 if is_better {
                     before.clone_from(&now);
                 }

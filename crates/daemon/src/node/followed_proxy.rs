@@ -20,6 +20,7 @@ use tracing::{error, info, warn};
 use crate::admin::{DeliveryLine, Request};
 use crate::host::boot_id;
 use crate::host::state_file::StateFile;
+use crate::options::HostOptions;
 
 /// The file with what it said last.
 const STATE_FILE: &str = "deliveries.json";
@@ -60,9 +61,16 @@ struct Kept {
 }
 
 impl FollowedProxy {
-    /// Follows the proxy that answers at `socket`, if one is to be followed. Returns what is known of it, too; `waits`:
-    /// for a while, if that is nothing yet.
+    /// Follows the proxy that the options name, if they do. Returns what is known of it, too; `waits`: for a while, if that
+    /// is nothing yet.
     pub(super) async fn start(
+        options: &HostOptions,
+        waits: bool,
+    ) -> (Self, Option<DeliveryUpdate>) {
+        Self::at(options.proxy_socket.as_deref(), &options.state_dir, waits).await
+    }
+
+    async fn at(
         socket: Option<&Path>,
         state_dir: &Path,
         waits: bool,
@@ -233,5 +241,114 @@ impl Asking {
             warn!("{error}; trying again in {} s", SAVE_INTERVAL.as_secs());
             self.save_at = Some(self.may_save_at);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fairway_model::{Delivery, ObjectName};
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    fn of(last: u8) -> Deliveries {
+        let of_address = BTreeMap::from([(ObjectName::new("shop", "web"), Delivery::Delivered)]);
+        BTreeMap::from([(std::net::Ipv4Addr::new(198, 18, 0, last).into(), of_address)])
+    }
+
+    /// The next one who asks.
+    async fn asked(proxy: &UnixListener) -> UnixStream {
+        let (stream, _) = proxy.accept().await.unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).await.unwrap();
+        assert_eq!(line, "\"deliveries\"\n");
+        reader.into_inner()
+    }
+
+    async fn say(stream: &mut UnixStream, update: &DeliveryUpdate) {
+        let line = serde_json::to_string(&DeliveryLine::from(update.clone())).unwrap();
+        stream.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_the_proxy_says_is_heard_and_stands_for_the_next_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("proxy.sock");
+        let proxy = UnixListener::bind(&socket).unwrap();
+        let (mut followed, first) = FollowedProxy::at(Some(&socket), folder.path(), false).await;
+        assert_eq!(
+            first,
+            Some(DeliveryUpdate::Changed(Deliveries::new())),
+            "nothing is delivered yet"
+        );
+        assert!(!followed.is_known());
+        let mut stream = asked(&proxy).await;
+        let all = DeliveryUpdate::All(of(1));
+        say(&mut stream, &all).await;
+        assert_eq!(followed.said().await, all);
+        assert!(followed.is_known());
+        // A line may come in parts.
+        let line =
+            serde_json::to_string(&DeliveryLine::from(DeliveryUpdate::Changed(of(2)))).unwrap();
+        let (begin, end) = line.split_at(9);
+        stream.write_all(begin.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        tokio::task::yield_now().await;
+        stream.write_all(format!("{end}\n").as_bytes()).await.unwrap();
+        assert_eq!(followed.said().await, DeliveryUpdate::Changed(of(2)));
+
+        // It ends, and another one does not speak our language.
+        drop(stream);
+        let mut stream = asked(&proxy).await;
+        stream.write_all(b"{\"version\": 9}\n").await.unwrap();
+        let mut stream = asked(&proxy).await;
+        say(&mut stream, &DeliveryUpdate::OfAnotherProxy).await;
+        assert_eq!(followed.said().await, DeliveryUpdate::OfAnotherProxy);
+        say(&mut stream, &DeliveryUpdate::All(of(3))).await;
+        followed.said().await;
+        say(&mut stream, &DeliveryUpdate::Changed(of(4))).await;
+        followed.said().await;
+        drop((followed, stream, proxy));
+    }
+
+    #[tokio::test]
+    async fn the_next_start_continues_from_what_was_said_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("proxy.sock");
+        let proxy = UnixListener::bind(&socket).unwrap();
+        let (mut followed, _) = FollowedProxy::at(Some(&socket), folder.path(), false).await;
+        let mut stream = asked(&proxy).await;
+        say(&mut stream, &DeliveryUpdate::All(of(1))).await;
+        followed.said().await;
+        let file = StateFile::new(folder.path(), STATE_FILE);
+        let is_written = async {
+            while !file.path().exists() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(10), is_written).await.unwrap();
+        drop((followed, stream, proxy));
+        let (followed, first) = FollowedProxy::at(Some(&socket), folder.path(), true).await;
+        assert_eq!(first, Some(DeliveryUpdate::All(of(1))));
+        assert!(followed.is_known());
+        drop(followed);
+
+        // The machine has started again: its kernel is empty.
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let boot = boot_id().unwrap();
+        std::fs::write(file.path(), text.replace(&boot, "another")).unwrap();
+        let (_, first) = FollowedProxy::at(Some(&socket), folder.path(), false).await;
+        assert_eq!(first, Some(DeliveryUpdate::Changed(Deliveries::new())));
+    }
+
+    #[tokio::test]
+    async fn without_a_proxy_nothing_is_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let (followed, first) = FollowedProxy::at(None, folder.path(), true).await;
+        assert_eq!(first, None);
+        assert!(followed.is_known());
     }
 }

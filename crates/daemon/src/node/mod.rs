@@ -176,10 +176,8 @@ pub(crate) async fn run<S: Source>(
     let counters = Arc::clone(&kind.counters);
     let mut node = Announcing::new(options, Arc::clone(&backend), earlier, counters, clock.now());
     let mut source = start(&mut node, &backend, clock);
-    let proxy_socket = options.proxy_socket.as_deref();
     // Where the proxy serves what is assigned here, it has nothing to say before.
-    let (mut proxy, said) =
-        FollowedProxy::start(proxy_socket, &options.state_dir, !kind.assigns_addresses).await;
+    let (mut proxy, said) = FollowedProxy::start(options, !kind.assigns_addresses).await;
     if let Some(said) = said {
         source.follow_deliveries(clock.now(), said, &mut node);
     }
@@ -187,10 +185,7 @@ pub(crate) async fn run<S: Source>(
     joined.tell(clock.now(), &mut source, &mut node);
     let (enquirer, mut enquiries) = Enquirer::new();
     let mut service = Service::start(enquirer.clone(), Arc::clone(&backend));
-    let measured =
-        NodeMetrics::new(enquirer.clone(), Arc::clone(&backend), Arc::clone(&kind.counters));
-    let measured = measured.labelled(options.peer_label);
-    let measured = if kind.assigns_addresses { measured.with_pools() } else { measured };
+    let measured = measured(options, &kind, &enquirer, &backend);
     // Held to the end, as are FRR's sockets: dropping it closes the port.
     let _metrics = Server::start(options.metrics_listen, kind.secured, kind.counters, measured);
     let observer = Observer::new(enquirer, Arc::clone(&backend));
@@ -246,6 +241,18 @@ pub(crate) async fn run<S: Source>(
     clients.abort_all();
     drop((socket_file, lock));
     Ok(())
+}
+
+fn measured(
+    options: &HostOptions,
+    kind: &Kind,
+    enquirer: &Enquirer,
+    backend: &Arc<dyn Backend>,
+) -> NodeMetrics {
+    let counters = Arc::clone(&kind.counters);
+    let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(backend), counters);
+    let measured = measured.labelled(options.peer_label);
+    if kind.assigns_addresses { measured.with_pools() } else { measured }
 }
 
 /// Answers those who ask this daemon: on its socket, and controllers.

@@ -9,6 +9,7 @@
 //! nothing: what is wanted is for `fairway_proxy`. When it ends, the kernel keeps what it has.
 
 mod assigned;
+mod beginning;
 mod earlier_proxy;
 mod error;
 mod events;
@@ -33,7 +34,7 @@ use fairway_ground::{Instant, printable};
 use fairway_model::{Kind, Node, Object, ObjectChange, ObjectKey, ProxyConfiguration};
 use fairway_proxy::{Place, Planner, Reconciler, ReconcilerOptions, Touched};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 
 pub use error::ProxyError;
@@ -77,7 +78,7 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     let mut socket = ProxySocket::open(&options.run_dir, options.socket_mode)?;
     let mut telling = Telling::default();
     tokio::select! {
-        result = may_begin(&options, &mut socket, &mut telling) => result?,
+        result = beginning::may_begin(&options, &mut socket, &mut telling) => result?,
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     }
@@ -129,43 +130,6 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     info!("the service proxy ends; the kernel keeps its virtual servers, filter and addresses");
     inputs.finish().await;
     Ok(())
-}
-
-/// Waits until no other proxy has this node, if it is to be taken over. Those who announce its addresses are told that
-/// there is one.
-async fn may_begin(
-    options: &ProxyOptions,
-    socket: &mut ProxySocket,
-    telling: &mut Telling,
-) -> Result<(), ProxyError> {
-    /// How long a start that is refused tells them: they ask each second.
-    const REFUSED_TELLING: Duration = Duration::from_secs(3);
-    let Some(other) = (match options.takes_over {
-        true => earlier_proxy::running(),
-        false => earlier_proxy::running().or_else(earlier_proxy::left),
-    }) else {
-        return Ok(());
-    };
-    telling.leave_to_another();
-    let telling_all = async {
-        loop {
-            match socket.asked().await {
-                Asked::View(_, answer) => {
-                    drop(answer.send(format!("{other}; nothing is served yet\n")))
-                }
-                Asked::Deliveries(follower) => telling.add(follower),
-            }
-        }
-    };
-    if options.takes_over {
-        tokio::select! {
-            () = take_over::wait_for_its_end() => return Ok(()),
-            () = telling_all => {}
-        }
-    } else {
-        let _ = timeout(REFUSED_TELLING, telling_all).await;
-    }
-    Err(ProxyError::AnotherProxy(other))
 }
 
 async fn answer(questions: &mut ProxyQuestions, proxy: &mut Proxy) {

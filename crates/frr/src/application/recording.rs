@@ -167,9 +167,7 @@ impl Recording {
             }
             let (daemon, (context, line)) = key;
             let Some(shown) = running.get(daemon) else { continue };
-            // FRR 10's mgmtd may lose a removal: the entry stays as long as the line does.
-            let is_undone = self.undone.contains(key) && !shows(shown, &key.1);
-            if is_undone || self.theirs.contains(key) {
+            if self.theirs.contains(key) || self.is_undone(key, shown) {
                 record.0.remove(key);
                 continue;
             }
@@ -208,6 +206,11 @@ impl Recording {
         }
         plan.record = record.statements(mark);
         plan
+    }
+
+    /// Whether nothing is left of an entry's line. FRR 10's mgmtd may lose a removal: the entry stays as long as the line.
+    fn is_undone(&self, key: &EntryKey, shown: &Configuration) -> bool {
+        self.undone.contains(key) && !shows(shown, &key.1)
     }
 
     /// Lines that need an entry, with what they replace.
