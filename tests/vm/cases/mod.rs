@@ -47,6 +47,10 @@ pub(crate) const CASES: &[Case] = &[
         "proxy: an address is announced while it is delivered",
         proxy::an_address_is_announced_while_it_is_delivered,
     ),
+    case(
+        "proxy: three nodes serve clients near and far",
+        proxy::three_nodes_serve_clients_near_and_far,
+    ),
     case("proxy: one process does all", proxy::one_process_does_all),
     case("proxy: nothing is left after a cleanup", proxy::nothing_is_left_after_a_cleanup),
     with_api_server(

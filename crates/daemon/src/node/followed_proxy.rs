@@ -27,6 +27,8 @@ const STATE_FILE: &str = "deliveries.json";
 const STATE_VERSION: u64 = 1;
 /// Until it is asked again that does not answer.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
+/// How long it may be silent, as over a restart, until that is said.
+const SILENCE: Duration = Duration::from_secs(5);
 /// The longest line: all addresses of a hundred thousand Services are shorter.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 /// Updates on their way to the loop, which takes them one after the other.
@@ -90,6 +92,7 @@ impl FollowedProxy {
             file,
             save_at: None,
             may_save_at: Instant::now(),
+            silent_since: None,
             is_silent: false,
         };
         let task = tokio::spawn(asking.run()).abort_handle();
@@ -143,6 +146,8 @@ struct Asking {
     save_at: Option<Instant>,
     /// The earliest time of the next write.
     may_save_at: Instant,
+    silent_since: Option<Instant>,
+    /// That it does not answer was said.
     is_silent: bool,
 }
 
@@ -154,7 +159,8 @@ impl Asking {
                 Ok(()) => return,
                 Err(error) => error,
             };
-            if !std::mem::replace(&mut self.is_silent, true) {
+            let since = *self.silent_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= SILENCE && !std::mem::replace(&mut self.is_silent, true) {
                 warn!(
                     socket = %self.socket.display(),
                     "the service proxy does not answer: {error}; what it said last stands"
@@ -193,6 +199,7 @@ impl Asking {
             }
             let update = DeliveryUpdate::from(serde_json::from_slice::<DeliveryLine>(&line)?);
             line.clear();
+            self.silent_since = None;
             if std::mem::take(&mut self.is_silent) {
                 info!("the service proxy answers");
             }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::segment::{CLUSTER, PODS, Segment, expect, service, services, tcp};
+use super::probes::{expect, tcp};
+use super::segment::{CLUSTER, PODS, Segment, service, services};
 use crate::node::LIMIT;
 use lab::fairway::Fairway;
 use lab::namespace::Namespace;

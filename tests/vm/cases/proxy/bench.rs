@@ -13,7 +13,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::cluster::{Api, Options, node, service, start_fairway, start_kube_proxy_with};
-use super::segment::{PODS, Segment, tcp};
+use super::probes::tcp;
+use super::segment::{PODS, Segment};
 use lab::make_directory;
 use lab::process::Process;
 use lab::wait::{now, wait_until};

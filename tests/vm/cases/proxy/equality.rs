@@ -13,7 +13,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::cluster::{Api, node, service, start_fairway, start_kube_proxy};
-use super::segment::{PODS, Segment, tcp, udp};
+use super::probes::{tcp, udp};
+use super::segment::{PODS, Segment};
 use super::upkeep::get;
 use crate::node::LIMIT;
 use lab::make_directory;

@@ -5,8 +5,10 @@ mod bench;
 mod cluster;
 mod equality;
 mod flows;
+mod probes;
 mod segment;
 mod take_over;
+mod three_nodes;
 mod upkeep;
 
 use std::path::Path;
@@ -20,11 +22,13 @@ pub(super) use equality::fairway_does_what_kube_proxy_does;
 pub(super) use take_over::{
     a_reboot_needs_no_api_server, connections_outlive_every_change_of_hands,
 };
+pub(super) use three_nodes::three_nodes_serve_clients_near_and_far;
 pub(super) use upkeep::{
     nothing_is_left_after_a_cleanup, what_is_removed_comes_back_and_what_is_not_ours_stays,
 };
 
-use segment::{CLIENT, Segment, expect, tcp, udp};
+use probes::{expect, tcp, udp};
+use segment::{CLIENT, Segment};
 
 /// Topology: client === node === two Pods, each on a cable of its own; Services of each kind, from files.
 /// Proves: each client meets the Pods that it should, with its own address as source or the node's, as policy and

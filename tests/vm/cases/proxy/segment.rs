@@ -1,21 +1,16 @@
-//! The stage of these stories: a node with two Pods, a client, and the proxy; and how to ask.
+//! The stage of these stories: a node with two Pods, a client, and the proxy.
 
-use std::fmt;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::probes::serve;
 use crate::node::LIMIT;
 use lab::make_directory;
 use lab::namespace::Namespace;
 use lab::process::Process;
 use lab::wait::wait_until;
 
-/// A packet that nobody answers is dropped.
-const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) const CLIENT: &str = "192.0.2.1";
 /// The node's address towards its Pods, which masqueraded packets have as their source.
 pub(super) const GATEWAY: &str = "10.1.1.1";
@@ -81,25 +76,6 @@ pub(super) fn services() -> String {
         service("far", &format!("{local}, clusterIP: 10.96.0.42, {port}"), "198.51.100.3", &far),
     ]
     .concat()
-}
-
-/// What a client gets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// From this Pod, which saw this source address.
-    From(String, IpAddr),
-    Refused,
-    Nothing,
-}
-
-impl fmt::Display for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::From(pod, source) => write!(f, "{pod} saw {source}"),
-            Self::Refused => f.write_str("refused"),
-            Self::Nothing => f.write_str("nothing"),
-        }
-    }
 }
 
 /// The node, two Pods, a client, and the proxy. Parts are dropped in this order.
@@ -212,89 +188,4 @@ impl Segment {
     pub(super) fn servers(&self) -> Result<String> {
         self.node.run("ipvsadm", &["-Sn"])
     }
-}
-
-/// Answers each connection and each datagram with the number of the Pod and the source address that it sees.
-fn serve(pod: &Namespace, position: usize) -> Result<()> {
-    let echo = pod.enter(|| Ok(TcpListener::bind("0.0.0.0:9090")?))?;
-    std::thread::spawn(move || {
-        for stream in echo.incoming().flatten() {
-            std::thread::spawn(move || {
-                let _ = stream.set_nodelay(true);
-                let (mut from, mut to) = (&stream, &stream);
-                let _ = std::io::copy(&mut from, &mut to);
-            });
-        }
-    });
-    for any in ["0.0.0.0:8080", "[::]:8080"] {
-        let (tcp, udp) = pod.enter(|| {
-            if any.starts_with('[') {
-                std::fs::write("/proc/sys/net/ipv6/bindv6only", "1").context("bindv6only")?;
-            }
-            Ok((TcpListener::bind(any)?, UdpSocket::bind(any)?))
-        })?;
-        std::thread::spawn(move || {
-            for mut stream in tcp.incoming().flatten() {
-                let source = stream.peer_addr().map(|it| it.ip().to_string()).unwrap_or_default();
-                let _ = stream.write_all(format!("pod{position} {source}").as_bytes());
-            }
-        });
-        std::thread::spawn(move || {
-            let mut buffer = [0; 64];
-            while let Ok((_, from)) = udp.recv_from(&mut buffer) {
-                let _ = udp.send_to(format!("pod{position} {}", from.ip()).as_bytes(), from);
-            }
-        });
-    }
-    Ok(())
-}
-
-fn read(text: &str) -> Result<Answer> {
-    let (pod, source) = text.split_once(' ').with_context(|| format!("an answer: {text:?}"))?;
-    Ok(Answer::From(pod.to_owned(), source.parse()?))
-}
-
-pub(super) fn tcp(from: &Namespace, to: &str) -> Result<Answer> {
-    let to: SocketAddr = to.parse()?;
-    from.enter(|| {
-        let mut stream = match TcpStream::connect_timeout(&to, PATIENCE) {
-            Ok(stream) => stream,
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                return Ok(Answer::Refused);
-            }
-            Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(Answer::Nothing),
-            Err(error) => return Err(error.into()),
-        };
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        read(&text)
-    })
-}
-
-pub(super) fn udp(from: &Namespace, to: &str) -> Result<Answer> {
-    from.enter(|| {
-        let socket = UdpSocket::bind("0.0.0.0:0")?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.connect(to)?;
-        socket.send(b"?")?;
-        let mut buffer = [0; 64];
-        match socket.recv(&mut buffer) {
-            Ok(length) => read(std::str::from_utf8(buffer.get(..length).unwrap_or_default())?),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(Answer::Refused),
-            Err(_) => Ok(Answer::Nothing),
-        }
-    })
-}
-
-/// Asks twice, so that each of two Pods is met, and compares the answers in whatever order.
-pub(super) fn expect(
-    what: &str,
-    ask: impl Fn() -> Result<Answer>,
-    expected: [&str; 2],
-) -> Result<()> {
-    let mut answers = [ask()?.to_string(), ask()?.to_string()];
-    answers.sort();
-    ensure!(answers == expected, "{what}: expected {expected:?}, it was {answers:?}");
-    Ok(())
 }

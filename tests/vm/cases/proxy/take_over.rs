@@ -11,7 +11,8 @@ use super::cluster::{
     wait_for_servers,
 };
 use super::flows::Flows;
-use super::segment::{PODS, Segment, expect, tcp, udp};
+use super::probes::{expect, tcp, udp};
+use super::segment::{PODS, Segment};
 use super::upkeep::cleanup;
 use crate::node::LIMIT;
 use lab::process::Process;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::segment::{PODS, Segment, expect, service, services, tcp};
+use super::probes::{expect, tcp};
+use super::segment::{PODS, Segment, service, services};
 use crate::node::LIMIT;
 use lab::namespace::Namespace;
 use lab::wait::wait_until;
