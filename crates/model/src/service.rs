@@ -76,6 +76,7 @@ impl Service {
 
     /// Whether the service proxy of a node leaves it to another program, as its labels say.
     pub fn is_of_another_proxy(&self) -> bool {
+        /// In a cluster, Services with one of them are not even read by a service proxy.
         const LABELS: [&str; 2] =
             ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
         LABELS.iter().any(|it| self.labels.contains_key(*it))

@@ -13,8 +13,10 @@ use super::reason::Obstacle;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DataPath {
     deliveries: Deliveries,
-    /// Services with addresses that are not delivered, and why.
-    obstructed: BTreeMap<ObjectName, BTreeMap<IpAddr, String>>,
+    /// Services with addresses that are obstructed.
+    obstructed: BTreeMap<ObjectName, BTreeSet<IpAddr>>,
+    has_answered: bool,
+    is_silent: bool,
 }
 
 impl DataPath {
@@ -22,6 +24,16 @@ impl DataPath {
     pub(super) fn replace(&mut self, mut deliveries: Deliveries) -> BTreeSet<ObjectName> {
         for address in self.deliveries.keys() {
             deliveries.entry(*address).or_default();
+        }
+        self.follow(deliveries)
+    }
+
+    /// This is delivered, whatever else was said. Returns the Services of which something else is said.
+    pub(super) fn extend(&mut self, mut deliveries: Deliveries) -> BTreeSet<ObjectName> {
+        for (address, services) in &mut deliveries {
+            for (service, before) in self.deliveries.get(address).into_iter().flatten() {
+                services.entry(service.clone()).or_insert_with(|| before.clone());
+            }
         }
         self.follow(deliveries)
     }
@@ -38,9 +50,8 @@ impl DataPath {
                 self.forget(service, address);
             }
             for (service, delivery) in &now {
-                if let Delivery::Obstructed(why) = delivery {
-                    let of_service = self.obstructed.entry(service.clone()).or_default();
-                    of_service.insert(address, why.clone());
+                if matches!(delivery, Delivery::Obstructed(_)) {
+                    self.obstructed.entry(service.clone()).or_default().insert(address);
                 }
             }
             if !now.is_empty() {
@@ -59,6 +70,22 @@ impl DataPath {
         }
     }
 
+    /// It has answered. Returns whether that is new.
+    pub(super) fn answered(&mut self) -> bool {
+        let is_new = !self.has_answered || self.is_silent;
+        (self.has_answered, self.is_silent) = (true, false);
+        is_new
+    }
+
+    /// It does not answer. Returns whether that is new.
+    pub(super) fn fell_silent(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_silent, true)
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
     /// What it says of an address of a Service; nothing before the kernel has it.
     pub fn delivery(&self, service: &ObjectName, address: IpAddr) -> Option<&Delivery> {
         self.deliveries.get(&address)?.get(service)
@@ -68,13 +95,35 @@ impl DataPath {
     pub(super) fn obstacle(&self, service: &ObjectName, address: IpAddr) -> Option<Obstacle> {
         match self.delivery(service, address) {
             Some(Delivery::Delivered) => None,
-            Some(Delivery::Obstructed(why)) => Some(Obstacle::NotDelivered(why.clone())),
+            Some(Delivery::NoEndpoint(why) | Delivery::Obstructed(why)) => {
+                Some(Obstacle::NotDelivered(why.clone()))
+            }
             None => Some(Obstacle::NotDeliveredYet),
         }
     }
 
-    /// Each Service with the addresses that are not delivered, and why.
-    pub(super) fn obstructed(&self) -> &BTreeMap<ObjectName, BTreeMap<IpAddr, String>> {
-        &self.obstructed
+    /// Why this machine does not answer for an address of a Service on layer 2. One machine answers for all Services
+    /// with the address, so one that works is enough; that there is no endpoint, others see themselves; and a Service
+    /// that is on its way into the kernel is on its way on all machines.
+    pub(super) fn layer2_obstacle(
+        &self,
+        service: &ObjectName,
+        address: IpAddr,
+    ) -> Option<Obstacle> {
+        let of_address = self.deliveries.get(&address);
+        let mut all = of_address.into_iter().flat_map(BTreeMap::values);
+        if all.any(|it| *it == Delivery::Delivered) {
+            return None;
+        }
+        match of_address.and_then(|it| it.get(service)) {
+            Some(Delivery::Delivered | Delivery::NoEndpoint(_)) => None,
+            Some(Delivery::Obstructed(why)) => Some(Obstacle::NotDelivered(why.clone())),
+            None => (!self.has_answered || self.is_silent).then_some(Obstacle::NotDeliveredYet),
+        }
+    }
+
+    /// Services with addresses that are obstructed.
+    pub(super) fn obstructed(&self) -> impl Iterator<Item = &ObjectName> {
+        self.obstructed.keys()
     }
 }

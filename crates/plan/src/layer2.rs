@@ -218,7 +218,7 @@ impl<'a> Layer2<'a> {
             return Some(Obstacle::NotCheckedYet);
         }
         let data_path = self.own.data_path_of(service);
-        if let Some(obstacle) = data_path.and_then(|it| it.obstacle(&service.name, first)) {
+        if let Some(obstacle) = data_path.and_then(|it| it.layer2_obstacle(&service.name, first)) {
             return Some(obstacle);
         }
         if let Some(obstacle) = of_addresses.get(&first) {

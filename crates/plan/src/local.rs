@@ -61,8 +61,15 @@ impl Local {
         let here = index.layer2_advertisements.values();
         let here: Vec<_> = here.filter(|it| it.selects_node(&node.labels)).collect();
         let mut obstacles = Obstacles::default();
-        let undelivered = data_path.into_iter().flat_map(|it| it.obstructed().keys());
-        let unserved: BTreeSet<&ObjectName> = self.failing.keys().chain(undelivered).collect();
+        if here.is_empty() {
+            return obstacles;
+        }
+        let undelivered = data_path.into_iter().flat_map(DataPath::obstructed);
+        // Services that are new meanwhile are for others, too.
+        let silent = data_path.filter(|it| it.is_silent());
+        let new = silent.into_iter().flat_map(|_| outcomes.keys());
+        let unserved: BTreeSet<&ObjectName> =
+            self.failing.keys().chain(undelivered).chain(new).collect();
         let pools = (!unserved.is_empty()).then(|| PoolLookup::new(index));
         for (name, pools) in unserved.into_iter().zip(pools.iter().cycle()) {
             let Some((service, outcome)) = index.services.get(name).zip(outcomes.get(name)) else {
@@ -75,10 +82,8 @@ impl Local {
             let deciding = by_pool(service, &outcome.addresses, pools).into_iter();
             for address in deciding.filter_map(|(_, addresses)| addresses.first().copied()) {
                 let failing = self.failing.get(name).cloned().map(Obstacle::HealthCheckFails);
-                let undelivered = || {
-                    let of_service = data_path?.obstructed().get(name)?;
-                    of_service.get(&address).cloned().map(Obstacle::NotDelivered)
-                };
+                let data_path = data_path.filter(|_| !service.is_of_another_proxy());
+                let undelivered = || data_path?.layer2_obstacle(name, address);
                 let Some(obstacle) = failing.or_else(undelivered) else { continue };
                 obstacles.of_addresses.entry(address).or_insert(obstacle);
                 obstacles.abstentions.insert(from_address(address));

@@ -101,9 +101,8 @@ impl NodePlanner {
         }
     }
 
-    /// From now on an address is announced only while the service proxy of this machine delivers packets to it. It has
-    /// not answered yet.
-    pub fn await_data_path(&mut self) {
+    /// From now on an address is announced only while the service proxy of this machine delivers packets to it.
+    fn await_data_path(&mut self) {
         if self.data_path.is_none() {
             self.data_path = Some(Arc::default());
             self.is_outdated = true;
@@ -116,13 +115,24 @@ impl NodePlanner {
             self.is_outdated |= self.data_path.take().is_some();
             return BTreeSet::new();
         }
-        self.await_data_path();
+        if matches!(update, DeliveryUpdate::All(_) | DeliveryUpdate::Awaited) {
+            self.await_data_path();
+        }
         let Some(data_path) = self.data_path.as_mut().map(Arc::make_mut) else {
+            // Where there is no condition, only all that is delivered makes one.
             return BTreeSet::new();
         };
+        self.is_outdated |= match update {
+            DeliveryUpdate::OfAnotherProxy | DeliveryUpdate::Awaited => false,
+            DeliveryUpdate::Silent => data_path.fell_silent(),
+            _ => data_path.answered(),
+        };
         match update {
-            DeliveryUpdate::OfAnotherProxy => BTreeSet::new(),
+            DeliveryUpdate::OfAnotherProxy | DeliveryUpdate::Awaited | DeliveryUpdate::Silent => {
+                BTreeSet::new()
+            }
             DeliveryUpdate::All(deliveries) => data_path.replace(deliveries),
+            DeliveryUpdate::Some(deliveries) => data_path.extend(deliveries),
             DeliveryUpdate::Changed(deliveries) => data_path.follow(deliveries),
         }
     }

@@ -245,9 +245,7 @@ pub enum Obstacle {
     #[error("the service proxy of this node does not deliver to it: {0} (fairway show proxy)")]
     NotDelivered(String),
     /// Its service proxy has not said that it delivers packets to the address.
-    #[error(
-        "the service proxy of this node does not have it in the kernel yet (fairway show proxy)"
-    )]
+    #[error("the service proxy of this node does not serve it, or not yet (fairway show proxy)")]
     NotDeliveredYet,
     /// It cannot answer on the interfaces of the L2Advertisements that select it, of which this is one.
     #[error("this node can answer on no interface of L2Advertisement {0} (fairway show l2)")]

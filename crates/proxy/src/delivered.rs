@@ -85,11 +85,7 @@ fn of_address(
             .entry(entry.service.clone())
             .and_modify(|before| {
                 // One port that works is enough, and one that will is worth waiting for.
-                let is_better = matches!(
-                    (&now, &*before),
-                    (Some(Delivery::Delivered), _) | (None, Some(Delivery::Obstructed(_)))
-                );
-                if is_better {
+                if rank(&now) > rank(before) {
                     before.clone_from(&now);
                 }
             })
@@ -98,17 +94,28 @@ fn of_address(
     judged.into_iter().filter_map(|(service, it)| Some((service, it?))).collect()
 }
 
+fn rank(delivery: &Option<Delivery>) -> u8 {
+    match delivery {
+        Some(Delivery::Delivered) => 3,
+        None => 2,
+        Some(Delivery::Obstructed(_)) => 1,
+        Some(Delivery::NoEndpoint(_)) => 0,
+    }
+}
+
 /// `None` while it is on its way.
 fn of_server(at: VirtualAddress, entry: &Entry, reconciler: &Reconciler) -> Option<Delivery> {
     let obstructed = |why: String| Some(Delivery::Obstructed(why));
     match entry.rule.no_endpoints {
         Some(NoEndpoints::Reject) => {
-            return obstructed(format!("virtual server {at} has no endpoint"));
+            let why = format!("virtual server {at} has no endpoint");
+            return Some(Delivery::NoEndpoint(why));
         }
         Some(NoEndpoints::Drop) => {
-            return obstructed(format!(
+            let why = format!(
                 "virtual server {at} has no endpoint on this node, and the traffic policy is Local"
-            ));
+            );
+            return Some(Delivery::NoEndpoint(why));
         }
         None => {}
     }
@@ -118,6 +125,10 @@ fn of_server(at: VirtualAddress, entry: &Entry, reconciler: &Reconciler) -> Opti
     let kernel = reconciler.kernel();
     let server = kernel.servers.get(&at);
     if !server.is_some_and(|it| it.real_servers.values().any(|weight| *weight > 0)) {
+        return obstructed(reconciler.fault_of(at)?.to_owned());
+    }
+    // The rule of a time without an endpoint.
+    if kernel.rules.get(&at).is_some_and(|it| it.no_endpoints.is_some()) {
         return obstructed(reconciler.fault_of(at)?.to_owned());
     }
     if entry.is_bound && !kernel.bound_addresses.contains(&at.address) {

@@ -11,21 +11,25 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum DeliveryLine {
     OfAnotherProxy,
     All(Addresses),
+    Some(Addresses),
     Changed(Addresses),
 }
 
 type Addresses = Vec<(IpAddr, Vec<(ObjectName, Delivery)>)>;
 
-impl From<DeliveryUpdate> for DeliveryLine {
-    fn from(update: DeliveryUpdate) -> Self {
+impl DeliveryLine {
+    /// `None` for what only a follower finds out.
+    pub(crate) fn of(update: DeliveryUpdate) -> Option<Self> {
         let addresses = |it: Deliveries| -> Addresses {
             it.into_iter().map(|(at, services)| (at, services.into_iter().collect())).collect()
         };
-        match update {
+        Some(match update {
+            DeliveryUpdate::Awaited | DeliveryUpdate::Silent => return None,
             DeliveryUpdate::OfAnotherProxy => Self::OfAnotherProxy,
             DeliveryUpdate::All(deliveries) => Self::All(addresses(deliveries)),
+            DeliveryUpdate::Some(deliveries) => Self::Some(addresses(deliveries)),
             DeliveryUpdate::Changed(deliveries) => Self::Changed(addresses(deliveries)),
-        }
+        })
     }
 }
 
@@ -37,6 +41,7 @@ impl From<DeliveryLine> for DeliveryUpdate {
         match line {
             DeliveryLine::OfAnotherProxy => Self::OfAnotherProxy,
             DeliveryLine::All(addresses) => Self::All(deliveries(addresses)),
+            DeliveryLine::Some(addresses) => Self::Some(deliveries(addresses)),
             DeliveryLine::Changed(addresses) => Self::Changed(deliveries(addresses)),
         }
     }

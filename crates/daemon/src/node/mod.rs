@@ -171,14 +171,13 @@ pub(crate) async fn run<S: Source>(
     let Claimed { mut terminate, mut interrupt, mut hangup, socket, socket_file, vty, lock } =
         claimed;
     let earlier = host::earlier_run(&options.state_dir);
+    let (mut proxy, said) = FollowedProxy::start(options, earlier.as_ref()).await;
     let backend = options.start_backend(kind.unsaid, earlier.clone());
     let clock = Clock::start();
     let counters = Arc::clone(&kind.counters);
     let mut node = Announcing::new(options, Arc::clone(&backend), earlier, counters, clock.now());
     let mut source = start(&mut node, &backend, clock);
-    // Where the proxy serves what is assigned here, it has nothing to say before.
-    let (mut proxy, said) = FollowedProxy::start(options, !kind.assigns_addresses).await;
-    if let Some(said) = said {
+    for said in said {
         source.follow_deliveries(clock.now(), said, &mut node);
     }
     let mut joined = Joined::start(options, &mut node)?;
@@ -235,7 +234,7 @@ pub(crate) async fn run<S: Source>(
     info!("leaving");
     drop(enquiries);
     let told = service.leaving();
-    leave(&source, node, &joined, &*backend).await;
+    tokio::join!(leave(&source, node, &joined, &*backend), proxy.finish());
     told.await;
     // Those that ask meanwhile are told that the daemon stops.
     clients.abort_all();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::options::ProxyOptions;
+use super::options::{ProxyOptions, ServiceSource};
 use super::socket::{Asked, ProxySocket};
 use super::telling::Telling;
 use super::{ProxyError, earlier_proxy, take_over};
@@ -13,7 +13,7 @@ use super::{ProxyError, earlier_proxy, take_over};
 const REFUSED_TELLING: Duration = Duration::from_secs(3);
 
 /// Waits until no other proxy has this node, if it is to be taken over. Those who announce its addresses are told that
-/// there is one.
+/// there is one, unless the addresses are those that this process assigns, which the other one does not know.
 pub(super) async fn may_begin(
     options: &ProxyOptions,
     socket: &mut ProxySocket,
@@ -25,13 +25,15 @@ pub(super) async fn may_begin(
     }) else {
         return Ok(());
     };
-    telling.leave_to_another();
+    let serves_own = matches!(options.services, ServiceSource::Files(_, Some(_)));
+    if !serves_own {
+        telling.leave_to_another();
+    }
+    let words = format!("{other}; nothing is served yet\n");
     let telling_all = async {
         loop {
             match socket.asked().await {
-                Asked::View(_, answer) => {
-                    drop(answer.send(format!("{other}; nothing is served yet\n")))
-                }
+                Asked::View(_, answer) => drop(answer.send(words.clone())),
                 Asked::Deliveries(follower) => telling.add(follower),
             }
         }
@@ -41,7 +43,7 @@ pub(super) async fn may_begin(
             () = take_over::wait_for_its_end() => return Ok(()),
             () = telling_all => {}
         }
-    } else {
+    } else if !serves_own {
         let _ = timeout(REFUSED_TELLING, telling_all).await;
     }
     Err(ProxyError::AnotherProxy(other))

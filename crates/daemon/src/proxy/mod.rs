@@ -96,7 +96,7 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     proxy.is_eligible_without_node = !inputs.knows_nodes();
     let first = inputs.first();
     proxy.follow(first, &inputs);
-    // Files, or the last known state of the cluster: they are enough to serve by.
+    // Files, or the last known state of the cluster: they are enough to say what is delivered.
     proxy.is_begun = !proxy.planner.wanted().entries.is_empty();
     loop {
         proxy.health.turns();
@@ -412,7 +412,8 @@ impl Proxy {
                 if self.reconciler.has_seen() && self.is_observed {
                     self.health.updated();
                     if self.is_begun {
-                        self.telling.tell(self.planner.wanted(), &self.reconciler);
+                        let wanted = self.planner.wanted();
+                        self.telling.tell(wanted, &self.reconciler, self.is_complete);
                     }
                     self.rounds.end(self.clock.now().monotonic.since(begun));
                     self.finish_take_over();

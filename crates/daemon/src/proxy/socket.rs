@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::admin::{Answer, ProxyQuery, Request, SocketError, SocketFile, SocketMode, listen_at};
-use crate::host::{ClientLimits, Clients};
+use crate::host::{ClientLimits, Clients, Work};
 
 /// The name of the socket.
 pub(crate) const SOCKET: &str = "proxy.sock";
@@ -79,9 +79,12 @@ async fn serve(listener: UnixListener, ask: mpsc::Sender<Asked>) {
                 clients.make_room().await;
                 let ask = ask.clone();
                 clients.serve(|work| async move {
-                    work.begins();
-                    let conversed = match timeout(PATIENCE, converse(stream, ask)).await {
-                        Ok(Ok(Some(follower))) => tell(follower).await,
+                    let conversed = match timeout(PATIENCE, converse(stream, ask, &work)).await {
+                        // It is silent from here on: it asks again, and what it heard stands.
+                        Ok(Ok(Some(follower))) => {
+                            work.ends();
+                            tell(follower).await
+                        }
                         Ok(Ok(None)) => Ok(()),
                         Ok(Err(error)) => Err(error),
                         Err(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -126,10 +129,12 @@ async fn tell(Follower { mut stream, mut lines }: Follower) -> io::Result<()> {
 async fn converse(
     mut stream: UnixStream,
     ask: mpsc::Sender<Asked>,
+    work: &Work,
 ) -> io::Result<Option<Follower>> {
     let (read, mut write) = stream.split();
     let mut line = Vec::new();
     BufReader::new(read.take(REQUEST_LENGTH_BYTES_MAX)).read_until(b'\n', &mut line).await?;
+    work.begins();
     let answer = match serde_json::from_slice::<Request>(&line) {
         Ok(Request::Proxy(query)) => {
             let (answer, answered) = oneshot::channel();

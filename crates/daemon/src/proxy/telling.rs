@@ -1,11 +1,14 @@
 //! Those who announce addresses of this node are told which of them it delivers packets to.
 //!
 //! Nothing is said before it is known what is wanted and the kernel was read: what they heard from an earlier run stands.
-//! While another proxy serves the node, they are told that.
+//! While another proxy serves the node, they are told that. As long as not all is known that is wanted, they are told what is
+//! delivered, and nothing is taken back.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_model::DeliveryUpdate;
+use fairway_model::{Deliveries, Delivery, DeliveryUpdate, ObjectName};
 use fairway_proxy::{Delivered, Operation, Reconciler, Touched, Wanted};
 use tokio::sync::mpsc;
 use tracing::error;
@@ -18,7 +21,8 @@ enum Said {
     #[default]
     Nothing,
     OfAnotherProxy,
-    Deliveries,
+    Some,
+    All,
 }
 
 /// See the module.
@@ -35,8 +39,11 @@ impl Telling {
         let update = match self.said {
             Said::Nothing => None,
             Said::OfAnotherProxy => Some(DeliveryUpdate::OfAnotherProxy),
-            Said::Deliveries => Some(DeliveryUpdate::All(self.delivered.deliveries().clone())),
+            Said::Some => Some(DeliveryUpdate::Some(delivered(self.delivered.deliveries()))),
+            Said::All => Some(DeliveryUpdate::All(self.delivered.deliveries().clone())),
         };
+        // One that asks again and again has left before.
+        self.followers.retain(|it| !it.is_closed());
         if update.is_none_or(|update| is_told(&follower, &line(update))) {
             self.followers.push(follower);
         }
@@ -60,14 +67,25 @@ impl Telling {
         self.delivered.doubt_all(wanted);
     }
 
-    /// Nothing is left to do to the kernel right now, and it is known what is wanted.
-    pub(super) fn tell(&mut self, wanted: &Wanted, reconciler: &Reconciler) {
+    /// Nothing is left to do to the kernel right now. `is_complete`: all is known that is wanted.
+    pub(super) fn tell(&mut self, wanted: &Wanted, reconciler: &Reconciler, is_complete: bool) {
         let changed = self.delivered.judge(wanted, reconciler);
-        let is_first = std::mem::replace(&mut self.said, Said::Deliveries) != Said::Deliveries;
-        if is_first {
-            self.tell_all(DeliveryUpdate::All(self.delivered.deliveries().clone()));
-        } else if !changed.is_empty() {
-            self.tell_all(DeliveryUpdate::Changed(changed));
+        match (self.said, is_complete) {
+            (Said::All, _) if changed.is_empty() => {}
+            (Said::All, _) => self.tell_all(DeliveryUpdate::Changed(changed)),
+            (_, true) => {
+                self.said = Said::All;
+                self.tell_all(DeliveryUpdate::All(self.delivered.deliveries().clone()));
+            }
+            // What the other proxy does is not known in part.
+            (Said::OfAnotherProxy, false) => {}
+            (Said::Nothing | Said::Some, false) => {
+                self.said = Said::Some;
+                let changed = delivered(&changed);
+                if !changed.is_empty() {
+                    self.tell_all(DeliveryUpdate::Some(changed));
+                }
+            }
         }
     }
 
@@ -77,9 +95,19 @@ impl Telling {
     }
 }
 
+/// Those alone that are delivered.
+fn delivered(deliveries: &Deliveries) -> Deliveries {
+    let of_address = |(address, services): (&IpAddr, &BTreeMap<ObjectName, Delivery>)| {
+        let services = services.iter().filter(|(_, it)| **it == Delivery::Delivered);
+        let services: BTreeMap<_, _> =
+            services.map(|(name, it)| (name.clone(), it.clone())).collect();
+        (!services.is_empty()).then_some((*address, services))
+    };
+    deliveries.iter().filter_map(of_address).collect()
+}
+
 fn line(update: DeliveryUpdate) -> Arc<str> {
-    let line = DeliveryLine::from(update);
-    let mut text = serde_json::to_string(&line).unwrap_or_else(|error| {
+    let mut text = serde_json::to_string(&DeliveryLine::of(update)).unwrap_or_else(|error| {
         error!(%error, "what is delivered cannot be said");
         String::new()
     });

@@ -41,7 +41,11 @@ impl Proxy {
         }
         match kube_proxy_addresses() {
             Ok(theirs) => self.reconciler.adopt(&theirs, self.planner.wanted()),
-            Err(error) => self.say(error.to_string()),
+            // What is not adopted counts as another program's: that is no answer to anybody.
+            Err(error) => {
+                self.is_observed = false;
+                self.say(error.to_string());
+            }
         }
     }
 

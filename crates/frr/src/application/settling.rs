@@ -42,15 +42,15 @@ impl Application {
         }
     }
 
-    /// Whether no route is originated beyond the wanted ones. A setting that FRR fails to remove counts as
-    /// still present, whatever it is.
+    /// Whether no route is originated beyond the wanted ones. A setting that bgpd fails to remove counts as
+    /// still present, whatever it is; other daemons originate none of ours.
     fn announces_no_more(&self) -> bool {
         let wanted = self.wanted.iter().flat_map(|it| &it.configuration.statements);
         let place = |it: &Statement| (it.context.clone(), it.line.clone());
         let networks: BTreeSet<_> = wanted.filter(|it| is_network(it)).map(place).collect();
         let mut stays = self.target().into_iter().filter(|it| is_network(it));
         stays.all(|it| networks.contains(&place(it)))
-            && self.memory.values().all(|it| it.stubborn.is_empty())
+            && self.memory.get(&Daemon::Bgpd).is_none_or(|it| it.stubborn.is_empty())
     }
 
     /// Why no neighbor is configured in FRR at all.

@@ -30,7 +30,7 @@ struct Story {
 impl Story {
     fn of(cluster: Cluster) -> Self {
         let mut planner = NodePlanner::new(node("n1"), OPTIONS);
-        planner.await_data_path();
+        planner.follow_data_path(DeliveryUpdate::Awaited);
         planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
         Self { cluster, planner }
     }
@@ -56,7 +56,7 @@ fn an_address_is_announced_once_the_proxy_delivers_to_it_and_no_longer_than_that
     assert_eq!(
         story.why(),
         [
-            "notDelivered: the service proxy of this node does not have it in the kernel yet (fairway show proxy)"
+            "notDelivered: the service proxy of this node does not serve it, or not yet (fairway show proxy)"
         ]
     );
     let announced = ["198.51.100.10/32 > 192.0.2.1"];
@@ -141,6 +141,20 @@ fn while_another_proxy_serves_the_node_there_is_no_condition() {
         ..service("web")
     });
     assert_eq!(routes(Story::of(other).planner.plan()), announced, "a Service of another proxy");
+}
+
+#[test]
+fn what_is_delivered_is_known_before_all_is() {
+    let mut story = Story::of(cluster());
+    let some = |service: &str| {
+        let of_address = BTreeMap::from([(name(service), Delivery::Delivered)]);
+        DeliveryUpdate::Some(BTreeMap::from([(ip(ADDRESS), of_address)]))
+    };
+    let announced = ["198.51.100.10/32 > 192.0.2.1"];
+    assert_eq!(story.hear(some("web")), announced);
+    assert_eq!(story.hear(some("mail")), announced, "what was said of others stands");
+    assert_eq!(story.hear(DeliveryUpdate::OfAnotherProxy), announced);
+    assert_eq!(story.hear(some("mail")), announced, "that is no condition for the rest");
 }
 
 #[test]

@@ -473,6 +473,65 @@ fn a_member_whose_proxy_does_not_deliver_leaves_the_address_to_another_one() {
     assert_eq!(why, said);
 }
 
+/// Services `web` and `mail` share an address. Returns who answers for it, where the proxy of n3, the first one, says this of
+/// each; and what n3 abstains from.
+fn owners_of_shared(web: Option<Delivery>, mail: Option<Delivery>) -> (Vec<String>, usize) {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let address = ip("198.51.100.10");
+    for (called, port) in [("web", 80), ("mail", 25)] {
+        cluster.add(Object::Service(Service {
+            requested_addresses: vec![address],
+            sharing_key: Some("both".to_owned()),
+            ports: vec![ServicePort { protocol: "TCP".to_owned(), port }],
+            ..service(called)
+        }));
+    }
+    let said = [("web", web), ("mail", mail)];
+    let of_address = said.into_iter().filter_map(|(called, it)| Some((name(called), it?)));
+    let update = DeliveryUpdate::All(BTreeMap::from([(address, of_address.collect())]));
+    let plans = plans_after(&cluster, &Local::default(), Some(&update));
+    let owners = plans.iter().filter(|(_, it)| !it.layer2.is_empty());
+    let mut planner = NodePlanner::new(cluster.index.nodes["n3"].clone(), OPTIONS);
+    planner.follow_data_path(update);
+    planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+    (owners.map(|(name, _)| name.clone()).collect(), planner.abstentions().len())
+}
+
+#[test]
+fn a_member_leaves_an_address_to_another_one_only_if_no_service_there_works() {
+    let obstructed = || Some(Delivery::Obstructed("no space".to_owned()));
+    let none = || Some(Delivery::NoEndpoint("none".to_owned()));
+    let own = (vec!["n3".to_owned()], 0);
+    assert_eq!(owners_of_shared(Some(Delivery::Delivered), obstructed()), own);
+    assert_eq!(owners_of_shared(Some(Delivery::Delivered), none()), own);
+    assert_eq!(owners_of_shared(none(), none()), own, "others see endpoints themselves");
+    assert_eq!(owners_of_shared(None, None), own, "what is new is new to all");
+    let (owners, abstentions) = owners_of_shared(obstructed(), obstructed());
+    assert!(owners != ["n3"] && owners.len() == 1 && abstentions == 1, "{owners:?}");
+}
+
+#[test]
+fn a_member_whose_proxy_is_silent_leaves_new_services_to_others() {
+    let mut cluster = four_nodes();
+    cluster.add(Object::Layer2Advertisement(advertised("all")));
+    let address = ip("198.51.100.10");
+    cluster.add(Object::Service(Service { requested_addresses: vec![address], ..service("web") }));
+    let mut planner = NodePlanner::new(cluster.index.nodes["n3"].clone(), OPTIONS);
+    planner.follow_data_path(DeliveryUpdate::All(BTreeMap::new()));
+    let mut abstentions = |update: DeliveryUpdate| {
+        planner.follow_data_path(update);
+        planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::default());
+        (planner.abstentions().len(), planner.plan().layer2.len())
+    };
+    assert_eq!(abstentions(DeliveryUpdate::Changed(BTreeMap::new())), (0, 1));
+    assert_eq!(abstentions(DeliveryUpdate::Silent), (1, 0));
+    let of_address = BTreeMap::from([(name("web"), Delivery::Delivered)]);
+    let delivered = BTreeMap::from([(address, of_address)]);
+    assert_eq!(abstentions(DeliveryUpdate::Changed(delivered)), (0, 1));
+    assert_eq!(abstentions(DeliveryUpdate::Silent), (0, 1), "what it said last stands");
+}
+
 #[test]
 fn a_member_without_the_interfaces_of_an_advertisement_leaves_it_to_another_one() {
     let mut cluster = four_nodes();

@@ -13,7 +13,7 @@ use fairway_model::{
 };
 use serde::Deserialize;
 
-use super::{Network, PROXY_NAME_LABEL, VirtualHostAddress};
+use super::{HEADLESS_LABEL, Network, PROXY_NAME_LABEL, VirtualHostAddress};
 use crate::field_path::FieldPath;
 use crate::fields::{AffinitySeconds, NodePortNumber, PortNumber, Text};
 use crate::metadata::Metadata;
@@ -94,7 +94,7 @@ words!(AffinityName(bool), "None or ClientIP", "ClientIP" => true, "None" => fal
 
 /// Parses the object; `None` if it has a fault, has no virtual server, or is another proxy's.
 pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Object> {
-    if metadata.labels.contains_key(PROXY_NAME_LABEL) {
+    if [PROXY_NAME_LABEL, HEADLESS_LABEL].iter().any(|it| metadata.labels.contains_key(*it)) {
         return None;
     }
     let raw: RawSpec = report.read(&FieldPath::of("spec"))?;

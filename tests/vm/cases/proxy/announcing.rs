@@ -128,7 +128,7 @@ pub(in crate::cases) fn an_address_is_announced_while_it_is_delivered(
         Announced::prepare(number, directory, &segment.node, &["--proxy-socket", &socket])?;
     announced.fairway.apply("services", &both)?;
     announced.start(&segment)?;
-    announced.says("good", "does not have it in the kernel yet")?;
+    announced.says("good", "does not serve it, or not yet")?;
     announced.stays("nothing is announced before the proxy answers", GOOD, false)?;
 
     segment.start()?;
@@ -170,7 +170,8 @@ pub(in crate::cases) fn one_process_does_all(number: usize, directory: &Path) ->
     let mut announced = Announced::prepare(number, directory, &segment.node, &more)?;
     let spec = "type: LoadBalancer, externalTrafficPolicy: Local, ports: [{name: t, port: 80}]";
     let web = |endpoints: &[(&str, &str)]| service("web", spec, "", endpoints);
-    announced.fairway.apply("cluster", CLUSTER)?;
+    let inside = service("inside", "clusterIP: 10.96.0.9, ports: [{name: t, port: 80}]", "", &[]);
+    announced.fairway.apply("cluster", &format!("{CLUSTER}{inside}"))?;
     announced.fairway.apply("web", &web(&[(PODS[0], "node-1")]))?;
     announced.start(&segment)?;
     announced.wait(ADDRESS, true, LIMIT)?;
@@ -186,6 +187,8 @@ pub(in crate::cases) fn one_process_does_all(number: usize, directory: &Path) ->
     expect("nobody runs", answers, ["pod1 saw 192.0.2.1"; 2])?;
     announced.start(&segment)?;
     announced.wait(ADDRESS, true, LIMIT)?;
+    let log = std::fs::read_to_string(lab::fairway::log_in(&directory.join("fairway")))?;
+    ensure!(!log.contains("service withdrawn"), "a restart withdraws:\n{log}");
     announced.fairway.apply("web", &web(&[]))?;
     announced.wait(ADDRESS, false, LIMIT)?;
     announced.fairway.apply("web", &web(&[(PODS[1], "node-1")]))?;

@@ -110,6 +110,34 @@ const RANGED: &str =
 const OPEN: &str = "  externalIPs: [198.18.5.5, '2001:db8:18::5']\n";
 const STICKY: &str = "  sessionAffinity: ClientIP\n";
 
+/// Who is told of what.
+const ANNOUNCING: &str = "\
+apiVersion: metallb.io/v1beta2
+kind: BGPPeer
+metadata: {name: router}
+spec: {myASN: 65001, peerASN: 65002, peerAddress: 192.0.2.1, dualStackAddressFamily: true}
+---
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: routed}
+spec: {addresses: [198.51.100.0/24, '2001:db8:51::/120']}
+---
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: segment}
+spec: {addresses: [192.0.2.200-192.0.2.209, '2001:db8::200-2001:db8::209']}
+---
+apiVersion: metallb.io/v1beta1
+kind: BGPAdvertisement
+metadata: {name: routed}
+spec: {ipAddressPools: [routed]}
+---
+apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: segment}
+spec: {ipAddressPools: [segment]}
+";
+
 fn resources() -> String {
     let asking = |ipv4: &str, ipv6: &str| format!("metallb.io/loadBalancerIPs: '{ipv4},{ipv6}'");
     let kinds = [
@@ -173,18 +201,7 @@ fn resources() -> String {
             )
         })
         .collect();
-    format!(
-        "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: router}}\nspec: {{myASN: 65001, peerASN: 65002, \
-         peerAddress: 192.0.2.1, dualStackAddressFamily: true}}\n---\n\
-         apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {{name: routed}}\n\
-         spec: {{addresses: [198.51.100.0/24, '2001:db8:51::/120']}}\n---\n\
-         apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {{name: segment}}\n\
-         spec: {{addresses: [192.0.2.200-192.0.2.209, '2001:db8::200-2001:db8::209']}}\n---\n\
-         apiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\nmetadata: {{name: routed}}\n\
-         spec: {{ipAddressPools: [routed]}}\n---\n\
-         apiVersion: metallb.io/v1beta1\nkind: L2Advertisement\nmetadata: {{name: segment}}\n\
-         spec: {{ipAddressPools: [segment]}}\n{nodes}{services}"
-    )
+    format!("{ANNOUNCING}{nodes}{services}")
 }
 
 fn options(more: &str) -> String {
@@ -356,7 +373,7 @@ pub(in crate::cases) fn three_nodes_serve_clients_near_and_far(
     directory: &Path,
 ) -> Result<()> {
     // A kernel without it says so with the first socket.
-    let _ = lab::process::output_of(&mut lab::process::bounded("modprobe").arg("sctp"));
+    let _ = lab::process::output_of(lab::process::bounded("modprobe").arg("sctp"));
     let mut stage = Stage::build(number, directory)?;
     stage.start()?;
     for over in Over::ALL {

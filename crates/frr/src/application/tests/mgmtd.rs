@@ -78,6 +78,7 @@ fn a_removal_that_mgmtd_never_takes_is_a_fault() {
     world.pass(Duration::from_secs(5));
     let faults = world.application.faults();
     assert!(faults.iter().any(|it| it.contains("FRR's mgmtd does not apply")), "{faults:?}");
+    assert_eq!(world.application.withdrawn(), Some(2), "no route is left");
     assert!(world.said_at.len() < 30, "{} attempts", world.said_at.len());
     assert!(world.bgpd.lines().iter().any(|it| it.contains("mgmtd: ip prefix-list EXTRA")));
 }

@@ -137,7 +137,7 @@ fn a_policy_that_leaves_no_endpoint_is_named() {
         let wanted = wanted(&[(WEB, entry)]);
         let mut reconciler = started(ReconcilerOptions::default(), Kernel::default(), &wanted);
         run(&mut reconciler, &wanted, NOW);
-        assert_eq!(said(&wanted, &reconciler), obstructed(expected));
+        assert_eq!(said(&wanted, &reconciler), Some(Delivery::NoEndpoint(expected.to_owned())));
     }
 }
 
@@ -158,7 +158,7 @@ fn one_port_that_works_is_enough_and_each_service_has_its_own() {
     assert_eq!(
         words.into_iter().collect::<Vec<_>>(),
         [
-            r#"default/mail Obstructed("virtual server 198.18.0.1:82/TCP has no endpoint")"#,
+            r#"default/mail NoEndpoint("virtual server 198.18.0.1:82/TCP has no endpoint")"#,
             "default/web Delivered"
         ]
     );
@@ -171,4 +171,18 @@ fn addresses_that_nobody_is_told_of_are_not_mentioned() {
     let mut reconciler = started(ReconcilerOptions::default(), Kernel::default(), &wanted);
     run(&mut reconciler, &wanted, NOW);
     assert_eq!(all(&wanted, &reconciler), Deliveries::new());
+}
+
+#[test]
+fn an_endpoint_behind_a_rule_that_still_drops_is_not_delivered_to() {
+    let mut far = entry("web", &[1]);
+    far.rule.no_endpoints = Some(NoEndpoints::Drop);
+    let before = wanted(&[(WEB, far)]);
+    let mut reconciler = started(ReconcilerOptions::default(), Kernel::default(), &before);
+    run(&mut reconciler, &before, NOW);
+    let now = wanted(&[(WEB, entry("web", &[1]))]);
+    change(&mut reconciler, &now);
+    run_failing(&mut reconciler, &now, "setting the filter rule");
+    let expected = "setting the filter rule of 198.18.0.1:80/TCP: No space left on device";
+    assert_eq!(said(&now, &reconciler), obstructed(expected));
 }
