@@ -9,6 +9,7 @@ mod fib;
 mod guards;
 mod layer2;
 mod members;
+mod plan;
 mod proxy;
 mod rib;
 mod rpki;
@@ -24,6 +25,7 @@ use fib::FIB;
 use guards::GUARDS;
 use layer2::LAYER2;
 use members::MEMBERS;
+use plan::PLAN;
 use proxy::PROXY;
 use rib::RIB;
 use rpki::RPKI;
@@ -46,7 +48,7 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG, &PROXY]
+    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG, &PLAN, &PROXY]
         .into_iter()
         .chain(GUARDS)
 }

@@ -17,6 +17,7 @@ const PLACE: &str = "place.rs";
 const PLANNER: &str = "planner.rs";
 const RECONCILER: &str = "reconciler/mod.rs";
 const NEEDS: &str = "reconciler/needs.rs";
+const DELIVERED: &str = "delivered.rs";
 const DRAINING: &str = "reconciler/draining.rs";
 
 const VARIANTS: &[Variant] = &[
@@ -241,5 +242,41 @@ const VARIANTS: &[Variant] = &[
         RECONCILER,
         "if (theirs.contains(&at.address) || is_node_port)",
         "if (theirs.contains(&at.address) && !is_node_port)",
+    ),
+    variant(
+        "delivered: a server without an endpoint is one",
+        DELIVERED,
+        "server.is_some_and(|it| it.real_servers.values().any(|weight| *weight > 0))",
+        "server.is_some()",
+    ),
+    variant(
+        "delivered: an address that the node lacks is enough",
+        DELIVERED,
+        "if entry.is_bound && !kernel.bound_addresses.contains(&at.address) {",
+        "if !entry.is_bound && !kernel.bound_addresses.contains(&at.address) {",
+    ),
+    variant(
+        "delivered: a rule that still drops is no obstacle",
+        DELIVERED,
+        "kernel.rules.get(&at).is_some_and(|it| it.no_endpoints.is_some())",
+        "kernel.rules.get(&at).is_none()",
+    ),
+    variant(
+        "delivered: what was tried is not judged again",
+        DELIVERED,
+        "other => self.dirty.extend(other.virtual_address().map(|it| it.address)),",
+        "other => drop(other.virtual_address()),",
+    ),
+    variant(
+        "delivered: one port without an endpoint decides for all",
+        DELIVERED,
+        "if rank(&now) > rank(before) {",
+        "if rank(&now) < rank(before) {",
+    ),
+    variant(
+        "delivered: a server of another program is ours",
+        DELIVERED,
+        "if reconciler.foreign().contains(&at) {",
+        "if reconciler.foreign().is_empty() && reconciler.foreign().contains(&at) {",
     ),
 ];

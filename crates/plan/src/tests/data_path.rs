@@ -90,6 +90,9 @@ fn one_family_without_a_data_path_leaves_the_other_one_alone() {
     let announced = story.hear(said("web", "2001:db8::10", obstructed("ip6: no table")));
     assert_eq!(announced, ["198.51.100.10/32 > 192.0.2.1"]);
     assert_eq!(story.why().len(), 1);
+    story.hear(said("web", ADDRESS, obstructed("ip: no table")));
+    let announced = story.hear(said("web", "2001:db8::10", Delivery::Delivered));
+    assert_eq!(announced, ["2001:db8::10/128 > 192.0.2.1"]);
 }
 
 #[test]
