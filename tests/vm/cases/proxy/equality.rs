@@ -55,6 +55,8 @@ struct Drawn {
     is_sticky: bool,
     external_is_local: bool,
     internal_is_local: bool,
+    /// Its ranges leave the node out.
+    excludes_node: bool,
     /// Pods that may take connections, of this node and of any.
     usable_here: usize,
     usable: usize,
@@ -99,14 +101,15 @@ fn draw(dice: &mut Dice, state: u64, number: u64) -> Drawn {
     if let Some(address) = &external {
         spec["externalIPs"] = json!([address]);
     }
+    let mut excludes_node = false;
     if kind == "LoadBalancer" {
         if external_policy == "Local" {
             spec["healthCheckNodePort"] = (node_port + 2).into();
         }
         if dice.happens(3) {
-            let ranges = ["192.0.2.0/24", "203.0.113.0/24"];
-            spec["loadBalancerSourceRanges"] =
-                json!([ranges[usize::try_from(dice.roll(2)).unwrap_or(0)]]);
+            excludes_node = dice.roll(2) == 1;
+            let range = if excludes_node { "203.0.113.0/24" } else { "192.0.2.0/24" };
+            spec["loadBalancerSourceRanges"] = json!([range]);
         }
     }
     let is_sticky = dice.happens(4);
@@ -128,6 +131,7 @@ fn draw(dice: &mut Dice, state: u64, number: u64) -> Drawn {
         is_sticky,
         external_is_local: is_external && external_policy == "Local",
         internal_is_local: internal_policy == "Local",
+        excludes_node,
         usable_here,
         usable,
     }
@@ -278,6 +282,9 @@ fn difference(drawn: &Drawn, kind: Kind, from: &str) -> Option<&'static str> {
             Some("policy Local without a local endpoint drops")
         }
         Kind::Cluster => None,
+        Kind::Balancer if drawn.excludes_node && drawn.usable == 0 && from == "node" => {
+            Some("who is not in the source ranges is dropped, even where no endpoint is")
+        }
         _ if drawn.external_is_local && from == "node" => {
             Some("what the node sends has its own address, and not that of the Service")
         }
@@ -447,6 +454,7 @@ pub(in crate::cases) fn fairway_does_what_kube_proxy_does(
         }
         twins.settle(state, &drawn)?;
         twins.compare(state, &drawn)?;
+        eprintln!("state {state} is the same");
         for object in drawn.iter().flat_map(|it| &it.objects) {
             api.delete(object)?;
         }
