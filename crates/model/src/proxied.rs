@@ -153,6 +153,8 @@ pub struct ProxiedSlice {
     pub service: ObjectName,
     /// The family of its addresses.
     pub family: AddressFamily,
+    /// When the Pod or Service changed that it follows, as its controller has written it (RFC 3339).
+    pub triggered_at: Option<String>,
     /// The ports on which each of its endpoints serves.
     pub ports: Vec<SlicePort>,
     /// Its endpoints.

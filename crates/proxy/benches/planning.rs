@@ -60,6 +60,7 @@ fn slice(number: u32, from: u32) -> Object {
         name: name(number),
         service: name(number),
         family: AddressFamily::Ipv4Unicast,
+        triggered_at: None,
         ports: vec![SlicePort {
             name: String::new(),
             protocol: TransportProtocol::Tcp,

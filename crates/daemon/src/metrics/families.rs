@@ -223,6 +223,12 @@ families! {
         "EndpointSlices that came, changed or went";
     SERVICE_CHANGES: Counter, Proxy, "kubeproxy_sync_proxy_rules_service_changes_total" []
         "Services that came, changed or went";
+    ENDPOINT_CHANGES_PENDING: Gauge, Proxy, "kubeproxy_sync_proxy_rules_endpoint_changes_pending" []
+        "Changes of EndpointSlices that the kernel does not have yet";
+    SERVICE_CHANGES_PENDING: Gauge, Proxy, "kubeproxy_sync_proxy_rules_service_changes_pending" []
+        "Changes of Services that the kernel does not have yet";
+    NETWORK_PROGRAMMING: Histogram, Proxy, "kubeproxy_network_programming_duration_seconds" ["ip_family"]
+        "Time from the change of a Pod or Service, as its EndpointSlice says, until the kernel has it";
     NO_LOCAL_ENDPOINTS: Gauge, Proxy, "kubeproxy_sync_proxy_rules_no_local_endpoints_total" ["traffic_policy"]
         "Services whose policy is Local, of which no endpoint of this node is usable";
     FILTER_FAILURES: Counter, Proxy, "kubeproxy_sync_proxy_rules_nftables_sync_failures_total" []

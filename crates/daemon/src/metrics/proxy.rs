@@ -6,9 +6,10 @@ use fairway_seam::Latencies;
 use tokio::sync::{mpsc, oneshot};
 
 use super::families::{
-    ENDPOINT_CHANGES, FILTER_FAILURES, NO_LOCAL_ENDPOINTS, PROXY_BYTES_IN, PROXY_BYTES_OUT,
-    PROXY_CONNECTIONS, PROXY_DRAINING, PROXY_FAULTS, PROXY_HEALTHZ, PROXY_LIVEZ, PROXY_PACKETS_IN,
-    PROXY_PACKETS_OUT, PROXY_REPAIRS, PROXY_SERVERS, SERVICE_CHANGES, SYNC, SYNC_FULL, SYNC_LAST,
+    ENDPOINT_CHANGES, ENDPOINT_CHANGES_PENDING, FILTER_FAILURES, NETWORK_PROGRAMMING,
+    NO_LOCAL_ENDPOINTS, PROXY_BYTES_IN, PROXY_BYTES_OUT, PROXY_CONNECTIONS, PROXY_DRAINING,
+    PROXY_FAULTS, PROXY_HEALTHZ, PROXY_LIVEZ, PROXY_PACKETS_IN, PROXY_PACKETS_OUT, PROXY_REPAIRS,
+    PROXY_SERVERS, SERVICE_CHANGES, SERVICE_CHANGES_PENDING, SYNC, SYNC_FULL, SYNC_LAST,
     SYNC_PARTIAL, SYNC_QUEUED,
 };
 use super::page::{Family, Page};
@@ -26,6 +27,8 @@ pub struct Rounds {
     pub full: Latencies,
     /// Those that followed from changed objects.
     pub partial: Latencies,
+    /// From the change of a Pod or Service until the kernel has what follows.
+    pub network_programming: Latencies,
 }
 
 /// What a Service has carried.
@@ -62,6 +65,8 @@ pub struct ProxyFacts {
     pub endpoint_changes: u64,
     /// Services that came, changed or went.
     pub service_changes: u64,
+    /// Of both, those that the kernel does not have yet.
+    pub pending: (u64, u64),
     /// Services whose policy is Local without a usable endpoint here, by internal and external policy.
     pub without_local_endpoints: (usize, usize),
     /// Refused transactions of the packet filter.
@@ -142,8 +147,12 @@ type RoundsOf = fn(&Rounds) -> &Latencies;
 type CountOf = fn(&ServiceTraffic) -> u64;
 
 fn write(page: &mut Page, facts: &ProxyFacts) {
-    let kinds: [(&Family, RoundsOf); 3] =
-        [(&SYNC, |it| &it.all), (&SYNC_FULL, |it| &it.full), (&SYNC_PARTIAL, |it| &it.partial)];
+    let kinds: [(&Family, RoundsOf); 4] = [
+        (&SYNC, |it| &it.all),
+        (&SYNC_FULL, |it| &it.full),
+        (&SYNC_PARTIAL, |it| &it.partial),
+        (&NETWORK_PROGRAMMING, |it| &it.network_programming),
+    ];
     for (family, latencies) in kinds {
         let mut samples = page.family(family);
         for (name, rounds) in NAMES.iter().zip(&facts.rounds) {
@@ -158,6 +167,8 @@ fn write(page: &mut Page, facts: &ProxyFacts) {
     }
     page.number(&ENDPOINT_CHANGES, facts.endpoint_changes);
     page.number(&SERVICE_CHANGES, facts.service_changes);
+    page.number(&ENDPOINT_CHANGES_PENDING, facts.pending.0);
+    page.number(&SERVICE_CHANGES_PENDING, facts.pending.1);
     let (internal, external) = facts.without_local_endpoints;
     let mut samples = page.family(&NO_LOCAL_ENDPOINTS);
     samples.add(&["internal"], internal);

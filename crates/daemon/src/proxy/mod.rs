@@ -215,7 +215,7 @@ impl Proxy {
             reconciler: Reconciler::new(reconciler_options, earlier),
             data_path,
             health: Health::new(clock),
-            rounds: RoundLog::default(),
+            rounds: RoundLog::new(),
             node,
             has_node: false,
             is_placed: false,

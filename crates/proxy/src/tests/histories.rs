@@ -86,6 +86,7 @@ impl Dice {
             name: ObjectName::new("default", format!("e{}", self.below(6))),
             service: ObjectName::new("default", format!("s{}", self.below(5))),
             family: AddressFamily::Ipv4Unicast,
+            triggered_at: None,
             ports: (0..2)
                 .map(|it| SlicePort {
                     name: format!("p{it}"),

@@ -42,6 +42,9 @@ struct RawEndpoint {
     hints: Option<RawHints>,
 }
 
+/// The annotation that the controller of slices writes.
+const TRIGGERED_AT: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
 #[derive(Deserialize, Default)]
 struct RawConditions {
     ready: Option<bool>,
@@ -91,6 +94,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         service: ObjectName::new(&metadata.name.namespace, service),
         name: metadata.name,
         family,
+        triggered_at: metadata.annotations.get(TRIGGERED_AT).cloned(),
         ports: elements(raw.ports).filter_map(|(_, raw)| port(raw)).collect(),
         endpoints,
     }))
