@@ -19,6 +19,8 @@ pub struct Delivered {
     deliveries: Deliveries,
     /// Addresses of which something may have changed.
     dirty: BTreeSet<IpAddr>,
+    /// Addresses with a Service that is obstructed: why may change without an operation, as a retry comes due.
+    obstructed: BTreeSet<IpAddr>,
 }
 
 impl Delivered {
@@ -55,8 +57,13 @@ impl Delivered {
     /// Only when nothing is left to do to the kernel right now, else what is about to be done counts as missing.
     pub fn judge(&mut self, wanted: &Wanted, reconciler: &Reconciler) -> Deliveries {
         let mut changed = Deliveries::new();
-        for address in std::mem::take(&mut self.dirty) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.append(&mut self.obstructed);
+        for address in dirty {
             let now = of_address(address, wanted, reconciler);
+            if now.values().any(|it| matches!(it, Delivery::Obstructed(_))) {
+                self.obstructed.insert(address);
+            }
             let before = self.deliveries.get(&address);
             if before.map_or(now.is_empty(), |it| *it == now) {
                 continue;
