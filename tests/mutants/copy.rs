@@ -27,6 +27,7 @@ const CRATES: &[&str] = &[
     "crates/fib",
     "crates/frr",
     "crates/ground",
+    "crates/ipam",
     "crates/lab",
     "crates/layer2",
     "crates/members",

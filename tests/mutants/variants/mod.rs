@@ -7,6 +7,7 @@ mod catalog;
 mod cluster;
 mod fib;
 mod guards;
+mod ipam;
 mod layer2;
 mod members;
 mod plan;
@@ -23,6 +24,7 @@ use catalog::CATALOG;
 use cluster::{BUDGET, CLUSTER};
 use fib::FIB;
 use guards::GUARDS;
+use ipam::IPAM;
 use layer2::LAYER2;
 use members::MEMBERS;
 use plan::PLAN;
@@ -48,7 +50,7 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG, &PLAN, &PROXY]
+    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG, &PLAN, &PROXY, &IPAM]
         .into_iter()
         .chain(GUARDS)
 }

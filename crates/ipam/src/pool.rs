@@ -1,0 +1,138 @@
+//! Pools, and which of them a request may have addresses from.
+//!
+//! Knows no block. Names decide the order, so that all nodes fill the same pool first.
+
+use std::collections::BTreeSet;
+
+use fairway_ground::{AddressFamily, Prefix};
+use fairway_model::Labels;
+
+use crate::selector::Selector;
+
+/// What an address is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    /// A Pod.
+    Workload,
+    /// A node's end of an overlay.
+    Tunnel,
+    /// A Service of type LoadBalancer.
+    LoadBalancer,
+}
+
+/// An IPPool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// All its addresses.
+    pub prefix: Prefix,
+    /// The length of the prefixes of its blocks.
+    pub block_length: u8,
+    /// Nothing new is given out of it.
+    pub is_disabled: bool,
+    /// Only requests that name it get addresses.
+    pub is_manual: bool,
+    /// The nodes that it is for.
+    pub nodes: Selector,
+    /// The namespaces that it is for; `None` for all, and for addresses of no namespace.
+    pub namespaces: Option<Selector>,
+    /// What its addresses are for.
+    pub uses: BTreeSet<Use>,
+}
+
+/// Who asks for addresses of one family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The family.
+    pub family: AddressFamily,
+    /// The pools that it names; empty for any.
+    pub named: &'a [Prefix],
+    /// What for.
+    pub purpose: Option<Use>,
+    /// The labels of the node.
+    pub node: &'a Labels,
+    /// Those of the namespace, if there is one.
+    pub namespace: Option<&'a Labels>,
+    /// How many addresses of each block are for no Pod: smaller blocks are useless.
+    pub host_reserved: u32,
+}
+
+/// Why there is no pool for a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceError {
+    /// It does not say what for.
+    #[error("the request names no use; expected Workload, Tunnel or LoadBalancer")]
+    UseRequired,
+    /// It names a pool that is not there.
+    #[error("there is no enabled IPPool {0}")]
+    UnknownPool(Prefix),
+    /// It names one of the other family.
+    #[error("IPPool {0} has no addresses of the family that is asked for")]
+    WrongFamily(Prefix),
+    /// All are disabled, of the other family or for other uses, or their blocks are too small.
+    #[error("no enabled IPPool has addresses of this family for this use")]
+    NoQualifiedPool,
+    /// Their selectors leave the node or the namespace out, or they have to be named.
+    #[error(
+        "no IPPool selects this node and namespace; those with assignmentMode Manual have to be named"
+    )]
+    NoPoolForNode,
+}
+
+/// The pools that may serve a request, in the order in which they are to be tried.
+///
+/// # Errors
+/// There is none, and why.
+pub fn choose<'p>(
+    pools: impl IntoIterator<Item = &'p Pool>,
+    request: Request<'_>,
+) -> Result<Vec<&'p Pool>, ChoiceError> {
+    let Request { family, named, purpose, node, namespace, host_reserved } = request;
+    let purpose = purpose.ok_or(ChoiceError::UseRequired)?;
+    let mut enabled: Vec<&Pool> = pools.into_iter().filter(|it| !it.is_disabled).collect();
+    enabled.sort_by(|a, b| a.name.cmp(&b.name));
+    for name in named {
+        if AddressFamily::of(name.address()) != family {
+            return Err(ChoiceError::WrongFamily(*name));
+        }
+        if !enabled.iter().any(|it| it.prefix == *name) {
+            return Err(ChoiceError::UnknownPool(*name));
+        }
+    }
+    enabled.retain(|it| it.prefix.family() == family && it.has_room_for(host_reserved));
+    if enabled.is_empty() {
+        return Err(ChoiceError::NoQualifiedPool);
+    }
+    match named.is_empty() {
+        true => enabled.retain(|it| it.selects(node, namespace)),
+        false => enabled.retain(|it| named.contains(&it.prefix)),
+    }
+    if enabled.is_empty() {
+        return Err(ChoiceError::NoPoolForNode);
+    }
+    enabled.retain(|it| it.uses.contains(&purpose));
+    if enabled.is_empty() { Err(ChoiceError::NoQualifiedPool) } else { Ok(enabled) }
+}
+
+impl Pool {
+    /// Whether it is for this node and namespace, where a request names no pool.
+    pub fn selects(&self, node: &Labels, namespace: Option<&Labels>) -> bool {
+        let is_for_namespace = match (&self.namespaces, namespace) {
+            (None, _) => true,
+            (Some(selector), Some(labels)) => selector.matches(labels),
+            (Some(_), None) => false,
+        };
+        !self.is_manual && self.nodes.matches(node) && is_for_namespace
+    }
+
+    /// Whether something is left of a block without so many addresses.
+    fn has_room_for(&self, host_reserved: u32) -> bool {
+        let whole: u8 = match self.prefix.family() {
+            AddressFamily::Ipv4Unicast => 32,
+            AddressFamily::Ipv6Unicast => 128,
+        };
+        let bits = u32::BITS.saturating_sub(host_reserved.leading_zeros());
+        u32::from(self.block_length).saturating_add(bits) <= whole.into()
+    }
+}

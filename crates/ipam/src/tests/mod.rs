@@ -1,0 +1,5 @@
+//! Stories and random histories of blocks, pools and selectors.
+
+mod block;
+mod pool;
+mod selector;
