@@ -18,8 +18,7 @@ use fairway_model::{
     Changes, ClusterIndex, DeliveryUpdate, Kind, Node, ObjectKey, ObjectName, Peer, Service,
 };
 use fairway_plan::{
-    AttributeDefaults, DataPath, Gateways, Local, NodePlan, NodePlanner, PlanChanges, PlanOptions,
-    PlanUpdate,
+    AttributeDefaults, Gateways, Local, NodePlan, NodePlanner, PlanChanges, PlanOptions, PlanUpdate,
 };
 use fairway_resources::{BackendKind, Finding};
 use fairway_seam::{Announcements, Leave};
@@ -206,14 +205,8 @@ impl SpeakerCore {
     /// What the service proxy of this machine delivers: from the first answer on, an address is announced only while it
     /// does; with none of its own, while another proxy serves the machine, whenever it may be.
     pub fn follow_deliveries(&mut self, update: DeliveryUpdate) {
-        let had_condition = self.planner.data_path().is_some();
         self.heard.extend(self.planner.follow_data_path(update));
-        self.has_other_members |= had_condition != self.planner.data_path().is_some();
-    }
-
-    /// What it says, where one is followed.
-    pub fn data_path(&self) -> Option<&Arc<DataPath>> {
-        self.planner.data_path()
+        self.has_other_members |= self.planner.is_outdated();
     }
 
     fn follow_local(&mut self) {
@@ -407,6 +400,7 @@ fn outcome(service: &Service, index: &ClusterIndex, pools: &PoolLookup<'_>) -> O
 mod tests {
     use std::collections::BTreeSet;
 
+    use fairway_model::Deliveries;
     use fairway_seam::Extras;
     use serde_json::json;
 
@@ -454,6 +448,55 @@ mod tests {
                 text: "log syslog".to_owned(),
             };
             assert_eq!(told, [Some(Arc::new(extras))], "{backend:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_service_proxy_says_is_planned_at_once() {
+        let meta = |name: &str| json!({"name": name, "namespace": "metallb-system"});
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}),
+            json!({
+                "apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", "metadata": meta("all"),
+                "spec": {"addresses": ["192.0.2.0/24"]},
+            }),
+            json!({
+                "apiVersion": "metallb.io/v1beta1", "kind": "L2Advertisement", "metadata": meta("all"),
+            }),
+            json!({
+                "apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {"type": "LoadBalancer", "clusterIP": "10.96.0.1", "ports": [{"port": 80}]},
+                "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}},
+            }),
+            json!({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+                "metadata": {
+                    "name": "web-1", "namespace": "shop",
+                    "labels": {"kubernetes.io/service-name": "web"},
+                },
+                "endpoints": [{"addresses": ["10.1.0.1"], "nodeName": "n1"}],
+            }),
+        ];
+        let settings = started(BackendKind::Native).settings;
+        let objects = objects.iter().map(ObjectText::from).collect();
+        let mut speaker = SpeakerCore::new(settings, Some(Snapshot { objects }));
+        let mut answers = |update: Option<DeliveryUpdate>| {
+            update.into_iter().for_each(|it| speaker.follow_deliveries(it));
+            while speaker.poll_action(Instant::ZERO).is_some() {}
+            speaker.plan().map(|it| it.layer2.len())
+        };
+        assert_eq!(answers(None), Some(1), "no proxy is followed");
+        let nothing = Deliveries::new;
+        for (update, expected) in [
+            (DeliveryUpdate::Awaited, 0),
+            (DeliveryUpdate::All(nothing()), 1),
+            (DeliveryUpdate::Silent, 0),
+            (DeliveryUpdate::Changed(nothing()), 1),
+            (DeliveryUpdate::OfAnotherProxy, 1),
+            (DeliveryUpdate::Silent, 1),
+        ] {
+            assert_eq!(answers(Some(update.clone())), Some(expected), "{update:?}");
         }
     }
 }

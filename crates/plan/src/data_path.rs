@@ -11,7 +11,7 @@ use super::reason::Obstacle;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DataPath {
+pub(super) struct DataPath {
     deliveries: Deliveries,
     /// Services with addresses that are obstructed.
     obstructed: BTreeMap<ObjectName, BTreeSet<IpAddr>>,
@@ -87,7 +87,7 @@ impl DataPath {
     }
 
     /// What it says of an address of a Service; nothing before the kernel has it.
-    pub fn delivery(&self, service: &ObjectName, address: IpAddr) -> Option<&Delivery> {
+    fn delivery(&self, service: &ObjectName, address: IpAddr) -> Option<&Delivery> {
         self.deliveries.get(&address)?.get(service)
     }
 

@@ -38,10 +38,11 @@ use fairway_ground::{PeerKey, Prefix, RpkiServer};
 use fairway_model::{ClusterIndex, Node, NodeName, ObjectName};
 use fairway_seam::{Announcements, Blackholes, DesiredRoute, Extras, PeerConfig};
 
+use data_path::DataPath;
+
 pub use announcement::{AddressAnnouncement, Announcement, Layer2Announcement, PrefixAnnouncement};
 pub use changes::{PlanChanges, PlanUpdate};
 pub use cluster::ClusterPlan;
-pub use data_path::DataPath;
 pub use diff::{ChangedRoute, PeerRoute, PlanDiff, RouteDiff, SessionDiff, diff};
 pub use layer2::{Answer, Layer2Verdict};
 pub use local::{Gateways, Local};

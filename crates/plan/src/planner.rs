@@ -137,9 +137,9 @@ impl NodePlanner {
         }
     }
 
-    /// What the service proxy says, where one is followed.
-    pub fn data_path(&self) -> Option<&Arc<DataPath>> {
-        self.data_path.as_ref()
+    /// Whether the next update recomputes everything.
+    pub fn is_outdated(&self) -> bool {
+        self.is_outdated
     }
 
     /// What the node is no candidate for, by the last update.
