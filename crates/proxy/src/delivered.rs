@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use fairway_model::{Deliveries, Delivery, ObjectName};
 
-use crate::planner::{Touched, all_of};
+use crate::planner::{Conflict, Planner, Touched, all_of};
 use crate::reconciler::{Operation, Reconciler};
 use crate::wanted::{Entry, NoEndpoints, VirtualAddress, Wanted};
 
@@ -33,6 +33,7 @@ impl Delivered {
     pub fn touch(&mut self, touched: &Touched) {
         self.dirty.extend(touched.virtual_addresses.iter().map(|it| it.address));
         self.dirty.extend(&touched.bound_addresses);
+        self.dirty.extend(&touched.claimed_addresses);
     }
 
     /// These were tried.
@@ -55,12 +56,24 @@ impl Delivered {
 
     /// Judges again what may have changed. Returns what has: of an address without Services nothing is said any more.
     /// Only when nothing is left to do to the kernel right now, else what is about to be done counts as missing.
-    pub fn judge(&mut self, wanted: &Wanted, reconciler: &Reconciler) -> Deliveries {
+    pub fn judge(&mut self, planner: &Planner, reconciler: &Reconciler) -> Deliveries {
+        self.judge_by(planner.wanted(), reconciler, |address| {
+            planner.conflicts_at(address).collect()
+        })
+    }
+
+    /// The same, with the Services that do without a virtual address.
+    pub(crate) fn judge_by(
+        &mut self,
+        wanted: &Wanted,
+        reconciler: &Reconciler,
+        conflicts: impl Fn(IpAddr) -> Vec<Conflict>,
+    ) -> Deliveries {
         let mut changed = Deliveries::new();
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.append(&mut self.obstructed);
         for address in dirty {
-            let now = of_address(address, wanted, reconciler);
+            let now = of_address(address, wanted, reconciler, conflicts(address));
             if now.values().any(|it| matches!(it, Delivery::Obstructed(_))) {
                 self.obstructed.insert(address);
             }
@@ -83,13 +96,20 @@ fn of_address(
     address: IpAddr,
     wanted: &Wanted,
     reconciler: &Reconciler,
+    conflicts: Vec<Conflict>,
 ) -> BTreeMap<ObjectName, Delivery> {
     let mut judged: BTreeMap<ObjectName, Option<Delivery>> = BTreeMap::new();
     let entries = wanted.entries.range(all_of(address));
-    for (at, entry) in entries.filter(|(_, entry)| entry.is_of_balancer) {
-        let now = of_server(*at, entry, reconciler);
+    let entries = entries.filter(|(_, entry)| entry.is_of_balancer);
+    let held =
+        entries.map(|(at, entry)| (entry.service.clone(), of_server(*at, entry, reconciler)));
+    let waiting = conflicts.into_iter().map(|it| {
+        let why = format!("Service {} has virtual server {}", it.holder, it.virtual_address);
+        (it.waiting, Some(Delivery::Obstructed(why)))
+    });
+    for (service, now) in held.chain(waiting) {
         judged
-            .entry(entry.service.clone())
+            .entry(service)
             .and_modify(|before| {
                 // One port that works is enough, and one that will is worth waiting for.
                 if rank(&now) > rank(before) {

@@ -26,6 +26,8 @@ pub struct Touched {
     pub hairpins: BTreeSet<Hairpin>,
     /// Health checks that came, changed or went, by their ports.
     pub health_checks: BTreeSet<u16>,
+    /// Addresses of which the claims of Services have changed, be they in vain.
+    pub claimed_addresses: BTreeSet<IpAddr>,
 }
 
 /// A Service that does not have one of its virtual addresses, since another one has it.
@@ -142,6 +144,18 @@ impl Planner {
         })
     }
 
+    /// The Services of load balancers that do without one of their virtual addresses with this address.
+    pub fn conflicts_at(&self, address: IpAddr) -> impl Iterator<Item = Conflict> {
+        self.claims.range(all_of(address)).flat_map(|(virtual_address, claims)| {
+            let holder = claims.first().map(|(_, name)| name);
+            let waiting = claims.iter().skip(1).filter(|(claim, _)| *claim == Claim::Balancer);
+            waiting.filter_map(move |(_, waiting)| {
+                let (holder, waiting) = (holder?.clone(), waiting.clone());
+                Some(Conflict { virtual_address: *virtual_address, holder, waiting })
+            })
+        })
+    }
+
     /// How many Services drop new connections since their policy is Local and no endpoint of this node is usable: by their
     /// internal policy, and by their external one.
     pub fn without_local_endpoints(&self) -> (usize, usize) {
@@ -181,6 +195,7 @@ impl Planner {
         }
         let mut touched = Touched::default();
         for at in claimed.virtual_addresses {
+            touched.claimed_addresses.insert(at.address);
             self.settle(at, &mut touched);
         }
         for hairpin in claimed.hairpins {

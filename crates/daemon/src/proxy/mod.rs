@@ -412,8 +412,7 @@ impl Proxy {
                 if self.reconciler.has_seen() && self.is_observed {
                     self.health.updated();
                     if self.is_begun {
-                        let wanted = self.planner.wanted();
-                        self.telling.tell(wanted, &self.reconciler, self.is_complete);
+                        self.telling.tell(&self.planner, &self.reconciler, self.is_complete);
                     }
                     self.rounds.end(self.clock.now().monotonic.since(begun));
                     self.finish_take_over();

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_model::{Deliveries, Delivery, DeliveryUpdate, ObjectName};
-use fairway_proxy::{Delivered, Operation, Reconciler, Touched, Wanted};
+use fairway_proxy::{Delivered, Operation, Planner, Reconciler, Touched, Wanted};
 use tokio::sync::mpsc;
 use tracing::error;
 
@@ -68,8 +68,8 @@ impl Telling {
     }
 
     /// Nothing is left to do to the kernel right now. `is_complete`: all is known that is wanted.
-    pub(super) fn tell(&mut self, wanted: &Wanted, reconciler: &Reconciler, is_complete: bool) {
-        let changed = self.delivered.judge(wanted, reconciler);
+    pub(super) fn tell(&mut self, planner: &Planner, reconciler: &Reconciler, is_complete: bool) {
+        let changed = self.delivered.judge(planner, reconciler);
         match (self.said, is_complete) {
             (Said::All, _) if changed.is_empty() => {}
             (Said::All, _) => self.tell_all(DeliveryUpdate::Changed(changed)),

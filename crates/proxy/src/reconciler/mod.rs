@@ -152,7 +152,7 @@ impl Reconciler {
 
     /// This has changed of what is wanted.
     pub fn touch(&mut self, touched: &Touched) {
-        let Touched { virtual_addresses, bound_addresses, hairpins, health_checks: _ } = touched;
+        let Touched { virtual_addresses, bound_addresses, hairpins, .. } = touched;
         self.dirty.virtual_addresses.extend(virtual_addresses);
         self.dirty.addresses.extend(bound_addresses);
         self.dirty.hairpins.extend(hairpins);

@@ -11,6 +11,7 @@ use fairway_model::{
 };
 
 use super::*;
+use crate::{Delivered, Reconciler};
 use crate::{Touched, Wanted};
 
 /// A small world, so that Services meet.
@@ -140,6 +141,7 @@ fn differences(before: &Wanted, after: &Wanted) -> Touched {
             .filter(|it| before.health_checks.get(it) != after.health_checks.get(it))
             .copied()
             .collect(),
+        claimed_addresses: BTreeSet::new(),
     }
 }
 
@@ -150,6 +152,7 @@ fn changes_lead_to_what_the_result_leads_to_and_name_exactly_what_differs() {
         let mut place = dice.place();
         let mut planner = Planner::new(place.clone());
         let mut known: BTreeMap<ObjectKey, Arc<Object>> = BTreeMap::new();
+        let (mut delivered, reconciler) = (Delivered::default(), Reconciler::default());
         for step in 0..60 {
             let before = planner.wanted().clone();
             let touched = if dice.one_in(12) {
@@ -178,6 +181,16 @@ fn changes_lead_to_what_the_result_leads_to_and_name_exactly_what_differs() {
             other.follow(all);
             let case = format!("seed {seed}, step {step}");
             assert_eq!(planner.wanted(), other.wanted(), "{case}");
+            delivered.touch(&touched);
+            delivered.judge(&planner, &reconciler);
+            let mut whole = Delivered::default();
+            let claimed = planner.conflicts().map(|it| it.virtual_address);
+            let claimed_addresses = claimed.map(|it| it.address).collect();
+            whole.touch(&Touched { claimed_addresses, ..Touched::default() });
+            whole.doubt_all(planner.wanted());
+            whole.judge(&planner, &reconciler);
+            assert_eq!(delivered.deliveries(), whole.deliveries(), "{case}");
+            let touched = Touched { claimed_addresses: BTreeSet::new(), ..touched };
             assert_eq!(touched, differences(&before, planner.wanted()), "{case}");
             let conflicts = |it: &Planner| it.conflicts().collect::<Vec<_>>();
             assert_eq!(conflicts(&planner), conflicts(&other), "{case}");

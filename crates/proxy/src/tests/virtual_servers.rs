@@ -1,8 +1,10 @@
 //! Which virtual servers exist, and which addresses are on the node.
 
+use fairway_model::{Delivery, Kind, ObjectKey, ObjectName};
 use serde_json::json;
 
 use super::*;
+use crate::{Delivered, Reconciler};
 
 #[test]
 fn each_port_of_each_address_is_a_virtual_server() {
@@ -162,4 +164,32 @@ winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: '', roo
     let [Object::ProxyConfiguration(it)] = &*objects(options) else { panic!("not alone") };
     let default = fairway_model::ProxyConfiguration::default();
     assert_eq!(*it, fairway_model::ProxyConfiguration { strict_arp: Some(false), ..default });
+}
+
+#[test]
+fn a_service_that_does_without_its_address_is_told_who_has_it() {
+    let spec = "type: LoadBalancer\nclusterIP: 10.96.0.X\nports: [{port: 80}]";
+    let ingress = "status: {loadBalancer: {ingress: [{ip: 198.51.100.1}]}}\n";
+    let of = |name: &str, last: &str| {
+        service(name, &spec.replace('X', last)) + ingress + &slice(name, &["10.1.0.1@n1"])
+    };
+    let mut planner = planned(&of("a", "1"));
+    let reconciler = Reconciler::default();
+    let mut delivered = Delivered::default();
+    delivered.doubt_all(planner.wanted());
+    assert!(delivered.judge(&planner, &reconciler).is_empty(), "it is on its way");
+    let other = objects(&of("b", "2")).into_iter().map(present);
+    delivered.touch(&planner.follow(other));
+    let changed = delivered.judge(&planner, &reconciler);
+    let said: Vec<_> = changed.values().flatten().collect();
+    let why = "Service default/a has virtual server 198.51.100.1:80/TCP".to_owned();
+    let expected = (ObjectName::new("default", "b"), Delivery::Obstructed(why));
+    assert_eq!(said, [(&expected.0, &expected.1)]);
+
+    let name = ObjectName::new("default", "a");
+    let key = ObjectKey { kind: Kind::Service, name };
+    delivered.touch(&planner.follow([(Arc::new(key), None)]));
+    let changed = delivered.judge(&planner, &reconciler);
+    assert!(changed.values().all(|it| it.is_empty()), "it has the address now: {changed:?}");
+    assert_eq!(changed.len(), 1);
 }

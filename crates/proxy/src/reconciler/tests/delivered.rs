@@ -12,7 +12,7 @@ use crate::wanted::{Entry, NoEndpoints};
 fn all(wanted: &Wanted, reconciler: &Reconciler) -> Deliveries {
     let mut delivered = Delivered::default();
     delivered.doubt_all(wanted);
-    delivered.judge(wanted, reconciler)
+    delivered.judge_by(wanted, reconciler, |_| Vec::new())
 }
 
 /// What is said of Service `default/web`.
@@ -59,8 +59,12 @@ fn an_address_is_delivered_once_its_server_has_an_endpoint_and_the_node_has_the_
         delivered.tried(&batch);
     }
     assert_eq!(said(&wanted, &reconciler), Some(Delivery::Delivered));
-    assert_eq!(delivered.judge(&wanted, &reconciler), all(&wanted, &reconciler));
-    assert_eq!(delivered.judge(&wanted, &reconciler), Deliveries::new(), "it is said once");
+    assert_eq!(delivered.judge_by(&wanted, &reconciler, |_| Vec::new()), all(&wanted, &reconciler));
+    assert_eq!(
+        delivered.judge_by(&wanted, &reconciler, |_| Vec::new()),
+        Deliveries::new(),
+        "it is said once"
+    );
 }
 
 #[test]
@@ -70,11 +74,11 @@ fn a_service_that_goes_is_said_to_be_gone() {
     run(&mut reconciler, &before, NOW);
     let mut delivered = Delivered::default();
     delivered.doubt_all(&before);
-    delivered.judge(&before, &reconciler);
+    delivered.judge_by(&before, &reconciler, |_| Vec::new());
     let nothing = Wanted::default();
     change(&mut reconciler, &nothing);
     delivered.tried(&[Operation::Unbind(at(WEB).address)]);
-    let changed = delivered.judge(&nothing, &reconciler);
+    let changed = delivered.judge_by(&nothing, &reconciler, |_| Vec::new());
     assert_eq!(changed, BTreeMap::from([(at(WEB).address, BTreeMap::new())]));
     assert_eq!(*delivered.deliveries(), Deliveries::new());
 }

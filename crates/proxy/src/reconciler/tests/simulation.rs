@@ -235,10 +235,10 @@ impl Simulation {
 
     /// What changed costs no look at the rest, and is all that changed.
     fn judge(&mut self) {
-        self.delivered.judge(&self.wanted, &self.reconciler);
+        self.delivered.judge_by(&self.wanted, &self.reconciler, |_| Vec::new());
         let mut whole = Delivered::default();
         whole.doubt_all(&self.wanted);
-        whole.judge(&self.wanted, &self.reconciler);
+        whole.judge_by(&self.wanted, &self.reconciler, |_| Vec::new());
         let (kept, whole) = (self.delivered.deliveries(), whole.deliveries());
         self.check(kept == whole, || format!("it says {kept:?}, and from scratch {whole:?}"));
         for (address, services) in kept {
