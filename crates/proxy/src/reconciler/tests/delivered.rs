@@ -190,3 +190,25 @@ fn an_endpoint_behind_a_rule_that_still_drops_is_not_delivered_to() {
     let expected = "setting the filter rule of 198.18.0.1:80/TCP: No space left on device";
     assert_eq!(said(&now, &reconciler), obstructed(expected));
 }
+
+#[test]
+fn an_address_that_the_node_has_anyway_is_delivered_once_its_server_is() {
+    let own = Entry { is_bound: false, ..entry("web", &[1]) };
+    let entries = BTreeMap::from([(at(WEB), own)]);
+    let wanted = Wanted { entries, ..Wanted::default() };
+    let mut reconciler = started(ReconcilerOptions::default(), Kernel::default(), &wanted);
+    let mut delivered = Delivered::default();
+    delivered.doubt_all(&wanted);
+    assert!(delivered.judge_by(&wanted, &reconciler, |_| Vec::new()).is_empty());
+    loop {
+        let batch = reconciler.next_batch(&wanted, NOW).to_vec();
+        if batch.is_empty() {
+            break;
+        }
+        reconciler.finish(vec![Outcome::Done; batch.len()], &wanted, NOW);
+        delivered.tried(&batch);
+    }
+    let changed = delivered.judge_by(&wanted, &reconciler, |_| Vec::new());
+    assert_eq!(changed, all(&wanted, &reconciler));
+    assert_eq!(said(&wanted, &reconciler), Some(Delivery::Delivered));
+}
