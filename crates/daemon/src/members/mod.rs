@@ -281,8 +281,8 @@ impl Task {
             warn!(
                 count = told.abstentions.len(),
                 most = ABSTENTIONS_MAX,
-                "more health checks fail, or more L2Advertisements are without an interface here, than heartbeats can \
-                 tell: this machine owns no layer 2 address"
+                "more health checks fail, the service proxy does not deliver to more addresses, or more L2Advertisements \
+                 are without an interface here, than heartbeats can tell: this machine owns no layer 2 address"
             );
         }
         self.membership.set_able(now, told.can_answer && fits);

@@ -87,7 +87,7 @@ impl FollowedProxy {
         let kept = kept(&file).or(other);
         info!(
             socket = %socket.display(),
-            "addresses are announced while the service proxy delivers packets to them"
+            "an address is announced only while the service proxy delivers packets to it"
         );
         let (tell, mut updates) = mpsc::channel(UPDATES_MAX);
         let (stop, stopped) = oneshot::channel();
@@ -163,7 +163,7 @@ fn kept(file: &StateFile) -> Option<DeliveryUpdate> {
         Ok(serde_json::from_value(decode_document(text, STATE_VERSION)?)?)
     };
     let kept = file.load(decode).unwrap_or_else(|error| {
-        error!("{error}; the service proxy is asked");
+        error!("{error}; addresses are announced once the service proxy has answered");
         None
     })?;
     let is_same = kept.kernel.is_some() && kept.kernel == kernel();
@@ -199,10 +199,9 @@ impl Asking {
         if self.save_at.is_some() {
             self.save();
         }
-        if let Some(Ok(Err(error))) = match self.saving.take() {
-            Some(saving) => Some(saving.await),
-            None => None,
-        } {
+        if let Some(saving) = self.saving.take()
+            && let Ok(Err(error)) = saving.await
+        {
             warn!("{error}");
         }
     }
