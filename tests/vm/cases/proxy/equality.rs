@@ -307,8 +307,9 @@ fn ask(segment: &Segment, probe: &Probe) -> Result<BTreeSet<String>> {
         let answer = if probe.is_tcp { tcp(from, &probe.to) } else { udp(from, &probe.to) };
         let answer = answer.with_context(|| format!("{probe:?}"))?.to_string();
         let is_nothing = answer == "nothing";
-        // A client that stays with a Pod may stay with any.
+        // A client that stays with a Pod may stay with any; a Pod even with itself, and then the source is the node.
         met.insert(match answer.split_once(' ') {
+            Some(_) if probe.is_sticky && probe.from == "pod" => "an answer".to_owned(),
             Some((_, source)) if probe.is_sticky => source.to_owned(),
             _ => answer,
         });
