@@ -113,6 +113,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "dataplane",
             "frr",
             "ground",
+            "ipam",
             "layer2",
             "members",
             "model",

@@ -7,10 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use fairway_ground::{AddressFamily, Prefix};
+use fairway_ground::Prefix;
 
-/// Seconds of the caller's clock: Unix time, or a virtual one.
-pub type Seconds = u64;
+use crate::moment::{Moment, Seconds};
+
+/// The handle of addresses that Windows takes of each block for itself: no Pod has them.
+pub const WINDOWS_RESERVED_HANDLE: &str = "windows-reserved-ipam-handle";
 
 /// The most addresses of a block, as a power of 2: /20, or /116.
 const SIZE_BITS_MAX: u8 = 12;
@@ -97,50 +99,45 @@ pub struct Released {
 
 /// An address that is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Taken {
-    attributes: Attributes,
-    /// The sequence number of the block before.
-    sequence: u64,
+pub struct Taken {
+    /// Whose it is.
+    pub attributes: Attributes,
+    /// The sequence number of the block before it was given.
+    pub sequence: u64,
 }
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     prefix: Prefix,
-    /// Who gives addresses out of it; nobody, once its owner has given it up while some are taken.
-    pub owner: Option<Owner>,
-    /// Since when.
-    pub claimed_at: Option<Seconds>,
+    owner: Option<Owner>,
+    claimed_at: Option<Seconds>,
     taken: BTreeMap<u32, Taken>,
     /// The others: taken from the front, returned to the back, so that an address rests for as long as it can.
     free: VecDeque<u32>,
     sequence: u64,
-    /// What is for no Pod of what is taken: the block is empty all the same.
-    reserved_handle: Option<String>,
 }
 
 impl Block {
-    /// A new block of this owner. `first_sequence` rises from one block to the next with the same prefix: the time in
-    /// nanoseconds.
+    /// A new block of this owner. Its sequence number begins with the time, so that it is above those of an earlier block
+    /// with the same prefix.
     ///
     /// # Errors
     /// It would have too many addresses.
     pub fn new(
         prefix: Prefix,
         owner: Owner,
-        now: Seconds,
-        first_sequence: u64,
+        now: Moment,
         reserved: Option<&HostReserved>,
     ) -> Result<Self, BlockSizeError> {
         let size = size(prefix).ok_or(BlockSizeError(prefix))?;
         let mut block = Self {
             prefix,
             owner: Some(owner),
-            claimed_at: Some(now),
+            claimed_at: Some(now.seconds()),
             taken: BTreeMap::new(),
             free: (0..size).collect(),
-            sequence: first_sequence,
-            reserved_handle: reserved.and_then(|it| it.attributes.handle.clone()),
+            sequence: now.nanoseconds(),
         };
         if let Some(HostReserved { start, end, attributes }) = reserved {
             let last = size.saturating_sub(*end);
@@ -151,9 +148,39 @@ impl Block {
         Ok(block)
     }
 
+    /// A block as it was written: these addresses are taken, and the others free, first those of `queue` in its order.
+    ///
+    /// # Errors
+    /// It has too many addresses.
+    pub fn restore(
+        prefix: Prefix,
+        owner: Option<Owner>,
+        claimed_at: Option<Seconds>,
+        sequence: u64,
+        taken: BTreeMap<u32, Taken>,
+        queue: &[u32],
+    ) -> Result<Self, BlockSizeError> {
+        let size = size(prefix).ok_or(BlockSizeError(prefix))?;
+        let taken: BTreeMap<u32, Taken> = taken.into_iter().filter(|(it, _)| *it < size).collect();
+        let mut left: BTreeSet<u32> = (0..size).filter(|it| !taken.contains_key(it)).collect();
+        let mut free: VecDeque<u32> = queue.iter().copied().filter(|it| left.remove(it)).collect();
+        free.extend(left);
+        Ok(Self { prefix, owner, claimed_at, taken, free, sequence })
+    }
+
     /// Its addresses.
     pub fn prefix(&self) -> Prefix {
         self.prefix
+    }
+
+    /// Who gives addresses out of it; nobody, once its owner has given it up while some are taken.
+    pub fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    /// Since when it has its owner.
+    pub fn claimed_at(&self) -> Option<Seconds> {
+        self.claimed_at
     }
 
     /// It rises with each change.
@@ -168,9 +195,31 @@ impl Block {
 
     /// Whether no Pod has an address of it, nor had one a short time ago.
     pub fn is_empty(&self) -> bool {
-        self.taken.values().all(|it| {
-            it.attributes.handle.is_some() && it.attributes.handle == self.reserved_handle
-        })
+        let is_for_no_pod =
+            |it: &Taken| it.attributes.handle.as_deref() == Some(WINDOWS_RESERVED_HANDLE);
+        self.taken.values().all(is_for_no_pod)
+    }
+
+    /// Whether it has an address that is neither taken nor reserved.
+    pub fn has_room(&self, is_reserved: impl Fn(IpAddr) -> bool) -> bool {
+        self.free.iter().filter_map(|it| self.address(*it)).any(|it| !is_reserved(it))
+    }
+
+    /// The addresses that are free, the one that is given next first.
+    pub fn free(&self) -> impl Iterator<Item = IpAddr> {
+        self.free.iter().filter_map(|it| self.address(*it))
+    }
+
+    /// Gives it to another owner, or to nobody. What was decided by its earlier state conflicts.
+    pub fn set_owner(&mut self, owner: Option<Owner>, now: Seconds) {
+        self.claimed_at = owner.as_ref().map(|_| now);
+        self.owner = owner;
+        self.changed();
+    }
+
+    /// Makes what others have read of it conflict.
+    pub fn touch(&mut self) {
+        self.changed();
     }
 
     /// Each address that is taken, and whose it is; that of one that cools has `released_at`.
@@ -332,7 +381,8 @@ impl Block {
         self.sequence = self.sequence.saturating_add(1);
     }
 
-    fn ordinal(&self, address: IpAddr) -> Option<u32> {
+    /// The number of an address in it, from 0.
+    pub fn ordinal(&self, address: IpAddr) -> Option<u32> {
         if !self.prefix.contains(address) {
             return None;
         }
@@ -356,10 +406,7 @@ impl Block {
 
 /// How many addresses a block has; `None` if they are too many.
 fn size(prefix: Prefix) -> Option<u32> {
-    let whole: u8 = match prefix.family() {
-        AddressFamily::Ipv4Unicast => 32,
-        AddressFamily::Ipv6Unicast => 128,
-    };
-    let bits = whole.checked_sub(prefix.length()).filter(|it| *it <= SIZE_BITS_MAX)?;
+    let bits = prefix.family().address_bits().checked_sub(prefix.length())?;
+    let bits = Some(bits).filter(|it| *it <= SIZE_BITS_MAX)?;
     1_u32.checked_shl(bits.into())
 }

@@ -1,22 +1,57 @@
 //! Addresses for Pods: Calico's block IPAM.
 //!
 //! A pool is cut into blocks of the same size. A node owns some of them, and gives its Pods addresses out of its own; a
-//! block is what is written at once, so that no two writers give one address twice. Pure: knows no store, clock, socket or
-//! API server.
+//! block is what is written at once, so that no two writers give one address twice. Pure: knows no clock, socket or API
+//! server; a store is four calls that somebody else answers.
 //!
-//! Here so far: the block, pools with their selectors, and which pools a request may have addresses from. What is to come:
-//! affinities, assigning and releasing over a store, the collector, CNI.
+//! Operations are on [`Addressing`]; [`Collector`] takes back what nobody uses, [`cni`] answers a runtime, [`routes()`] says what
+//! routers hear of, and [`replay()`] runs a case of all that in memory. What is to come: stores of the API server and of one
+//! machine, and the daemon that has them.
 
+mod addressing;
+mod affinity;
+mod assign;
 mod block;
+mod claim;
+pub mod cni;
+mod collector;
+mod error;
+mod facts;
+mod handle;
+mod memory;
+mod moment;
+mod ownership;
 mod pool;
+mod release;
+mod replay;
+mod request;
+mod routes;
 mod selector;
+mod store;
+mod usage;
+mod walk;
 
 #[cfg(test)]
 mod tests;
 
+pub use addressing::Addressing;
+pub use affinity::{Affinity, AffinityState};
+pub use assign::{Assigned, Order, Scope};
 pub use block::{
     AssignError, Attributes, Block, BlockSizeError, HostReserved, Owner, Release, ReleaseError,
-    Released, Seconds,
+    Released, Taken, WINDOWS_RESERVED_HANDLE,
 };
+pub use collector::{Census, Collected, Collector, PodName, PodState};
+pub use error::IpamError;
+pub use facts::{Config, ConfigError, Facts};
+pub use memory::MemoryStore;
+pub use moment::{Moment, Seconds};
+pub use ownership::Claims;
 pub use pool::{ChoiceError, Pool, Request, Use, choose};
+pub use release::Freed;
+pub use replay::{CaseError, replay};
+pub use request::{AddressRequest, FamilyRequest};
+pub use routes::{Routes, routes};
 pub use selector::{Selector, SelectorError};
+pub use store::{Handle, Key, Object, Selection, Store, StoreError, Version, Versioned};
+pub use usage::{Inspected, Usage};

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 
 use fairway_ground::{AddressFamily, Prefix};
 use fairway_model::Labels;
+use serde::{Deserialize, Serialize};
 
-use crate::selector::Selector;
+use crate::selector::{Selector, SelectorError};
 
 /// What an address is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Use {
     /// A Pod.
     Workload,
@@ -18,6 +19,11 @@ pub enum Use {
     Tunnel,
     /// A Service of type LoadBalancer.
     LoadBalancer,
+}
+
+impl Use {
+    /// Of a pool that does not say.
+    pub const DEFAULT: [Self; 2] = [Self::Workload, Self::Tunnel];
 }
 
 /// An IPPool.
@@ -33,10 +39,12 @@ pub struct Pool {
     pub is_disabled: bool,
     /// Only requests that name it get addresses.
     pub is_manual: bool,
+    /// No BGP peer hears of its addresses.
+    pub is_hidden_from_bgp: bool,
     /// The nodes that it is for.
-    pub nodes: Selector,
+    pub nodes: Result<Selector, SelectorError>,
     /// The namespaces that it is for; `None` for all, and for addresses of no namespace.
-    pub namespaces: Option<Selector>,
+    pub namespaces: Option<Result<Selector, SelectorError>>,
     /// What its addresses are for.
     pub uses: BTreeSet<Use>,
 }
@@ -78,6 +86,14 @@ pub enum ChoiceError {
         "no IPPool selects this node and namespace; those with assignmentMode Manual have to be named"
     )]
     NoPoolForNode,
+    /// Who it is for cannot be read.
+    #[error("a selector of IPPool {pool} cannot be read: {error}")]
+    BadSelector {
+        /// The name of the pool.
+        pool: String,
+        /// Why.
+        error: SelectorError,
+    },
 }
 
 /// The pools that may serve a request, in the order in which they are to be tried.
@@ -104,9 +120,16 @@ pub fn choose<'p>(
     if enabled.is_empty() {
         return Err(ChoiceError::NoQualifiedPool);
     }
-    match named.is_empty() {
-        true => enabled.retain(|it| it.selects(node, namespace)),
-        false => enabled.retain(|it| named.contains(&it.prefix)),
+    if named.is_empty() {
+        let mut selected = Vec::with_capacity(enabled.len());
+        for pool in enabled {
+            if !pool.is_manual && pool.selects_node(node)? && pool.selects_namespace(namespace)? {
+                selected.push(pool);
+            }
+        }
+        enabled = selected;
+    } else {
+        enabled.retain(|it| named.contains(&it.prefix));
     }
     if enabled.is_empty() {
         return Err(ChoiceError::NoPoolForNode);
@@ -116,22 +139,38 @@ pub fn choose<'p>(
 }
 
 impl Pool {
-    /// Whether it is for this node and namespace, where a request names no pool.
-    pub fn selects(&self, node: &Labels, namespace: Option<&Labels>) -> bool {
-        let is_for_namespace = match (&self.namespaces, namespace) {
-            (None, _) => true,
-            (Some(selector), Some(labels)) => selector.matches(labels),
-            (Some(_), None) => false,
-        };
-        !self.is_manual && self.nodes.matches(node) && is_for_namespace
+    /// Whether a block is one of its own.
+    pub(crate) fn serves(&self, block: Prefix) -> bool {
+        self.block_length == block.length() && self.prefix.contains(block.address())
+    }
+
+    /// Whether it is for nodes with these labels.
+    ///
+    /// # Errors
+    /// Its selector cannot be read.
+    pub fn selects_node(&self, labels: &Labels) -> Result<bool, ChoiceError> {
+        match &self.nodes {
+            Ok(selector) => Ok(selector.matches(labels)),
+            Err(error) => Err(self.bad_selector(error)),
+        }
+    }
+
+    fn selects_namespace(&self, labels: Option<&Labels>) -> Result<bool, ChoiceError> {
+        match (&self.namespaces, labels) {
+            (None, _) => Ok(true),
+            (Some(Ok(selector)), Some(labels)) => Ok(selector.matches(labels)),
+            (Some(Ok(_)), None) => Ok(false),
+            (Some(Err(error)), _) => Err(self.bad_selector(error)),
+        }
+    }
+
+    fn bad_selector(&self, error: &SelectorError) -> ChoiceError {
+        ChoiceError::BadSelector { pool: self.name.clone(), error: error.clone() }
     }
 
     /// Whether something is left of a block without so many addresses.
     fn has_room_for(&self, host_reserved: u32) -> bool {
-        let whole: u8 = match self.prefix.family() {
-            AddressFamily::Ipv4Unicast => 32,
-            AddressFamily::Ipv6Unicast => 128,
-        };
+        let whole = self.prefix.family().address_bits();
         let bits = u32::BITS.saturating_sub(host_reserved.leading_zeros());
         u32::from(self.block_length).saturating_add(bits) <= whole.into()
     }

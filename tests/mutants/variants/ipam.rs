@@ -61,14 +61,14 @@ const VARIANTS: &[Variant] = &[
     variant(
         "pool: a pool of another namespace serves",
         POOL,
-        "(Some(_), None) => false,",
-        "(Some(_), None) => true,",
+        "(Some(Ok(_)), None) => Ok(false),",
+        "(Some(Ok(_)), None) => Ok(true),",
     ),
     variant(
         "pool: those that have to be named serve any request",
         POOL,
-        "!self.is_manual && self.nodes.matches(node)",
-        "self.nodes.matches(node)",
+        "if !pool.is_manual && pool.selects_node(node)?",
+        "if pool.selects_node(node)?",
     ),
     variant(
         "selector: a missing label is like every value",

@@ -21,6 +21,7 @@ mod for_metallb;
 mod frr_agent;
 mod frr_forget;
 mod host;
+mod ipam;
 mod kubectl;
 mod layer2;
 mod man;
@@ -103,6 +104,8 @@ enum Command {
     Plan(plan::PlanArguments),
     /// Serve the Services in files on this node, in place of kube-proxy
     Proxy(proxy::ProxyArguments),
+    /// Addresses for Pods: run cases of operations
+    Ipam(ipam::IpamArguments),
     /// Print the configuration that FRR would get, without a daemon
     Render(render::RenderArguments),
     /// Run two daemons on loopback: sessions come up, services arrive and leave
@@ -152,6 +155,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Proxy(arguments) => proxy::run(arguments),
+        Command::Ipam(arguments) => ipam::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),

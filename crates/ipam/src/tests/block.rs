@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use fairway_ground::{Prefix, Rng};
 
 use crate::{
-    AssignError, Attributes, Block, BlockSizeError, HostReserved, Owner, Release, ReleaseError,
-    Seconds,
+    AssignError, Attributes, Block, BlockSizeError, HostReserved, Moment, Owner, Release,
+    ReleaseError, Seconds, WINDOWS_RESERVED_HANDLE,
 };
 
 fn prefix(text: &str) -> Prefix {
@@ -28,13 +28,15 @@ fn of(handle: &str) -> Attributes {
 }
 
 fn block(text: &str) -> Block {
-    Block::new(prefix(text), Owner::Host("n1".to_owned()), 0, 100, None).unwrap()
+    Block::new(prefix(text), Owner::Host("n1".to_owned()), Moment::from_nanoseconds(100), None)
+        .unwrap()
 }
 
 fn release(text: &str) -> Release {
     Release { address: ip(text), handle: None, sequence: None }
 }
 
+const START: Moment = Moment::from_nanoseconds(0);
 const NOBODY: fn(IpAddr) -> bool = |_| false;
 
 #[test]
@@ -103,10 +105,10 @@ fn one_address_of_somebody_else_keeps_all_of_a_request() {
 
 #[test]
 fn what_is_reserved_for_the_host_leaves_a_block_empty() {
-    let attributes = Attributes { secondary: BTreeMap::new(), ..of("windows") };
+    let attributes = Attributes { secondary: BTreeMap::new(), ..of(WINDOWS_RESERVED_HANDLE) };
     let reserved = HostReserved { start: 3, end: 1, attributes };
     let owner = Owner::Host("n1".to_owned());
-    let mut block = Block::new(prefix("10.0.0.0/29"), owner, 0, 0, Some(&reserved)).unwrap();
+    let mut block = Block::new(prefix("10.0.0.0/29"), owner, START, Some(&reserved)).unwrap();
     assert!(block.is_empty());
     assert_eq!(
         block.assign(9, &of("a"), NOBODY),
@@ -118,7 +120,7 @@ fn what_is_reserved_for_the_host_leaves_a_block_empty() {
 #[test]
 fn a_block_has_a_size() {
     let new =
-        |text| Block::new(prefix(text), Owner::Virtual("load-balancer".to_owned()), 0, 0, None);
+        |text| Block::new(prefix(text), Owner::Virtual("load-balancer".to_owned()), START, None);
     assert_eq!(new("10.0.0.1/32").map(|it| it.free_count()), Ok(1));
     assert_eq!(new("10.0.0.0/20").map(|it| it.free_count()), Ok(4096));
     assert_eq!(new("fd00::/116").map(|it| it.free_count()), Ok(4096));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fairway_ground::{AddressFamily, Prefix};
 use fairway_model::Labels;
 
-use crate::{ChoiceError, Pool, Request, Selector, Use, choose};
+use crate::{ChoiceError, Pool, Request, Selector, SelectorError, Use, choose};
 
 const V4: AddressFamily = AddressFamily::Ipv4Unicast;
 const V6: AddressFamily = AddressFamily::Ipv6Unicast;
@@ -26,14 +26,15 @@ fn pool(name: &str, text: &str) -> Pool {
         block_length: if prefix.family() == V4 { 26 } else { 122 },
         is_disabled: false,
         is_manual: false,
-        nodes: Selector::all(),
+        is_hidden_from_bgp: false,
+        nodes: Ok(Selector::all()),
         namespaces: None,
         uses: BTreeSet::from([Use::Workload, Use::Tunnel]),
     }
 }
 
-fn selector(text: &str) -> Selector {
-    Selector::parse(text).unwrap()
+fn selector(text: &str) -> Result<Selector, SelectorError> {
+    Selector::parse(text)
 }
 
 /// What a Pod on a node of rack a, in the namespace of team x, may have.

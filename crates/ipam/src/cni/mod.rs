@@ -1,0 +1,92 @@
+//! The CNI contract of an `ipam` plugin: what a runtime asks, and what it is answered.
+//!
+//! Environment and configuration become a [`Request`], or an error with the code that the CNI specification has for it. Knows no
+//! process and no socket: [`answer`] is given what a process received.
+
+mod error;
+mod request;
+mod serve;
+mod version;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+pub use error::{CniError, Code};
+pub use request::{Attachment, Command, Configuration, Request};
+pub use version::CniVersion;
+
+use crate::addressing::Addressing;
+use crate::collector::PodName;
+use crate::store::Store;
+
+/// What a runtime starts a plugin with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Invocation<'a> {
+    /// CNI_COMMAND.
+    pub command: Option<String>,
+    /// CNI_CONTAINERID.
+    pub container_id: Option<String>,
+    /// CNI_NETNS.
+    pub netns: Option<String>,
+    /// CNI_IFNAME.
+    pub interface: Option<String>,
+    /// CNI_ARGS.
+    pub args: Option<String>,
+    /// The configuration.
+    pub stdin: &'a [u8],
+}
+
+/// The annotations that decide about addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodNotes {
+    /// Of the Pod.
+    pub of_pod: BTreeMap<String, String>,
+    /// Of its namespace.
+    pub of_namespace: BTreeMap<String, String>,
+}
+
+/// What a plugin ends with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its exit code.
+    pub exit: u8,
+    /// What it prints.
+    pub stdout: Option<Value>,
+}
+
+/// Answers one call. `node` is this node, where the configuration names none.
+pub async fn answer<S: Store>(
+    addressing: &Addressing<'_, S>,
+    invocation: &Invocation<'_>,
+    node: &str,
+    notes: impl Fn(&PodName) -> PodNotes,
+) -> Answer {
+    let asked = version::of(invocation.stdin);
+    let outcome = match Request::parse(invocation) {
+        Ok(Request { command: Command::Version, .. }) => Ok(Some(versions(asked.as_deref()))),
+        Ok(request) => serve::serve(addressing, &request, node, notes).await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(stdout) => Answer { exit: 0, stdout },
+        Err(CniError { code, message, details }) => Answer {
+            exit: 1,
+            stdout: Some(json!({
+                "cniVersion": asked.unwrap_or_else(|| CniVersion::LATEST.to_string()),
+                "code": code.number(),
+                "msg": message,
+                "details": details,
+            })),
+        },
+    }
+}
+
+/// What VERSION prints, in the version that is asked in.
+fn versions(asked: Option<&str>) -> Value {
+    let latest = CniVersion::LATEST.to_string();
+    json!({
+        "cniVersion": asked.unwrap_or(&latest),
+        "supportedVersions": CniVersion::ALL.map(|it| it.to_string()),
+    })
+}

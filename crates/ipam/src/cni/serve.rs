@@ -1,0 +1,425 @@
+//! A call is answered out of the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use fairway_ground::{AddressFamily, Prefix};
+use serde_json::{Value, json};
+
+use super::PodNotes;
+use super::error::{CniError, Code};
+use super::request::{Attachment, Command, Request, address};
+use super::version::CniVersion;
+use crate::addressing::Addressing;
+use crate::assign::Assigned;
+use crate::block::{Attributes, Release};
+use crate::collector::PodName;
+use crate::error::IpamError;
+use crate::pool::Use;
+use crate::request::{AddressRequest, FamilyRequest};
+use crate::store::{self, Store};
+
+/// The attributes of an address that a Pod has.
+const NODE: &str = "node";
+const INTERFACE: &str = "interface";
+
+/// What precedes the annotations that decide about addresses.
+const ANNOTATIONS: &str = "cni.projectcalico.org/";
+
+/// A call with what it is answered from.
+struct Call<'a, S> {
+    addressing: &'a Addressing<'a, S>,
+    request: &'a Request,
+    node: &'a str,
+    notes: PodNotes,
+    handle: String,
+}
+
+pub(super) async fn serve<S: Store>(
+    addressing: &Addressing<'_, S>,
+    request: &Request,
+    node: &str,
+    notes: impl Fn(&PodName) -> PodNotes,
+) -> Result<Option<Value>, CniError> {
+    let Request { configuration, attachment, .. } = request;
+    let call = Call {
+        addressing,
+        request,
+        node: configuration.node.as_deref().unwrap_or(node),
+        notes: request.pod.as_ref().map(notes).unwrap_or_default(),
+        handle: handle(&configuration.network, &attachment.container),
+    };
+    match request.command {
+        Command::Add => call.add().await.map(Some),
+        Command::Delete => call.delete().await.map(|()| None),
+        Command::Check => call.check().await.map(|()| None),
+        Command::Status => call.status().await.map(|()| None),
+        Command::CollectGarbage => call.collect_garbage().await.map(|()| None),
+        Command::Version => Ok(None),
+    }
+}
+
+/// The handle of a container in a network.
+fn handle(network: &str, container: &str) -> String {
+    format!("{network}.{container}").to_lowercase()
+}
+
+/// An address of a handle, and the interface that it is for, where that is known.
+struct Held {
+    assigned: Assigned,
+    interface: Option<String>,
+    node: Option<String>,
+}
+
+impl<S: Store> Call<'_, S> {
+    async fn add(&self) -> Result<Value, CniError> {
+        let held = self.held(&self.handle).await?;
+        let is_mine = |it: &Held| self.is_of_interface(it);
+        let mut had: Vec<Assigned> =
+            held.into_iter().filter(|it| is_mine(it)).map(|it| it.assigned).collect();
+        let wished = self.wished()?;
+        if !wished.is_empty() {
+            let got = self.assign_wished(&wished, &had).await?;
+            let lines = got.iter().map(|it| (*it, Prefix::host(*it))).collect::<Vec<_>>();
+            return Ok(self.result(&lines));
+        }
+        // A runtime that had no answer asks again: the container has its addresses.
+        let families = self.families()?;
+        had.retain(|it| families.contains(&AddressFamily::of(it.address)));
+        had.dedup_by_key(|it| AddressFamily::of(it.address));
+        let missing: BTreeSet<AddressFamily> = families
+            .into_iter()
+            .filter(|family| !had.iter().any(|it| AddressFamily::of(it.address) == *family))
+            .collect();
+        let mut got = Vec::new();
+        let request = self.address_request(&missing)?;
+        let outcome = self.addressing.assign_families(&request, &mut got).await;
+        if outcome.is_err() || got.len() < missing.len() {
+            let addresses: Vec<IpAddr> = got.iter().map(|it| it.address).collect();
+            self.take_back(&addresses).await?;
+            return Err(match outcome {
+                Err(error) => CniError::refused(&error),
+                Ok(()) => CniError::new(
+                    Code::TryAgain,
+                    "no address is assigned",
+                    "the IPPools have no free address for this node",
+                ),
+            });
+        }
+        had.extend(got);
+        had.sort_by_key(|it| AddressFamily::of(it.address));
+        let with_length = |it: &Assigned| {
+            let length = it.block.length();
+            (it.address, Prefix::new(it.address, length).unwrap_or(it.block))
+        };
+        Ok(self.result(&had.iter().map(with_length).collect::<Vec<_>>()))
+    }
+
+    /// The addresses that are asked for: all, or none.
+    async fn assign_wished(
+        &self,
+        wished: &[IpAddr],
+        had: &[Assigned],
+    ) -> Result<Vec<IpAddr>, CniError> {
+        let request = self.address_request(&BTreeSet::new())?;
+        let mut got = Vec::new();
+        for address in wished {
+            if had.iter().any(|it| it.address == *address) {
+                continue;
+            }
+            match self.addressing.assign_address_within(*address, &request).await {
+                Ok(_) => got.push(*address),
+                Err(error) => {
+                    self.take_back(&got).await?;
+                    return Err(CniError::refused(&error));
+                }
+            }
+        }
+        Ok(wished.to_vec())
+    }
+
+    /// Releases what this call was given before it failed.
+    async fn take_back(&self, addresses: &[IpAddr]) -> Result<(), CniError> {
+        let releases: Vec<Release> = addresses.iter().map(|it| self.release(*it)).collect();
+        self.addressing.release(&releases).await.map_err(|it| CniError::refused(&it))?;
+        Ok(())
+    }
+
+    fn release(&self, address: IpAddr) -> Release {
+        Release { address, handle: Some(self.handle.clone()), sequence: None }
+    }
+
+    async fn delete(&self) -> Result<(), CniError> {
+        let held = self.held(&self.handle).await?;
+        let (mine, others): (Vec<_>, Vec<_>) =
+            held.into_iter().partition(|it| self.is_of_interface(it));
+        if others.is_empty() {
+            self.release_handle(&self.handle).await?;
+        } else {
+            let mine: Vec<IpAddr> = mine.iter().map(|it| it.assigned.address).collect();
+            self.take_back(&mine).await?;
+        }
+        // What releases of long ago have called it.
+        let earlier = match &self.request.pod {
+            Some(PodName { namespace, name }) => format!("{namespace}.{name}"),
+            None => self.request.attachment.container.clone(),
+        };
+        self.release_handle(&earlier.to_lowercase()).await
+    }
+
+    async fn release_handle(&self, handle: &str) -> Result<(), CniError> {
+        match self.addressing.release_handle(handle).await {
+            Ok(_) | Err(IpamError::NoSuchHandle(_)) => Ok(()),
+            Err(error) => {
+                Err(CniError::new(Code::TryAgain, "the addresses are not released", error))
+            }
+        }
+    }
+
+    async fn check(&self) -> Result<(), CniError> {
+        let held = self.held(&self.handle).await?;
+        if held.is_empty() {
+            let details = format!("{} has no address", self.request.attachment.container);
+            return Err(CniError::new(Code::UnknownContainer, "the container is unknown", details));
+        }
+        let earlier = self.request.configuration.earlier.as_deref().unwrap_or_default();
+        let has = |address: &IpAddr| {
+            held.iter().any(|it| it.assigned.address == *address && self.is_of_interface(it))
+        };
+        match earlier.iter().find(|it| !has(it)) {
+            None => Ok(()),
+            Some(address) => Err(CniError::new(
+                Code::Mismatch,
+                "an address is not the container's",
+                format!("{address} is not assigned to it"),
+            )),
+        }
+    }
+
+    async fn status(&self) -> Result<(), CniError> {
+        let unavailable =
+            |details: String| CniError::new(Code::NotAvailable, "no address can be given", details);
+        let request = self.address_request(&self.request.configuration.families)?;
+        for family in &self.request.configuration.families {
+            match self.addressing.has_room(&request.scope(*family)).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let details =
+                        format!("the IPPools have no free {family} address for this node");
+                    return Err(unavailable(details));
+                }
+                Err(error) => return Err(unavailable(error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Releases what containers of this network have on this node, but those that are named.
+    async fn collect_garbage(&self) -> Result<(), CniError> {
+        let Some(valid) = &self.request.configuration.valid else { return Ok(()) };
+        let network = format!("{}.", self.request.configuration.network.to_lowercase());
+        let handles = store::handles(self.addressing.store).await.map_err(IpamError::from);
+        let handles = handles.map_err(|it| CniError::refused(&it))?;
+        let mut errors = Vec::new();
+        for handle in handles {
+            let id = &handle.value.id;
+            // A name with a point in it may be of another network, whose name begins alike.
+            let container = id.strip_prefix(&network).filter(|it| !it.contains('.'));
+            let Some(container) = container else { continue };
+            if let Err(error) = self.collect(id, container, valid).await {
+                errors.push(error.to_string());
+            }
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(CniError::new(
+                Code::TryAgain,
+                "not all addresses are released",
+                errors.join("; "),
+            )),
+        }
+    }
+
+    async fn collect(
+        &self,
+        handle: &str,
+        container: &str,
+        valid: &BTreeSet<Attachment>,
+    ) -> Result<(), CniError> {
+        let is_valid = |held: &Held| {
+            valid.iter().filter(|it| it.container == container).any(|it| {
+                held.interface.as_ref().is_none_or(|interface| *interface == it.interface)
+            })
+        };
+        let held = self.held(handle).await?;
+        let is_here = |it: &Held| it.node.as_deref() == Some(self.node);
+        let unused = held.iter().filter(|it| is_here(it) && !is_valid(it));
+        let releases: Vec<Release> = unused
+            .map(|it| Release {
+                address: it.assigned.address,
+                handle: Some(handle.to_owned()),
+                sequence: None,
+            })
+            .collect();
+        let freed = self.addressing.release(&releases).await;
+        match freed.map(|it| it.errors.into_iter().next()) {
+            Ok(None) => Ok(()),
+            Ok(Some(error)) | Err(error) => Err(CniError::refused(&error)),
+        }
+    }
+
+    /// The addresses of a handle.
+    async fn held(&self, handle: &str) -> Result<Vec<Held>, CniError> {
+        let found = match self.addressing.addresses_of_handle(handle).await {
+            Err(IpamError::NoSuchHandle(_)) => return Ok(Vec::new()),
+            outcome => outcome.map_err(|it| CniError::refused(&it))?,
+        };
+        let mut held = Vec::with_capacity(found.len());
+        for assigned in found {
+            let inspected = self.addressing.inspect(assigned.address).await;
+            let secondary = inspected.map(|it| it.attributes.secondary).unwrap_or_default();
+            held.push(Held {
+                assigned,
+                interface: secondary.get(INTERFACE).cloned(),
+                node: secondary.get(NODE).cloned(),
+            });
+        }
+        Ok(held)
+    }
+
+    /// Whether an address is for the interface that is asked about. Other writers do not say.
+    fn is_of_interface(&self, held: &Held) -> bool {
+        held.interface.as_ref().is_none_or(|it| *it == self.request.attachment.interface)
+    }
+
+    fn attributes(&self) -> Attributes {
+        let mut secondary = BTreeMap::from([
+            (NODE.to_owned(), self.node.to_owned()),
+            (INTERFACE.to_owned(), self.request.attachment.interface.clone()),
+            ("timestamp".to_owned(), self.addressing.now.to_string()),
+        ]);
+        if let Some(PodName { namespace, name }) = &self.request.pod {
+            secondary.insert("namespace".to_owned(), namespace.clone());
+            secondary.insert("pod".to_owned(), name.clone());
+        }
+        Attributes { handle: Some(self.handle.clone()), secondary, released_at: None }
+    }
+
+    fn address_request(
+        &self,
+        families: &BTreeSet<AddressFamily>,
+    ) -> Result<AddressRequest, CniError> {
+        let configuration = &self.request.configuration;
+        let family = |family: AddressFamily, key: &str, pools: &[String]| {
+            let count = usize::from(families.contains(&family));
+            let named = if count > 0 { self.pools(key, pools)? } else { Vec::new() };
+            Ok::<_, CniError>(FamilyRequest { count, named, host_reserved: None })
+        };
+        Ok(AddressRequest {
+            host: self.node.to_owned(),
+            attributes: self.attributes(),
+            ipv4: family(AddressFamily::Ipv4Unicast, "ipv4pools", &configuration.ipv4_pools)?,
+            ipv6: family(AddressFamily::Ipv6Unicast, "ipv6pools", &configuration.ipv6_pools)?,
+            purpose: Some(Use::Workload),
+            namespace: self.request.pod.as_ref().map(|it| it.namespace.clone()),
+            blocks_max: None,
+            per_handle_max: None,
+            is_windows: false,
+        })
+    }
+
+    /// The pools that are named: by the Pod, else its namespace, else the configuration.
+    fn pools(&self, key: &str, configured: &[String]) -> Result<Vec<Prefix>, CniError> {
+        let annotated = match self.annotation(&self.notes.of_pod, key)? {
+            Some(names) => Some(names),
+            None => self.annotation(&self.notes.of_namespace, key)?,
+        };
+        let names = annotated.unwrap_or_else(|| configured.to_vec());
+        let pools = &self.addressing.facts.pools;
+        let named = |name: &String| {
+            let of_name = pools.iter().find(|it| it.name == *name).map(|it| it.prefix);
+            let unknown = || {
+                CniError::configuration(format!(
+                    "there is no IPPool {name:?}; expected a name or prefix"
+                ))
+            };
+            of_name.or_else(|| name.parse().ok()).ok_or_else(unknown)
+        };
+        names.iter().map(named).collect()
+    }
+
+    /// The families of the container: those of the Pod's annotation, else the configuration's.
+    fn families(&self) -> Result<BTreeSet<AddressFamily>, CniError> {
+        let Some(names) = self.annotation(&self.notes.of_pod, "ipFamilies")? else {
+            return Ok(self.request.configuration.families.clone());
+        };
+        let family = |name: &String| match name.to_ascii_lowercase().as_str() {
+            "ipv4" => Ok(AddressFamily::Ipv4Unicast),
+            "ipv6" => Ok(AddressFamily::Ipv6Unicast),
+            _ => {
+                let details =
+                    format!("{ANNOTATIONS}ipFamilies has {name:?}; expected IPv4 or IPv6");
+                Err(CniError::configuration(details))
+            }
+        };
+        let families: BTreeSet<AddressFamily> =
+            names.iter().map(family).collect::<Result<_, _>>()?;
+        match families.is_empty() {
+            true => Ok(self.request.configuration.families.clone()),
+            false => Ok(families),
+        }
+    }
+
+    /// The addresses that are asked for: by CNI_ARGS, else by the Pod's annotation.
+    fn wished(&self) -> Result<Vec<IpAddr>, CniError> {
+        if !self.request.wished.is_empty() {
+            return Ok(self.request.wished.clone());
+        }
+        let texts = self.annotation(&self.notes.of_pod, "ipAddrs")?.unwrap_or_default();
+        let read = |text: &String| {
+            let details = || format!("{ANNOTATIONS}ipAddrs has {text:?}; expected an address");
+            address(text).ok_or_else(|| CniError::configuration(details()))
+        };
+        texts.iter().map(read).collect()
+    }
+
+    /// An annotation whose value is a JSON list of texts.
+    fn annotation(
+        &self,
+        notes: &BTreeMap<String, String>,
+        key: &str,
+    ) -> Result<Option<Vec<String>>, CniError> {
+        let key = format!("{ANNOTATIONS}{key}");
+        let Some(text) = notes.get(&key) else { return Ok(None) };
+        serde_json::from_str(text).map(Some).map_err(|_| {
+            CniError::configuration(format!("{key} is {text:?}; expected a JSON list of texts"))
+        })
+    }
+
+    /// What ADD prints.
+    fn result(&self, addresses: &[(IpAddr, Prefix)]) -> Value {
+        let Request { version, configuration, .. } = self.request;
+        let ip = |(address, prefix): &(IpAddr, Prefix)| {
+            let mut ip = serde_json::Map::new();
+            if *version < CniVersion::V1_0_0 {
+                let number = if address.is_ipv4() { "4" } else { "6" };
+                ip.insert("version".to_owned(), number.into());
+            }
+            ip.insert("address".to_owned(), format!("{address}/{}", prefix.length()).into());
+            let gateway =
+                configuration.gateways.iter().find(|it| it.is_ipv4() == address.is_ipv4());
+            if let Some(gateway) = gateway {
+                ip.insert("gateway".to_owned(), gateway.to_string().into());
+            }
+            Value::Object(ip)
+        };
+        let own_routes =
+            || addresses.iter().map(|(it, _)| json!({"dst": Prefix::host(*it)})).collect();
+        json!({
+            "cniVersion": version.to_string(),
+            "ips": addresses.iter().map(ip).collect::<Vec<_>>(),
+            "routes": configuration.routes.clone().unwrap_or_else(own_routes),
+            "dns": {},
+        })
+    }
+}

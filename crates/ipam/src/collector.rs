@@ -1,0 +1,453 @@
+//! What nobody uses any more is taken back: addresses of Pods that are gone, blocks that are empty, what nodes left behind.
+//!
+//! One collector works in a cluster. It takes an address back that has been without its Pod at each look for the time of
+//! grace, and asks once more before it does. Where a question has no answer the address stays. Knows no API server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::net::IpAddr;
+
+use fairway_ground::{AddressFamily, Prefix};
+
+use crate::addressing::Addressing;
+use crate::affinity::{Affinity, AffinityState};
+use crate::block::{Attributes, Block, Owner, Release, WINDOWS_RESERVED_HANDLE};
+use crate::claim::{Departure, ReleaseIf};
+use crate::error::IpamError;
+use crate::moment::Seconds;
+use crate::store::{self, Store, StoreError, Versioned};
+
+/// The most addresses that a pass takes back, so that one mistaken view of the cluster does not cost them all at once.
+const RELEASED_MAX: usize = 10_000;
+
+/// The names of what a node has for itself: they live as long as the node.
+const TUNNEL_TYPES: [&str; 5] = [
+    "ipipTunnelAddress",
+    "vxlanTunnelAddress",
+    "vxlanV6TunnelAddress",
+    "wireguardTunnelAddress",
+    "wireguardV6TunnelAddress",
+];
+
+/// A Pod's namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodName {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// What a Pod says of its address.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodState {
+    /// Its node; empty before it has one.
+    pub node: String,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Its containers have ended for good.
+    pub is_finished: bool,
+}
+
+/// Where Pods and nodes are asked for.
+pub trait Census: Sync {
+    /// A Pod as it was last seen.
+    fn pod(&self, name: &PodName) -> Option<PodState>;
+
+    /// Whether a node was there when nodes were last seen.
+    fn has_node(&self, name: &str) -> bool;
+
+    /// A Pod as it is now.
+    fn pod_now(
+        &self,
+        name: &PodName,
+    ) -> impl Future<Output = Result<Option<PodState>, StoreError>> + Send;
+
+    /// Whether a node is there now.
+    fn has_node_now(&self, name: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Collected {
+    /// The addresses that it took back.
+    pub released: Vec<IpAddr>,
+    /// Those that it will, if nothing changes.
+    pub candidates: Vec<IpAddr>,
+    /// The blocks that lost their owner.
+    pub blocks: Vec<Prefix>,
+    /// The nodes that are gone and have nothing any more.
+    pub hosts: Vec<String>,
+    /// What could not be done, and is tried again in the next pass.
+    pub errors: Vec<IpamError>,
+}
+
+/// What is remembered from one pass to the next: since when something looks unused. Only what still does is kept.
+#[derive(Debug, Clone, Default)]
+pub struct Collector {
+    leaks: BTreeMap<Leak, Seconds>,
+    /// Blocks with the sequence number at which they were empty.
+    idle: BTreeMap<(Prefix, u64), Seconds>,
+    /// Affinities without a block.
+    stale: BTreeMap<(Owner, Prefix, AffinityState), Seconds>,
+    /// What handles count in excess: the handle, the block, the count.
+    orphans: BTreeMap<(String, Prefix, u32), Seconds>,
+}
+
+/// One assignment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Leak {
+    handle: String,
+    address: IpAddr,
+    sequence: u64,
+}
+
+/// What an assignment is believed to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    /// Its Pod is there; or it is nobody's that is known.
+    Valid,
+    /// Of a node for itself.
+    Tunnel,
+    /// Its Pod is not there, or has another address.
+    Leaked(PodName),
+}
+
+/// An assignment with what is believed of it.
+struct Judged {
+    leak: Leak,
+    node: String,
+    verdict: Verdict,
+}
+
+/// What a pass works on.
+struct Pass<'a, S, C> {
+    addressing: &'a Addressing<'a, S>,
+    census: &'a C,
+    grace: Seconds,
+    blocks: Vec<Versioned<Block>>,
+    affinities: Vec<Versioned<Affinity>>,
+    done: Collected,
+}
+
+impl Collector {
+    /// Looks at everything once. `grace` is in seconds; with 0 only what nodes that are gone left behind is taken back.
+    ///
+    /// # Errors
+    /// The store cannot be listed: nothing was done. What fails later is in [`Collected::errors`].
+    pub async fn pass<S: Store, C: Census>(
+        &mut self,
+        addressing: &Addressing<'_, S>,
+        census: &C,
+        grace: Seconds,
+    ) -> Result<Collected, IpamError> {
+        let mut pass = Pass {
+            addressing,
+            census,
+            grace,
+            // Affinities first: a block without one is then no reason to believe that its owner has lost it.
+            affinities: store::affinities(addressing.store, None).await?,
+            blocks: addressing.load_all().await?,
+            done: Collected::default(),
+        };
+        let judged = pass.judge();
+        self.take_addresses_back(&mut pass, &judged).await;
+        pass.clear_departed_nodes(&judged).await;
+        if grace > 0 {
+            self.take_blocks_back(&mut pass).await;
+            self.correct_handles(&mut pass).await?;
+        }
+        pass.visit_resting().await?;
+        Ok(pass.done)
+    }
+
+    async fn take_addresses_back<S: Store, C: Census>(
+        &mut self,
+        pass: &mut Pass<'_, S, C>,
+        judged: &[Judged],
+    ) {
+        let now = pass.addressing.now.seconds();
+        let before = std::mem::take(&mut self.leaks);
+        let mut spared: BTreeSet<&str> = BTreeSet::new();
+        let mut due: BTreeMap<&str, Vec<&Judged>> = BTreeMap::new();
+        for it in judged {
+            if !matches!(it.verdict, Verdict::Leaked(_)) {
+                spared.insert(&it.leak.handle);
+                continue;
+            }
+            let since = before.get(&it.leak).copied().unwrap_or(now);
+            self.leaks.insert(it.leak.clone(), since);
+            let is_over = pass.grace > 0 && now.saturating_sub(since) >= pass.grace;
+            if (is_over && since < now) || pass.has_departed(&it.node) {
+                due.entry(&it.leak.handle).or_default().push(it);
+            } else {
+                spared.insert(&it.leak.handle);
+            }
+        }
+        // All addresses of a handle or none: they are one Pod's.
+        due.retain(|handle, _| !spared.contains(handle));
+        for (_, leaks) in due {
+            if pass.done.released.len().saturating_add(leaks.len()) > RELEASED_MAX {
+                break;
+            }
+            if pass.are_leaked_now(&leaks).await {
+                pass.release(&leaks).await;
+            }
+        }
+        let released: BTreeSet<IpAddr> = pass.done.released.iter().copied().collect();
+        self.leaks.retain(|it, _| !released.contains(&it.address));
+        pass.done.candidates = self.leaks.keys().map(|it| it.address).collect();
+        pass.done.candidates.sort_unstable();
+    }
+
+    /// Blocks that have been empty for longer than the grace, except a node's last of a family; and affinities to none.
+    async fn take_blocks_back<S: Store, C: Census>(&mut self, pass: &mut Pass<'_, S, C>) {
+        let now = pass.addressing.now.seconds();
+        let is_due = |since: Seconds| now.saturating_sub(since) > pass.grace;
+        let mut counts: BTreeMap<(Owner, AddressFamily), u32> = BTreeMap::new();
+        let (mut idle, mut stale) = (BTreeMap::new(), BTreeMap::new());
+        let mut due: Vec<(Owner, Prefix, Option<u64>)> = Vec::new();
+        let blocks: BTreeMap<Prefix, &Block> =
+            pass.blocks.iter().map(|it| (it.value.prefix(), &it.value)).collect();
+        for Affinity { owner, prefix, state } in pass.affinities.iter().map(|it| &it.value) {
+            if !matches!(owner, Owner::Host(host) if pass.census.has_node(host)) {
+                continue;
+            }
+            let Some(block) = blocks.get(prefix).filter(|it| it.owner() == Some(owner)) else {
+                let key = (owner.clone(), *prefix, *state);
+                let since = self.stale.get(&key).copied().unwrap_or(now);
+                if is_due(since) {
+                    due.push((owner.clone(), *prefix, None));
+                }
+                stale.insert(key, since);
+                continue;
+            };
+            let count = counts.entry((owner.clone(), prefix.family())).or_default();
+            *count = count.saturating_add(1);
+            if block.is_empty() {
+                let key = (*prefix, block.sequence());
+                let since = self.idle.get(&key).copied().unwrap_or(now);
+                if is_due(since) {
+                    due.push((owner.clone(), *prefix, Some(block.sequence())));
+                }
+                idle.insert(key, since);
+            }
+        }
+        (self.idle, self.stale) = (idle, stale);
+        for (owner, prefix, sequence) in due {
+            let count = counts.get_mut(&(owner.clone(), prefix.family()));
+            if sequence.is_some() && count.as_ref().is_none_or(|it| **it <= 1) {
+                continue;
+            }
+            let release_if = sequence.map_or(ReleaseIf::Empty, ReleaseIf::EmptySince);
+            if pass.give_up(&owner, prefix, release_if).await
+                && let Some(count) = count.filter(|_| sequence.is_some())
+            {
+                *count = count.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Handles that count more or less than blocks have of them.
+    async fn correct_handles<S: Store, C: Census>(
+        &mut self,
+        pass: &mut Pass<'_, S, C>,
+    ) -> Result<(), IpamError> {
+        let now = pass.addressing.now.seconds();
+        let before = std::mem::take(&mut self.orphans);
+        for handle in store::handles(pass.addressing.store).await? {
+            for (prefix, count) in handle.value.counts {
+                let id = &handle.value.id;
+                if pass.held(id, prefix) == count {
+                    continue;
+                }
+                let key = (id.clone(), prefix, count);
+                let since = before.get(&key).copied().unwrap_or(now);
+                if now.saturating_sub(since) >= pass.grace && since < now {
+                    let corrected = pass.addressing.recount_handle(id, prefix, count).await;
+                    pass.done.errors.extend(corrected.err());
+                } else {
+                    self.orphans.insert(key, since);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: Store, C: Census> Pass<'_, S, C> {
+    /// What is believed of each assignment.
+    fn judge(&self) -> Vec<Judged> {
+        let mut judged = Vec::new();
+        for block in self.blocks.iter().map(|it| &it.value) {
+            for (address, attributes) in block.taken() {
+                let sequence = block.inspect(address).map_or(0, |(_, sequence)| sequence);
+                let Some(handle) = attributes.handle.clone() else { continue };
+                if handle == WINDOWS_RESERVED_HANDLE {
+                    continue;
+                }
+                judged.push(Judged {
+                    leak: Leak { handle, address, sequence },
+                    node: node_of(attributes, block),
+                    verdict: self.verdict(address, attributes, block),
+                });
+            }
+        }
+        judged
+    }
+
+    fn verdict(&self, address: IpAddr, attributes: &Attributes, block: &Block) -> Verdict {
+        let kind = attributes.secondary.get("type").map(String::as_str);
+        if kind.is_some_and(|it| TUNNEL_TYPES.contains(&it)) {
+            return Verdict::Tunnel;
+        }
+        let Some(name) = pod_of(attributes) else { return Verdict::Valid };
+        let node = node_of(attributes, block);
+        match has_left(self.census.pod(&name).as_ref(), &node, address) {
+            true => Verdict::Leaked(name),
+            false => Verdict::Valid,
+        }
+    }
+
+    /// Whether a node is believed to be gone. An assignment may be of none.
+    fn has_departed(&self, node: &str) -> bool {
+        !node.is_empty() && !self.census.has_node(node)
+    }
+
+    /// Whether the Pods are still gone, and the nodes that were believed to be.
+    async fn are_leaked_now(&self, leaks: &[&Judged]) -> bool {
+        for leak in leaks {
+            let Verdict::Leaked(name) = &leak.verdict else { return false };
+            let Ok(pod) = self.census.pod_now(name).await else { return false };
+            if !has_left(pod.as_ref(), &leak.node, leak.leak.address) {
+                return false;
+            }
+            if self.has_departed(&leak.node)
+                && !matches!(self.census.has_node_now(&leak.node).await, Ok(false))
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn release(&mut self, leaks: &[&Judged]) {
+        let releases = leaks.iter().map(|it| Release {
+            address: it.leak.address,
+            handle: Some(it.leak.handle.clone()),
+            sequence: Some(it.leak.sequence),
+        });
+        match self.addressing.release(&releases.collect::<Vec<_>>()).await {
+            Ok(freed) => {
+                self.done.released.extend(freed.released);
+                self.done.errors.extend(freed.errors);
+            }
+            Err(error) => self.done.errors.push(error),
+        }
+    }
+
+    /// Nodes that are gone lose their blocks and what they had for themselves, once nothing else of theirs is left.
+    async fn clear_departed_nodes(&mut self, judged: &[Judged]) {
+        let released: BTreeSet<IpAddr> = self.done.released.iter().copied().collect();
+        let mut owned: BTreeMap<String, BTreeSet<Prefix>> = BTreeMap::new();
+        let of_affinities = self.affinities.iter().map(|it| (&it.value.owner, it.value.prefix));
+        let of_blocks = self.blocks.iter();
+        let of_blocks = of_blocks.filter_map(|it| Some((it.value.owner()?, it.value.prefix())));
+        for (owner, prefix) in of_affinities.chain(of_blocks) {
+            if let Owner::Host(host) = owner {
+                owned.entry(host.clone()).or_default().insert(prefix);
+            }
+        }
+        for it in judged.iter().filter(|it| it.verdict == Verdict::Tunnel) {
+            owned.entry(it.node.clone()).or_default();
+        }
+        for (host, prefixes) in owned {
+            let of_host = judged.iter().filter(|it| it.node == host);
+            let is_left = |it: &&Judged| {
+                it.verdict != Verdict::Tunnel && !released.contains(&it.leak.address)
+            };
+            if !self.has_departed(&host) || of_host.clone().any(|it| is_left(&it)) {
+                continue;
+            }
+            if !matches!(self.census.has_node_now(&host).await, Ok(false)) {
+                continue;
+            }
+            let tunnels: Vec<&Judged> =
+                of_host.filter(|it| it.verdict == Verdict::Tunnel).collect();
+            if !tunnels.is_empty() {
+                self.release(&tunnels).await;
+            }
+            let owner = Owner::Host(host.clone());
+            let mut are_gone = true;
+            for prefix in prefixes {
+                are_gone &= self.give_up(&owner, prefix, ReleaseIf::Always).await;
+            }
+            if are_gone {
+                self.done.hosts.push(host);
+            }
+        }
+    }
+
+    /// Returns whether the owner has it no longer.
+    async fn give_up(&mut self, owner: &Owner, prefix: Prefix, release_if: ReleaseIf) -> bool {
+        match self.addressing.give_up(owner, prefix, release_if).await {
+            Ok(Departure::Gone) => {
+                self.done.blocks.push(prefix);
+                true
+            }
+            Ok(Departure::Kept) => false,
+            Err(error) => {
+                self.done.errors.push(error);
+                false
+            }
+        }
+    }
+
+    /// How many addresses a handle had in a block when the pass began.
+    fn held(&self, handle: &str, prefix: Prefix) -> u32 {
+        let block = self.blocks.iter().find(|it| it.value.prefix() == prefix);
+        let count = block.map_or(0, |it| it.value.addresses_of(handle).count());
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Stores what has rested for long enough, which nobody else does in a block that is not used; deletes empty blocks of
+    /// nobody.
+    async fn visit_resting(&mut self) -> Result<(), IpamError> {
+        for block in store::blocks(self.addressing.store).await? {
+            let mut collected = block.clone();
+            let cooldown = self.addressing.facts.config.cooldown;
+            let has_rested = collected.value.collect(self.addressing.now.seconds(), cooldown);
+            let is_nobodys = block.value.owner().is_none() && collected.value.is_empty();
+            if has_rested || is_nobodys {
+                match self.addressing.put_block(collected).await {
+                    // Somebody uses it: what has rested is stored with that.
+                    Ok(()) | Err(StoreError::Conflict) => {}
+                    Err(error) => self.done.errors.push(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The node of an assignment; that of its block where it does not say.
+fn node_of(attributes: &Attributes, block: &Block) -> String {
+    let of_block = || match block.owner() {
+        Some(Owner::Host(host)) => host.clone(),
+        _ => String::new(),
+    };
+    attributes.secondary.get("node").cloned().unwrap_or_else(of_block)
+}
+
+fn pod_of(attributes: &Attributes) -> Option<PodName> {
+    let of = |key: &str| attributes.secondary.get(key).filter(|it| !it.is_empty()).cloned();
+    Some(PodName { namespace: of("namespace")?, name: of("pod")? })
+}
+
+/// Whether an address that was given to a Pod on this node is not, or no longer, the Pod's.
+fn has_left(pod: Option<&PodState>, node: &str, address: IpAddr) -> bool {
+    let Some(pod) = pod else { return true };
+    let is_elsewhere = !pod.node.is_empty() && pod.node != node;
+    let has_others = !pod.addresses.is_empty() && !pod.addresses.contains(&address);
+    is_elsewhere || pod.is_finished || has_others
+}

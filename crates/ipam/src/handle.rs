@@ -1,0 +1,111 @@
+//! Where the addresses of a handle are.
+//!
+//! A handle is an index of the blocks, and is written before them: it may name a block that has no address of it, if
+//! somebody died between the two, and never lacks one that has. Knows no address.
+
+use std::collections::BTreeMap;
+
+use fairway_ground::Prefix;
+
+use crate::addressing::{ATTEMPTS_MAX, Addressing};
+use crate::error::IpamError;
+use crate::store::{self, Handle, Key, Object, Store, StoreError, Version};
+
+impl<S: Store> Addressing<'_, S> {
+    /// It has so many more in each block.
+    pub(crate) async fn add_to_handle(
+        &self,
+        id: &str,
+        counts: &BTreeMap<Prefix, u32>,
+    ) -> Result<(), IpamError> {
+        // Most handles are new: one write makes them.
+        let new = Handle { id: id.to_owned(), counts: counts.clone() };
+        match self.store.write(Object::Handle(new), None).await {
+            Err(StoreError::Conflict) => {}
+            outcome => return Ok(outcome.map(|_| ())?),
+        }
+        self.change_handle(id, |handle| {
+            for (prefix, count) in counts {
+                let counted = handle.counts.entry(*prefix).or_default();
+                *counted = counted.saturating_add(*count);
+            }
+        })
+        .await
+    }
+
+    /// It has so many less.
+    pub(crate) async fn take_from_handle(
+        &self,
+        id: &str,
+        counts: &BTreeMap<Prefix, u32>,
+    ) -> Result<(), IpamError> {
+        self.change_handle(id, |handle| {
+            for (prefix, count) in counts {
+                if let Some(counted) = handle.counts.get_mut(prefix) {
+                    *counted = counted.saturating_sub(*count);
+                }
+            }
+        })
+        .await
+    }
+
+    /// It has none in this block.
+    pub(crate) async fn forget_in_handle(&self, id: &str, prefix: Prefix) -> Result<(), IpamError> {
+        self.change_handle(id, |handle| {
+            handle.counts.remove(&prefix);
+        })
+        .await
+    }
+
+    /// It has as many in this block as the block says, if it still counts `counted`.
+    pub(crate) async fn recount_handle(
+        &self,
+        id: &str,
+        prefix: Prefix,
+        counted: u32,
+    ) -> Result<(), IpamError> {
+        let block = self.load(prefix).await?;
+        let held = block.map_or(0, |it| it.value.addresses_of(id).count());
+        let held = u32::try_from(held).unwrap_or(u32::MAX);
+        self.change_handle(id, |handle| {
+            if let Some(count) = handle.counts.get_mut(&prefix).filter(|it| **it == counted) {
+                *count = held;
+            }
+        })
+        .await
+    }
+
+    /// Changes a handle; one without addresses is deleted.
+    async fn change_handle(&self, id: &str, change: impl Fn(&mut Handle)) -> Result<(), IpamError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let read = store::handle(self.store, id).await?;
+            let expected = read.as_ref().map(|it| it.version.clone());
+            let before = read.map(|it| it.value);
+            let mut after = before
+                .clone()
+                .unwrap_or_else(|| Handle { id: id.to_owned(), counts: BTreeMap::new() });
+            change(&mut after);
+            after.counts.retain(|_, count| *count > 0);
+            if before.as_ref() == Some(&after) {
+                return Ok(());
+            }
+            match self.put_handle(after, expected.as_ref()).await {
+                Err(StoreError::Conflict) => {}
+                outcome => return Ok(outcome?),
+            }
+        }
+        Err(IpamError::Contended(ATTEMPTS_MAX))
+    }
+
+    async fn put_handle(
+        &self,
+        handle: Handle,
+        expected: Option<&Version>,
+    ) -> Result<(), StoreError> {
+        match (handle.counts.is_empty(), expected) {
+            (true, None) => Ok(()),
+            (true, Some(version)) => self.store.delete(&Key::Handle(handle.id), version).await,
+            (false, version) => self.store.write(Object::Handle(handle), version).await.map(|_| ()),
+        }
+    }
+}
