@@ -143,12 +143,13 @@ impl<S: Store> Addressing<'_, S> {
             }
             return Ok(Departure::Kept);
         }
-        let marked = match affinity {
-            Some(affinity) if block.is_some() => {
+        // Without an affinity, too: the owner may have claimed the block since that was read, and be about to confirm it.
+        let marked = match block.is_some() {
+            true => {
                 let state = AffinityState::PendingDeletion;
-                Some(self.set_affinity(owner, prefix, state, Some(affinity)).await?)
+                Some(self.set_affinity(owner, prefix, state, affinity).await?)
             }
-            other => other,
+            false => affinity,
         };
         if let Some(Versioned { value, version }) = block {
             self.let_block_go(value, &version).await?;

@@ -15,7 +15,7 @@ use crate::block::{Attributes, Block, Owner, Release, WINDOWS_RESERVED_HANDLE};
 use crate::claim::{Departure, ReleaseIf};
 use crate::error::IpamError;
 use crate::moment::Seconds;
-use crate::store::{self, Store, StoreError, Versioned};
+use crate::store::{self, Handle, Store, StoreError, Versioned};
 
 /// The most addresses that a pass takes back, so that one mistaken view of the cluster does not cost them all at once.
 const RELEASED_MAX: usize = 10_000;
@@ -90,8 +90,10 @@ pub struct Collector {
     idle: BTreeMap<(Prefix, u64), Seconds>,
     /// Affinities without a block.
     stale: BTreeMap<(Owner, Prefix, AffinityState), Seconds>,
-    /// What handles count in excess: the handle, the block, the count.
-    orphans: BTreeMap<(String, Prefix, u32), Seconds>,
+    /// Blocks whose owner has not confirmed that it has them.
+    halves: BTreeMap<(Owner, Prefix), Seconds>,
+    /// Handles that count otherwise than blocks, with their version.
+    orphans: BTreeMap<(String, String), Seconds>,
 }
 
 /// One assignment.
@@ -125,7 +127,7 @@ struct Pass<'a, S, C> {
     addressing: &'a Addressing<'a, S>,
     census: &'a C,
     grace: Seconds,
-    blocks: Vec<Versioned<Block>>,
+    blocks: BTreeMap<Prefix, Block>,
     affinities: Vec<Versioned<Affinity>>,
     done: Collected,
 }
@@ -147,7 +149,12 @@ impl Collector {
             grace,
             // Affinities first: a block without one is then no reason to believe that its owner has lost it.
             affinities: store::affinities(addressing.store, None).await?,
-            blocks: addressing.load_all().await?,
+            blocks: addressing
+                .load_all()
+                .await?
+                .into_iter()
+                .map(|it| (it.value.prefix(), it.value))
+                .collect(),
             done: Collected::default(),
         };
         let judged = pass.judge();
@@ -155,6 +162,7 @@ impl Collector {
         pass.clear_departed_nodes(&judged).await;
         if grace > 0 {
             self.take_blocks_back(&mut pass).await;
+            self.complete_claims(&mut pass).await;
             self.correct_handles(&mut pass).await?;
         }
         pass.visit_resting().await?;
@@ -207,13 +215,11 @@ impl Collector {
         let mut counts: BTreeMap<(Owner, AddressFamily), u32> = BTreeMap::new();
         let (mut idle, mut stale) = (BTreeMap::new(), BTreeMap::new());
         let mut due: Vec<(Owner, Prefix, Option<u64>)> = Vec::new();
-        let blocks: BTreeMap<Prefix, &Block> =
-            pass.blocks.iter().map(|it| (it.value.prefix(), &it.value)).collect();
         for Affinity { owner, prefix, state } in pass.affinities.iter().map(|it| &it.value) {
-            if !matches!(owner, Owner::Host(host) if pass.census.has_node(host)) {
+            if pass.done.blocks.contains(prefix) {
                 continue;
             }
-            let Some(block) = blocks.get(prefix).filter(|it| it.owner() == Some(owner)) else {
+            let Some(block) = pass.blocks.get(prefix).filter(|it| it.owner() == Some(owner)) else {
                 let key = (owner.clone(), *prefix, *state);
                 let since = self.stale.get(&key).copied().unwrap_or(now);
                 if is_due(since) {
@@ -224,7 +230,8 @@ impl Collector {
             };
             let count = counts.entry((owner.clone(), prefix.family())).or_default();
             *count = count.saturating_add(1);
-            if block.is_empty() {
+            let is_of_node = matches!(owner, Owner::Host(host) if pass.census.has_node(host));
+            if is_of_node && block.is_empty() {
                 let key = (*prefix, block.sequence());
                 let since = self.idle.get(&key).copied().unwrap_or(now);
                 if is_due(since) {
@@ -248,6 +255,31 @@ impl Collector {
         }
     }
 
+    /// A node died while it claimed a block or gave one up, and has not come back to it: it has it after all.
+    async fn complete_claims<S: Store, C: Census>(&mut self, pass: &mut Pass<'_, S, C>) {
+        let now = pass.addressing.now.seconds();
+        let before = std::mem::take(&mut self.halves);
+        let confirmed = pass.affinities.iter().map(|it| &it.value);
+        let confirmed: BTreeSet<(&Owner, Prefix)> = confirmed
+            .filter(|it| it.state == AffinityState::Confirmed)
+            .map(|it| (&it.owner, it.prefix))
+            .collect();
+        let owned = pass.blocks.values().filter_map(|it| Some((it.owner()?, it.prefix())));
+        for (owner, prefix) in owned.filter(|it| !confirmed.contains(it)) {
+            if pass.done.blocks.contains(&prefix) {
+                continue;
+            }
+            let key = (owner.clone(), prefix);
+            let since = before.get(&key).copied().unwrap_or(now);
+            if now.saturating_sub(since) > pass.grace {
+                let claimed = pass.addressing.claim(owner, prefix, None).await;
+                pass.done.errors.extend(claimed.err());
+            } else {
+                self.halves.insert(key, since);
+            }
+        }
+    }
+
     /// Handles that count more or less than blocks have of them.
     async fn correct_handles<S: Store, C: Census>(
         &mut self,
@@ -256,19 +288,23 @@ impl Collector {
         let now = pass.addressing.now.seconds();
         let before = std::mem::take(&mut self.orphans);
         for handle in store::handles(pass.addressing.store).await? {
-            for (prefix, count) in handle.value.counts {
-                let id = &handle.value.id;
-                if pass.held(id, prefix) == count {
-                    continue;
+            let Handle { id, counts } = &handle.value;
+            let otherwise =
+                counts.iter().filter(|(prefix, count)| pass.held(id, **prefix) != **count);
+            let prefixes: Vec<Prefix> = otherwise.map(|(prefix, _)| *prefix).collect();
+            if prefixes.is_empty() {
+                continue;
+            }
+            let key = (id.clone(), handle.version.0.clone());
+            let since = before.get(&key).copied().unwrap_or(now);
+            if now.saturating_sub(since) >= pass.grace && since < now {
+                match pass.addressing.recount_handle(handle, &prefixes).await {
+                    // It is in use: what is left to correct is in the next pass.
+                    Ok(()) | Err(IpamError::Store(StoreError::Conflict)) => {}
+                    Err(error) => pass.done.errors.push(error),
                 }
-                let key = (id.clone(), prefix, count);
-                let since = before.get(&key).copied().unwrap_or(now);
-                if now.saturating_sub(since) >= pass.grace && since < now {
-                    let corrected = pass.addressing.recount_handle(id, prefix, count).await;
-                    pass.done.errors.extend(corrected.err());
-                } else {
-                    self.orphans.insert(key, since);
-                }
+            } else {
+                self.orphans.insert(key, since);
             }
         }
         Ok(())
@@ -279,7 +315,7 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
     /// What is believed of each assignment.
     fn judge(&self) -> Vec<Judged> {
         let mut judged = Vec::new();
-        for block in self.blocks.iter().map(|it| &it.value) {
+        for block in self.blocks.values() {
             for (address, attributes) in block.taken() {
                 let sequence = block.inspect(address).map_or(0, |(_, sequence)| sequence);
                 let Some(handle) = attributes.handle.clone() else { continue };
@@ -351,8 +387,7 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
         let released: BTreeSet<IpAddr> = self.done.released.iter().copied().collect();
         let mut owned: BTreeMap<String, BTreeSet<Prefix>> = BTreeMap::new();
         let of_affinities = self.affinities.iter().map(|it| (&it.value.owner, it.value.prefix));
-        let of_blocks = self.blocks.iter();
-        let of_blocks = of_blocks.filter_map(|it| Some((it.value.owner()?, it.value.prefix())));
+        let of_blocks = self.blocks.values().filter_map(|it| Some((it.owner()?, it.prefix())));
         for (owner, prefix) in of_affinities.chain(of_blocks) {
             if let Owner::Host(host) = owner {
                 owned.entry(host.clone()).or_default().insert(prefix);
@@ -405,8 +440,8 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
 
     /// How many addresses a handle had in a block when the pass began.
     fn held(&self, handle: &str, prefix: Prefix) -> u32 {
-        let block = self.blocks.iter().find(|it| it.value.prefix() == prefix);
-        let count = block.map_or(0, |it| it.value.addresses_of(handle).count());
+        let block = self.blocks.get(&prefix);
+        let count = block.map_or(0, |it| it.addresses_of(handle).count());
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 

@@ -9,7 +9,7 @@ use fairway_ground::Prefix;
 
 use crate::addressing::{ATTEMPTS_MAX, Addressing};
 use crate::error::IpamError;
-use crate::store::{self, Handle, Key, Object, Store, StoreError, Version};
+use crate::store::{self, Handle, Key, Object, Store, StoreError, Version, Versioned};
 
 impl<S: Store> Addressing<'_, S> {
     /// It has so many more in each block.
@@ -57,22 +57,25 @@ impl<S: Store> Addressing<'_, S> {
         .await
     }
 
-    /// It has as many in this block as the block says, if it still counts `counted`.
+    /// It has as many in these blocks as they say, unless it or they change meanwhile.
     pub(crate) async fn recount_handle(
         &self,
-        id: &str,
-        prefix: Prefix,
-        counted: u32,
+        read: Versioned<Handle>,
+        prefixes: &[Prefix],
     ) -> Result<(), IpamError> {
-        let block = self.load(prefix).await?;
-        let held = block.map_or(0, |it| it.value.addresses_of(id).count());
-        let held = u32::try_from(held).unwrap_or(u32::MAX);
-        self.change_handle(id, |handle| {
-            if let Some(count) = handle.counts.get_mut(&prefix).filter(|it| **it == counted) {
-                *count = held;
+        let Versioned { value: mut handle, version } = read;
+        for prefix in prefixes {
+            let block = self.load(*prefix).await?;
+            let held = block.as_ref().map_or(0, |it| it.value.addresses_of(&handle.id).count());
+            if let Some(mut block) = block {
+                // Somebody may have counted an address already, and be about to write the block: that write must fail.
+                block.value.touch();
+                self.put_block(block).await?;
             }
-        })
-        .await
+            handle.counts.insert(*prefix, u32::try_from(held).unwrap_or(u32::MAX));
+        }
+        handle.counts.retain(|_, count| *count > 0);
+        Ok(self.put_handle(handle, Some(&version)).await?)
     }
 
     /// Changes a handle; one without addresses is deleted.

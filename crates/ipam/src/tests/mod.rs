@@ -2,4 +2,5 @@
 
 mod block;
 mod pool;
+mod schedules;
 mod selector;

@@ -18,7 +18,7 @@ fn labels(key: &str, value: &str) -> Labels {
     [(key.to_owned(), value.to_owned())].into()
 }
 
-fn pool(name: &str, text: &str) -> Pool {
+pub(super) fn pool(name: &str, text: &str) -> Pool {
     let prefix = prefix(text);
     Pool {
         name: name.to_owned(),
