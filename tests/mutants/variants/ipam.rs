@@ -11,8 +11,16 @@ pub(crate) const IPAM: Subject = Subject {
     variants: VARIANTS,
 };
 
+const ASSIGN: &str = "assign.rs";
 const BLOCK: &str = "block.rs";
+const CLAIM: &str = "claim.rs";
+const COLLECTOR: &str = "collector.rs";
+const CNI: &str = "cni/serve.rs";
+const CNI_REQUEST: &str = "cni/request.rs";
+const HANDLE: &str = "handle.rs";
 const POOL: &str = "pool.rs";
+const RELEASE: &str = "release.rs";
+const ROUTES: &str = "routes.rs";
 const SELECTOR: &str = "selector.rs";
 
 const VARIANTS: &[Variant] = &[
@@ -81,5 +89,221 @@ const VARIANTS: &[Variant] = &[
         SELECTOR,
         "let mut term = self.both(depth)?;\n        while self.takes(\"||\") {\n            term = Term::Either(Box::new(term), Box::new(self.both(depth)?));",
         "let mut term = self.one(depth)?;\n        while self.takes(\"||\") {\n            term = Term::Either(Box::new(term), Box::new(self.one(depth)?));",
+    ),
+    variant(
+        "claim: a block without its owner's mark is deleted",
+        CLAIM,
+        "let marked = match block.is_some() {",
+        "let marked = match block.is_some() && affinity.is_some() {",
+    ),
+    variant(
+        "claim: a block is made before the affinity",
+        CLAIM,
+        "self.set_affinity(owner, prefix, AffinityState::Pending, affinity).await?;",
+        "self.set_affinity(owner, prefix, AffinityState::Confirmed, affinity).await?;",
+    ),
+    variant(
+        "claim: what others have read of a half claimed block stands",
+        CLAIM,
+        "value.touch();",
+        "",
+    ),
+    variant(
+        "claim: the loser's affinity stays",
+        CLAIM,
+        "self.store.delete(&key, &stale.version).await?;",
+        "_ = (key, stale);",
+    ),
+    variant(
+        "claim: a block in use is deleted",
+        CLAIM,
+        "if block.is_empty() {\n            return self.store.delete",
+        "if block.free_count() > 0 {\n            return self.store.delete",
+    ),
+    variant(
+        "claim: a block that is in use after all stays marked",
+        CLAIM,
+        "self.set_affinity(owner, prefix, AffinityState::Confirmed, affinity).await?;\n            }\n            return Ok(Departure::Kept);",
+        "}\n            return Ok(Departure::Kept);",
+    ),
+    variant(
+        "claim: an unused block is taken whatever happened since",
+        CLAIM,
+        "block.is_empty() && block.sequence() == sequence",
+        "block.is_empty() || block.sequence() == sequence",
+    ),
+    variant(
+        "assign: a node uses a block that is not its own any more",
+        ASSIGN,
+        "if owner.is_some() && block.value.owner() != owner {",
+        "if owner.is_none() && block.value.owner() != owner {",
+    ),
+    variant(
+        "assign: a handle counts what was not written",
+        ASSIGN,
+        "self.take_from_handle(handle, &BTreeMap::from([(prefix, *count)])).await?;",
+        "_ = (handle, count);",
+    ),
+    variant(
+        "assign: the block is written before the handle",
+        ASSIGN,
+        "self.add_to_handle(handle, &BTreeMap::from([(prefix, *count)])).await?;",
+        "_ = (handle, count);",
+    ),
+    variant(
+        "assign: strict nodes borrow",
+        ASSIGN,
+        "if !self.facts.config.is_strict {\n            for block",
+        "if self.facts.config.is_strict {\n            for block",
+    ),
+    variant(
+        "assign: a young block is taken",
+        ASSIGN,
+        "now.saturating_sub(it) <= YOUNG_SECONDS",
+        "now.saturating_sub(it) < YOUNG_SECONDS",
+    ),
+    variant(
+        "assign: the limit counts blocks of the pools that are asked for",
+        ASSIGN,
+        ".filter(|it| it.family() == *family)\n            .collect();",
+        ".filter(|it| it.family() == *family && pools.iter().any(|p| p.prefix.contains(it.address())))\n            .collect();",
+    ),
+    variant(
+        "assign: an explicit wish ignores strict affinity",
+        ASSIGN,
+        "if self.facts.config.is_strict && block.value.owner() != Some(&owner) {",
+        "if false && block.value.owner() != Some(&owner) {",
+    ),
+    variant(
+        "assign: STATUS gives blocks up",
+        ASSIGN,
+        "let mut search = self.search(scope).await?;\n        for prefix in std::mem::take",
+        "let mut search = self.search(scope).await?;\n        self.next_new_block(&mut search).await.ok();\n        for prefix in std::mem::take",
+    ),
+    variant(
+        "release: an empty block of nobody stays",
+        RELEASE,
+        "if value.owner().is_none() && value.is_empty() {",
+        "if false && value.is_empty() {",
+    ),
+    variant(
+        "release: handles are not counted down",
+        RELEASE,
+        "self.uncount(prefix, &outcome).await?;",
+        "",
+    ),
+    variant(
+        "release: a handle keeps blocks in which it has nothing",
+        RELEASE,
+        "self.forget_in_handle(handle, prefix).await?;",
+        "",
+    ),
+    variant(
+        "release: a block of a pool for others stays the node's",
+        RELEASE,
+        "&& self.facts.is_of_other_nodes(prefix, host)",
+        "&& !self.facts.is_of_other_nodes(prefix, host)",
+    ),
+    variant(
+        "handle: a block about to be written is not stopped",
+        HANDLE,
+        "block.value.touch();\n                self.put_block(block).await?;",
+        "_ = block;",
+    ),
+    variant(
+        "handle: one without addresses stays",
+        HANDLE,
+        "after.counts.retain(|_, count| *count > 0);",
+        "",
+    ),
+    variant(
+        "collector: the grace is not waited for",
+        COLLECTOR,
+        "now.saturating_sub(since) >= pass.grace;",
+        "now.saturating_sub(since) < pass.grace;",
+    ),
+    variant(
+        "collector: one address of a Pod goes without the other",
+        COLLECTOR,
+        "due.retain(|handle, _| !spared.contains(handle));",
+        "",
+    ),
+    variant(
+        "collector: nobody is asked once more",
+        COLLECTOR,
+        "if !has_left(pod.as_ref(), &leak.node, leak.leak.address) {",
+        "if false {",
+    ),
+    variant(
+        "collector: a node's last block goes",
+        COLLECTOR,
+        "if sequence.is_some() && count.as_ref().is_none_or(|it| **it <= 1) {",
+        "if sequence.is_some() && count.as_ref().is_none_or(|it| **it < 1) {",
+    ),
+    variant(
+        "collector: a node with Pods loses its blocks",
+        COLLECTOR,
+        "if !self.has_departed(&host) || of_host.clone().any(|it| is_left(&it)) {",
+        "if !self.has_departed(&host) {",
+    ),
+    variant(
+        "collector: half a claim stays",
+        COLLECTOR,
+        "let claimed = pass.addressing.claim(owner, prefix, None).await;\n                pass.done.errors.extend(claimed.err());",
+        "",
+    ),
+    variant(
+        "collector: empty blocks of nobody stay",
+        COLLECTOR,
+        "if has_rested || is_nobodys {",
+        "if has_rested && !is_nobodys {",
+    ),
+    variant(
+        "routes: a pending block is announced",
+        ROUTES,
+        "if is_own && !confirmed.contains(&prefix) {",
+        "if is_own && !confirmed.contains(&prefix) && block.is_empty() {",
+    ),
+    variant(
+        "routes: a hidden pool is announced",
+        ROUTES,
+        "if is_announced {\n                routes",
+        "if !is_announced || is_announced {\n                routes",
+    ),
+    variant(
+        "routes: a single address is announced without its Pod",
+        ROUTES,
+        "if is_own && !is_single {",
+        "if is_own {",
+    ),
+    variant(
+        "cni: DEL frees the other interface's address",
+        CNI,
+        "if others.is_empty() {\n            self.release_handle",
+        "if true {\n            self.release_handle",
+    ),
+    variant(
+        "cni: a repeated ADD takes a second address",
+        CNI,
+        "had.retain(|it| families.contains(&AddressFamily::of(it.address)));",
+        "had.clear();",
+    ),
+    variant(
+        "cni: one family is given where two are asked for",
+        CNI,
+        "if outcome.is_err() || got.len() < missing.len() {",
+        "if outcome.is_err() && got.is_empty() {",
+    ),
+    variant(
+        "cni: GC reaches other nodes",
+        CNI,
+        "it.node.as_deref() == Some(self.node);",
+        "it.node.is_some();",
+    ),
+    variant(
+        "cni: GC without a list releases everything",
+        CNI_REQUEST,
+        "let items = document.get(KEY).and_then(Value::as_array).ok_or_else(|| {",
+        "let none = Vec::new();\n    let items = document.get(KEY).and_then(Value::as_array).or(Some(&none)).ok_or_else(|| {",
     ),
 ];

@@ -4,3 +4,4 @@ mod block;
 mod pool;
 mod schedules;
 mod selector;
+mod stories;

@@ -1,0 +1,213 @@
+//! Which addresses are given, and why none.
+
+use serde_json::json;
+
+use super::{give, run};
+
+#[test]
+fn own_blocks_are_filled_first_then_new_ones_then_those_of_others() {
+    let outcome = run(
+        json!({}),
+        json!([give("a", 1, "x"), give("b", 13, "y"), give("b", 2, "z"), give("b", 9, "w")]),
+    );
+    assert_eq!(outcome.count(0), 1);
+    // Three blocks are its own, the thirteenth address is in a's.
+    assert_eq!(outcome.count(1), 13);
+    assert_eq!(outcome.count(2), 2);
+    assert_eq!((outcome.count(3), outcome.error(3)), (0, "none"), "no room is no error");
+    let of_b = outcome.affinities().into_iter().filter(|it| it.starts_with("b "));
+    assert_eq!(of_b.count(), 3);
+    let counts: u64 = outcome.state["handles"]["y"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|it| it.as_u64().unwrap())
+        .sum();
+    assert_eq!(counts, 13, "what was got, and not what was asked for");
+}
+
+#[test]
+fn with_strict_affinity_no_node_borrows() {
+    let outcome = run(
+        json!({"config": {"strictAffinity": true}}),
+        json!([give("a", 1, "x"), give("b", 16, "y")]),
+    );
+    assert_eq!(outcome.count(1), 12);
+    let foreign = outcome.results[0]["v4"][0].as_str().unwrap();
+    assert!(!outcome.results[1]["v4"].as_array().unwrap().iter().any(|it| it == foreign));
+}
+
+#[test]
+fn the_limit_stops_claims_and_not_filling_and_counts_blocks_of_all_pools() {
+    let outcome = run(
+        json!({
+            "config": {"strictAffinity": true, "maxBlocksPerHost": 1},
+            "pools": [{"cidr": "10.0.0.0/28", "blockSize": 30}, {"cidr": "10.1.0.0/28", "blockSize": 30}],
+        }),
+        json!([
+            {"op": "autoAssign", "host": "a", "n4": 6, "handle": "x", "pools4": ["10.0.0.0/28"]},
+            {"op": "releaseByHandle", "handle": "x"},
+            give("a", 2, "y"),
+            {"op": "autoAssign", "host": "a", "n4": 1, "handle": "z", "pools4": ["10.1.0.0/28"]},
+        ]),
+    );
+    assert_eq!((outcome.count(0), outcome.error(0)), (4, "block-limit"));
+    assert_eq!((outcome.count(2), outcome.error(2)), (2, "none"));
+    assert_eq!((outcome.count(3), outcome.error(3)), (0, "block-limit"));
+}
+
+#[test]
+fn an_empty_block_is_taken_from_its_owner_only_if_it_is_old() {
+    let blocks = |ago: u64| {
+        let block = |index: u64| json!({"cidr": format!("10.0.0.{}/30", 4 * index), "affinity": "host:b", "claimedAgo": ago});
+        json!({"blocks": (0..4).map(block).collect::<Vec<_>>(), "config": {"strictAffinity": true}})
+    };
+    let outcome = run(blocks(60), json!([give("a", 1, "x")]));
+    assert_eq!(outcome.count(0), 0, "its owner is about to use it");
+    let outcome = run(blocks(61), json!([give("a", 1, "x")]));
+    assert_eq!(outcome.count(0), 1);
+    assert_eq!(outcome.affinities().iter().filter(|it| it.starts_with("a ")).count(), 1);
+    assert_eq!(outcome.affinities().len(), 4);
+}
+
+#[test]
+fn reserved_addresses_are_given_only_to_those_who_name_them() {
+    let outcome = run(
+        json!({"reservations": ["10.0.0.0/29", "10.0.0.8/31"], "pools": [{"cidr": "10.0.0.0/28", "blockSize": 30}]}),
+        json!([
+            give("a", 16, "x"),
+            {"op": "assignIP", "host": "a", "ip": "10.0.0.1", "handle": "y"},
+            {"op": "utilization"},
+        ]),
+    );
+    assert_eq!(outcome.count(0), 6);
+    assert_eq!(outcome.results[1]["ip"], "10.0.0.1");
+    let pool = &outcome.results[2]["pools"][0];
+    assert_eq!((&pool["capacity"], &pool["inUse"]), (&json!(16), &json!(7)));
+    assert_eq!((&pool["reserved"], &pool["available"]), (&json!(9), &json!(0)));
+}
+
+#[test]
+fn a_missing_block_and_a_half_claimed_one_are_made_whole_by_the_next_use() {
+    for state in ["pending", "confirmed", "pendingDeletion"] {
+        let affinities = json!([{"host": "a", "cidr": "10.0.0.4/30", "state": state}]);
+        let outcome = run(json!({"affinities": affinities}), json!([give("a", 1, "x")]));
+        assert_eq!(outcome.results[0]["v4"], json!(["10.0.0.4/30"]), "{state} without a block");
+        assert_eq!(outcome.affinities(), ["a 10.0.0.4/30 confirmed"], "{state} without a block");
+        let blocks = json!([{"cidr": "10.0.0.4/30", "affinity": "host:a"}]);
+        let outcome =
+            run(json!({"affinities": affinities, "blocks": blocks}), json!([give("a", 1, "x")]));
+        assert_eq!(outcome.affinities(), ["a 10.0.0.4/30 confirmed"], "{state} with its block");
+        let blocks = json!([{"cidr": "10.0.0.4/30", "affinity": "host:b", "allocations": {"10.0.0.4": "y"}}]);
+        let affinities = json!([
+            {"host": "a", "cidr": "10.0.0.4/30", "state": state},
+            {"host": "b", "cidr": "10.0.0.4/30"},
+        ]);
+        let outcome =
+            run(json!({"affinities": affinities, "blocks": blocks}), json!([give("a", 1, "x")]));
+        assert!(
+            outcome.affinities().contains(&"b 10.0.0.4/30 confirmed".to_owned())
+                && !outcome.affinities().contains(&format!("a 10.0.0.4/30 {state}")),
+            "{state} of the loser is removed: {:?}",
+            outcome.affinities()
+        );
+    }
+}
+
+#[test]
+fn requests_are_refused_for_a_reason() {
+    let pools = json!([
+        {"cidr": "10.0.0.0/28", "blockSize": 30, "nodeSelector": "rack == 'x'"},
+        {"cidr": "10.1.0.0/28", "blockSize": 30, "disabled": true},
+        {"cidr": "fd00::/120", "nodeSelector": "rack =="},
+    ]);
+    let outcome = run(
+        json!({"pools": pools}),
+        json!([
+            give("a", 1, "x"),
+            give("nobody", 1, "x"),
+            {"op": "autoAssign", "host": "a", "n4": 1, "pools4": ["10.1.0.0/28"]},
+            {"op": "autoAssign", "host": "a", "n4": 1, "pools4": ["fd00::/120"]},
+            {"op": "autoAssign", "host": "a", "n6": 1},
+            {"op": "autoAssign", "host": "a", "n4": 1, "use": "LoadBalancer"},
+            {"op": "autoAssign", "host": "a", "n4": 1, "use": ""},
+            {"op": "autoAssign", "host": "a", "n4": 1, "os": "windows"},
+            {"op": "assignIP", "host": "a", "ip": "10.1.0.1"},
+            {"op": "assignIP", "host": "a", "ip": "10.0.0.1", "use": "LoadBalancer"},
+            {"op": "assignIP", "host": "a", "ip": "10.0.0.1", "handle": "x"},
+            {"op": "assignIP", "host": "a", "ip": "10.0.0.1", "handle": "x"},
+        ]),
+    );
+    let expected = [
+        "no-pool-for-node",
+        "node-unknown",
+        "unknown-pool",
+        "wrong-family",
+        "bad-selector",
+        "no-pool-for-node",
+        "use-required",
+        "strict-required",
+        "not-in-pool",
+        "use-not-allowed",
+        "none",
+        "already-assigned",
+    ];
+    let errors: Vec<&str> = (0..expected.len()).map(|it| outcome.error(it)).collect();
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn a_handle_with_a_limit_keeps_what_it_has() {
+    let ask = json!({"op": "autoAssign", "host": "a", "n4": 1, "handle": "VM", "maxPerHandle": 1});
+    let outcome = run(
+        json!({}),
+        json!([
+            ask,
+            ask,
+            {"op": "assignIP", "host": "b", "ip": "$0[0]", "handle": "vm", "maxPerHandle": 1},
+            {"op": "assignIP", "host": "b", "ip": "10.0.0.15", "handle": "vm", "maxPerHandle": 1},
+        ]),
+    );
+    assert_eq!(outcome.results[0], outcome.results[1]);
+    assert_eq!(outcome.error(2), "none");
+    assert_eq!(outcome.error(3), "handle-limit");
+}
+
+#[test]
+fn windows_takes_its_share_of_a_block_which_is_empty_all_the_same() {
+    let reserved = json!({"start": 3, "end": 1, "handle": "windows-reserved-ipam-handle"});
+    let outcome = run(
+        json!({"config": {"strictAffinity": true}, "pools": [{"cidr": "10.0.0.0/28", "blockSize": 29}]}),
+        json!([
+            {"op": "ensureBlock", "host": "a", "hostReserved4": reserved, "os": "windows"},
+            {"op": "autoAssign", "host": "a", "n4": 5, "hostReserved4": reserved, "os": "windows", "handle": "x"},
+            {"op": "releaseByHandle", "handle": "x"},
+            {"op": "releaseHostAffinities", "host": "a", "mustBeEmpty": true},
+        ]),
+    );
+    assert!(outcome.results[0]["block4"].is_string() && outcome.results[0].get("block6").is_none());
+    assert_eq!(outcome.count(1), 5);
+    assert_eq!((outcome.error(3), outcome.affinities().len()), ("none", 0));
+}
+
+#[test]
+fn a_pool_of_addresses_without_end_has_room_beyond_what_is_reserved() {
+    let outcome = run(
+        json!({
+            "pools": [{"cidr": "fd00::/48"}],
+            "reservations": ["fd00::/49", "fd00:0:0:8000::/50", "fd00:0:0:c000::/51"],
+        }),
+        json!([
+            {"op": "autoAssign", "host": "a", "n6": 2, "handle": "x"},
+            {"op": "autoAssign", "host": "b", "n6": 2, "handle": "y"},
+            {"op": "utilization"},
+        ]),
+    );
+    assert_eq!((outcome.count(0), outcome.count(1)), (2, 2));
+    for address in outcome.results[0]["v6"].as_array().unwrap() {
+        assert!(
+            address.as_str().unwrap().starts_with("fd00:0:0:e")
+                || address.as_str().unwrap().starts_with("fd00:0:0:f")
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! What a container runtime is answered: the words of the CNI specification.
+
+use serde_json::{Value, json};
+
+use super::run;
+
+fn configuration(version: &str) -> Value {
+    json!({"cniVersion": version, "name": "net", "ipam": {"type": "calico-ipam"}})
+}
+
+fn call(command: &str, container: &str, stdin: Value) -> Value {
+    json!({"op": "cni", "command": command, "containerID": container, "ifname": "eth0", "netns": "/proc/1/ns/net",
+           "node": "a", "stdin": stdin})
+}
+
+fn add(container: &str) -> Value {
+    call("ADD", container, configuration("1.0.0"))
+}
+
+fn code(result: &Value) -> u64 {
+    assert_eq!(result["exit"], 1, "{result}");
+    result["stdout"]["code"].as_u64().unwrap()
+}
+
+#[test]
+fn an_answer_has_the_form_of_the_version_that_is_asked_in() {
+    let outcome = run(
+        json!({}),
+        json!([
+            call("ADD", "c1", configuration("0.3.1")),
+            call("ADD", "c2", configuration("1.1.0")),
+            call("VERSION", "", configuration("0.4.0")),
+            call("ADD", "c3", configuration("0.2.0")),
+            call("ADD", "c3", json!({"name": "net"})),
+            call("CHECK", "c1", configuration("0.3.1")),
+            call("STATUS", "", configuration("1.0.0")),
+        ]),
+    );
+    let old = &outcome.results[0]["stdout"];
+    assert_eq!((&old["cniVersion"], &old["ips"][0]["version"]), (&json!("0.3.1"), &json!("4")));
+    let new = &outcome.results[1]["stdout"];
+    assert!(new["ips"][0].get("version").is_none() && new.get("interfaces").is_none());
+    let address = new["ips"][0]["address"].as_str().unwrap();
+    assert!(address.ends_with("/30"), "the length of its block: {address}");
+    let host = address.replace("/30", "/32");
+    assert_eq!((&new["routes"], &new["dns"]), (&json!([{"dst": host}]), &json!({})));
+    let versions = &outcome.results[2]["stdout"];
+    assert_eq!(versions["cniVersion"], "0.4.0");
+    assert_eq!(versions["supportedVersions"], json!(["0.3.1", "0.4.0", "1.0.0", "1.1.0"]));
+    for result in &outcome.results[3..] {
+        assert_eq!(code(result), 1);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_call_has_its_code() {
+    let good = configuration("1.1.0");
+    let with = |key: &str, value: Value| {
+        let mut op = call("ADD", "c1", good.clone());
+        op[key] = value;
+        op
+    };
+    let ipam = |ipam: Value| {
+        call("ADD", "c1", json!({"cniVersion": "1.1.0", "name": "net", "ipam": ipam}))
+    };
+    let cases = [
+        (with("command", json!("PLAY")), 4),
+        (with("command", json!(null)), 4),
+        (with("containerID", json!("")), 4),
+        (with("containerID", json!("../etc")), 4),
+        (with("ifname", json!("sixteen-letters-")), 4),
+        (with("ifname", json!("a/b")), 4),
+        (with("netns", json!("")), 4),
+        (with("args", json!("K8S_POD_NAME")), 4),
+        (with("args", json!("COLOUR=red")), 4),
+        (with("args", json!("IP=10.0.0.x;IgnoreUnknown=1")), 4),
+        (with("stdin", json!("{\"name\": ")), 6),
+        (with("stdin", json!("[]")), 6),
+        (with("stdin", json!({"cniVersion": "1.1.0", "name": "-net"})), 7),
+        (ipam(json!({"assign_ipv4": "perhaps"})), 7),
+        (ipam(json!({"assign_ipv4": "false"})), 7),
+        (ipam(json!({"ipv4_pools": ["nowhere"]})), 7),
+        (ipam(json!({"ipv4_pools": ["10.9.0.0/16"]})), 7),
+        (ipam(json!({"ipv4_pools": "10.0.0.0/28"})), 7),
+        (call("CHECK", "c1", good.clone()), 7),
+        (call("GC", "", good.clone()), 7),
+    ];
+    let ops: Vec<&Value> = cases.iter().map(|(op, _)| op).collect();
+    let outcome = run(json!({}), json!(ops));
+    for ((op, expected), result) in cases.iter().zip(&outcome.results) {
+        assert_eq!(code(result), *expected, "{op}: {result}");
+        assert!(result["stdout"]["msg"].is_string() && result["stdout"]["cniVersion"].is_string());
+    }
+    assert!(outcome.state["blocks"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_call_that_is_repeated_gives_no_second_address_and_a_second_interface_has_its_own() {
+    let mut second = add("C1");
+    second["ifname"] = "eth1".into();
+    let mut gone = call("DEL", "c1", configuration("1.0.0"));
+    gone["ifname"] = "eth1".into();
+    gone["netns"] = Value::Null;
+    let outcome = run(
+        json!({}),
+        json!([
+            add("c1"), add("c1"), second, gone, gone,
+            {"op": "ipsByHandle", "handle": "net.c1"},
+            call("DEL", "c1", configuration("1.0.0")),
+            call("DEL", "never-seen", configuration("1.0.0")),
+        ]),
+    );
+    assert_eq!(outcome.results[0], outcome.results[1]);
+    assert_ne!(outcome.results[0], outcome.results[2]);
+    for index in [3, 4, 6, 7] {
+        assert_eq!(outcome.results[index], json!({"exit": 0, "stdout": {}}));
+    }
+    assert_eq!(outcome.results[5]["ips"].as_array().unwrap().len(), 1);
+    assert_eq!(outcome.state["handles"], json!({}));
+}
+
+#[test]
+fn both_families_are_given_or_none() {
+    let both = json!({"cniVersion": "1.0.0", "name": "net", "ipam": {"assign_ipv6": "true"}});
+    let outcome = run(json!({}), json!([call("ADD", "c1", both.clone())]));
+    assert_eq!(code(&outcome.results[0]), 7, "no pool has the family");
+    assert_eq!(outcome.state["handles"], json!({}));
+    let pools = json!([
+        {"cidr": "10.0.0.0/28", "blockSize": 30}, {"cidr": "fd00::/127", "blockSize": 128},
+    ]);
+    let adds: Vec<Value> = (0..3).map(|it| call("ADD", &format!("c{it}"), both.clone())).collect();
+    let outcome = run(json!({"pools": pools}), json!(adds));
+    assert_eq!(outcome.results[1]["stdout"]["ips"].as_array().unwrap().len(), 2);
+    assert_eq!(code(&outcome.results[2]), 11, "to be tried again");
+    assert_eq!(outcome.state["handles"].as_object().unwrap().len(), 2);
+}
+
+#[test]
+fn addresses_and_pools_that_are_asked_for_come_from_the_pod_before_its_namespace() {
+    let pools = json!([
+        {"name": "one", "cidr": "10.1.0.0/28", "blockSize": 30},
+        {"name": "two", "cidr": "10.2.0.0/28", "blockSize": 30},
+        {"name": "three", "cidr": "10.3.0.0/28", "blockSize": 30, "assignmentMode": "Manual"},
+    ]);
+    let pod = |name: &str, annotations: Value| json!({"namespace": "d", "name": name, "annotations": annotations});
+    let state = json!({
+        "pools": pools,
+        "namespaces": {"d": {"annotations": {"cni.projectcalico.org/ipv4pools": "[\"two\"]"}}},
+        "pods": [
+            pod("plain", json!({})),
+            pod("pools", json!({"cni.projectcalico.org/ipv4pools": "[\"10.3.0.0/28\"]"})),
+            pod("address", json!({"cni.projectcalico.org/ipAddrs": "[\"10.1.0.9\"]"})),
+            pod("wrong", json!({"cni.projectcalico.org/ipAddrs": "10.1.0.9"})),
+        ],
+    });
+    let of = |container: &str, pod: &str| {
+        let mut op = add(container);
+        op["args"] = format!("IgnoreUnknown=1;K8S_POD_NAMESPACE=d;K8S_POD_NAME={pod};X=y").into();
+        op
+    };
+    let ops = [
+        of("c1", "plain"),
+        of("c2", "pools"),
+        of("c3", "address"),
+        of("c4", "wrong"),
+        of("c5", "address"),
+    ];
+    let outcome = run(state, json!(ops));
+    let address =
+        |index: usize| outcome.results[index]["stdout"]["ips"][0]["address"].as_str().unwrap();
+    assert!(address(0).starts_with("10.2."), "{}", address(0));
+    assert!(address(1).starts_with("10.3."), "{}", address(1));
+    assert_eq!(address(2), "10.1.0.9/32");
+    assert_eq!(code(&outcome.results[3]), 7);
+    assert_eq!(code(&outcome.results[4]), 11, "its owner may still be going");
+}
+
+#[test]
+fn check_holds_addresses_against_the_containers() {
+    let check = |container: &str, address: &str| {
+        let mut stdin = configuration("1.0.0");
+        stdin["prevResult"] = json!({"ips": [{"address": address}]});
+        call("CHECK", container, stdin)
+    };
+    let ops =
+        json!([add("c1"), check("c1", "$0[0]"), check("c1", "10.9.9.9/32"), check("c2", "$0[0]")]);
+    let outcome = run(json!({}), ops);
+    assert_eq!(outcome.results[1]["exit"], 0);
+    assert_eq!((code(&outcome.results[2]), code(&outcome.results[3])), (100, 3));
+}
+
+#[test]
+fn status_says_whether_an_address_could_be_given_and_gives_none() {
+    let status = call("STATUS", "", configuration("1.1.0"));
+    let outcome = run(
+        json!({"pools": [{"cidr": "10.0.0.0/31", "blockSize": 31}]}),
+        json!([status, {"op": "autoAssign", "host": "b", "n4": 2, "handle": "x"}, status]),
+    );
+    assert_eq!((&outcome.results[0]["exit"], code(&outcome.results[2])), (&json!(0), 50));
+    assert_eq!(outcome.affinities().len(), 1, "STATUS claims nothing");
+}
+
+#[test]
+fn gc_releases_what_is_not_valid_of_this_network_on_this_node() {
+    let other_network = json!({"cniVersion": "1.1.0", "name": "net2"});
+    let mut on_b = add("c3");
+    on_b["node"] = "b".into();
+    let mut second = add("c1");
+    second["ifname"] = "eth1".into();
+    let mut stdin = configuration("1.1.0");
+    stdin["cni.dev/valid-attachments"] = json!([{"containerID": "C1", "ifname": "eth0"}]);
+    let ops = json!([
+        add("c1"),
+        second,
+        add("c2"),
+        on_b,
+        call("ADD", "c4", other_network),
+        call("GC", "", stdin),
+    ]);
+    let outcome = run(json!({}), ops);
+    assert_eq!(outcome.results[5], json!({"exit": 0, "stdout": {}}));
+    let left: Vec<&String> = outcome.state["handles"].as_object().unwrap().keys().collect();
+    assert_eq!(left, ["net.c1", "net.c3", "net2.c4"]);
+    let of_c1 = &outcome.state["handles"]["net.c1"];
+    assert_eq!(of_c1.as_object().unwrap().values().map(|it| it.as_u64().unwrap()).sum::<u64>(), 1);
+}
+
+#[test]
+fn gateways_and_routes_of_the_configuration_are_in_the_answer() {
+    let mut stdin = configuration("1.0.0");
+    stdin["ipam"]["gateway"] = json!(["169.254.1.1", "fe80::1"]);
+    stdin["ipam"]["routes"] = json!([{"dst": "0.0.0.0/0"}]);
+    let outcome = run(json!({}), json!([call("ADD", "c1", stdin)]));
+    let printed = &outcome.results[0]["stdout"];
+    assert_eq!(printed["ips"][0]["gateway"], "169.254.1.1");
+    assert_eq!(printed["routes"], json!([{"dst": "0.0.0.0/0"}]));
+}
