@@ -15,7 +15,7 @@ use crate::moment::{Moment, Seconds};
 pub const WINDOWS_RESERVED_HANDLE: &str = "windows-reserved-ipam-handle";
 
 /// The most addresses of a block, as a power of 2: /20, or /116.
-const SIZE_BITS_MAX: u8 = 12;
+pub(crate) const SIZE_BITS_MAX: u8 = 12;
 
 /// Who has a block.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ pub enum AssignError {
 }
 
 /// An address to release.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release {
     /// The address.
     pub address: IpAddr,

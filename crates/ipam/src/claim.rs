@@ -50,8 +50,28 @@ impl<S: Store> Addressing<'_, S> {
         prefix: Prefix,
         reserved: Option<&HostReserved>,
     ) -> Result<Claim, IpamError> {
+        self.claim_until_settled(owner, prefix, reserved, false).await
+    }
+
+    /// The same for a prefix that shares no address with a block of another size, so that none has to be listed.
+    pub(crate) async fn claim_free(
+        &self,
+        owner: &Owner,
+        prefix: Prefix,
+        reserved: Option<&HostReserved>,
+    ) -> Result<Claim, IpamError> {
+        self.claim_until_settled(owner, prefix, reserved, true).await
+    }
+
+    async fn claim_until_settled(
+        &self,
+        owner: &Owner,
+        prefix: Prefix,
+        reserved: Option<&HostReserved>,
+        is_known_free: bool,
+    ) -> Result<Claim, IpamError> {
         for _ in 0..ATTEMPTS_MAX {
-            match self.try_to_claim(owner, prefix, reserved).await {
+            match self.try_to_claim(owner, prefix, reserved, is_known_free).await {
                 Err(IpamError::Store(StoreError::Conflict)) => {}
                 outcome => return outcome,
             }
@@ -64,35 +84,46 @@ impl<S: Store> Addressing<'_, S> {
         owner: &Owner,
         prefix: Prefix,
         reserved: Option<&HostReserved>,
+        is_known_free: bool,
     ) -> Result<Claim, IpamError> {
         let affinity = store::affinity(self.store, owner, prefix).await?;
         let is_confirmed =
             affinity.as_ref().is_some_and(|it| it.value.state == AffinityState::Confirmed);
-        let mut block = self.load(prefix).await?;
-        let is_ours = block.as_ref().is_some_and(|it| it.value.owner() == Some(owner));
-        if block.is_some() && !is_ours {
-            if let Some(stale) = affinity {
-                let key = Key::Affinity(owner.clone(), prefix);
-                self.store.delete(&key, &stale.version).await?;
+        let (value, expected) = match self.load(prefix).await? {
+            Some(block) if block.value.owner() == Some(owner) && is_confirmed => {
+                return Ok(Claim::Ours(block));
             }
-            return Ok(Claim::Lost);
-        }
-        if let Some(block) = block.take_if(|_| is_ours && is_confirmed) {
-            return Ok(Claim::Ours(block));
-        }
-
-        let pending = self.set_affinity(owner, prefix, AffinityState::Pending, affinity).await?;
-        let (value, expected) = match block {
             // What others have read of it must conflict: it may have been about to go.
-            Some(Versioned { mut value, version }) => {
+            Some(Versioned { mut value, version }) if value.owner() == Some(owner) => {
                 value.touch();
                 (value, Some(version))
             }
-            None => (Block::new(prefix, owner.clone(), self.now, reserved)?, None),
+            // What the last Pod's address left behind when it had rested.
+            Some(block) if block.value.owner().is_none() && block.value.is_empty() => {
+                self.store.delete(&Key::Block(prefix), &block.version).await?;
+                return Err(StoreError::Conflict.into());
+            }
+            None if is_known_free || !self.overlaps_another(prefix).await? => {
+                (Block::new(prefix, owner.clone(), self.now, reserved)?, None)
+            }
+            _ => {
+                if let Some(stale) = affinity {
+                    let key = Key::Affinity(owner.clone(), prefix);
+                    self.store.delete(&key, &stale.version).await?;
+                }
+                return Ok(Claim::Lost);
+            }
         };
+        let pending = self.set_affinity(owner, prefix, AffinityState::Pending, affinity).await?;
         let version = self.store.write(Object::Block(value.clone()), expected.as_ref()).await?;
         self.set_affinity(owner, prefix, AffinityState::Confirmed, Some(pending)).await?;
         Ok(Claim::Ours(Versioned { value, version }))
+    }
+
+    /// Whether there is a block of another size with addresses of this one: a pool had another size of blocks before.
+    async fn overlaps_another(&self, prefix: Prefix) -> Result<bool, StoreError> {
+        let blocks = store::blocks(self.store).await?;
+        Ok(blocks.iter().map(|it| it.value.prefix()).any(|it| it != prefix && it.overlaps(prefix)))
     }
 
     async fn set_affinity(
@@ -104,7 +135,10 @@ impl<S: Store> Addressing<'_, S> {
     ) -> Result<Versioned<Affinity>, StoreError> {
         let value = Affinity { owner: owner.clone(), prefix, state };
         let expected = match before {
-            Some(before) if before.value == value => return Ok(before),
+            // A mark is written again: the owner may have begun to confirm since it was read, and must notice.
+            Some(before) if before.value == value && state != AffinityState::PendingDeletion => {
+                return Ok(before);
+            }
             before => before.map(|it| it.version),
         };
         let version = self.store.write(Object::Affinity(value.clone()), expected.as_ref()).await?;
@@ -139,7 +173,7 @@ impl<S: Store> Addressing<'_, S> {
             // An address was given since the first attempt, or somebody died between two steps.
             if affinity.as_ref().is_some_and(|it| it.value.state == AffinityState::PendingDeletion)
             {
-                self.set_affinity(owner, prefix, AffinityState::Confirmed, affinity).await?;
+                self.try_to_claim(owner, prefix, None, true).await?;
             }
             return Ok(Departure::Kept);
         }

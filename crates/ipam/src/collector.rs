@@ -4,7 +4,6 @@
 //! grace, and asks once more before it does. Where a question has no answer the address stays. Knows no API server.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
 use std::net::IpAddr;
 
 use fairway_ground::{AddressFamily, Prefix};
@@ -12,10 +11,11 @@ use fairway_ground::{AddressFamily, Prefix};
 use crate::addressing::Addressing;
 use crate::affinity::{Affinity, AffinityState};
 use crate::block::{Attributes, Block, Owner, Release, WINDOWS_RESERVED_HANDLE};
+use crate::census::{Census, PodName, has_left};
 use crate::claim::{Departure, ReleaseIf};
 use crate::error::IpamError;
 use crate::moment::Seconds;
-use crate::store::{self, Handle, Store, StoreError, Versioned};
+use crate::store::{self, Handle, Store, StoreError, Version, Versioned};
 
 /// The most addresses that a pass takes back, so that one mistaken view of the cluster does not cost them all at once.
 const RELEASED_MAX: usize = 10_000;
@@ -28,44 +28,6 @@ const TUNNEL_TYPES: [&str; 5] = [
     "wireguardTunnelAddress",
     "wireguardV6TunnelAddress",
 ];
-
-/// A Pod's namespace and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodName {
-    /// The namespace.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
-
-/// What a Pod says of its address.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PodState {
-    /// Its node; empty before it has one.
-    pub node: String,
-    /// Its addresses.
-    pub addresses: Vec<IpAddr>,
-    /// Its containers have ended for good.
-    pub is_finished: bool,
-}
-
-/// Where Pods and nodes are asked for.
-pub trait Census: Sync {
-    /// A Pod as it was last seen.
-    fn pod(&self, name: &PodName) -> Option<PodState>;
-
-    /// Whether a node was there when nodes were last seen.
-    fn has_node(&self, name: &str) -> bool;
-
-    /// A Pod as it is now.
-    fn pod_now(
-        &self,
-        name: &PodName,
-    ) -> impl Future<Output = Result<Option<PodState>, StoreError>> + Send;
-
-    /// Whether a node is there now.
-    fn has_node_now(&self, name: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
-}
 
 /// What a pass did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -93,7 +55,7 @@ pub struct Collector {
     /// Blocks whose owner has not confirmed that it has them.
     halves: BTreeMap<(Owner, Prefix), Seconds>,
     /// Handles that count otherwise than blocks, with their version.
-    orphans: BTreeMap<(String, String), Seconds>,
+    orphans: BTreeMap<(String, Option<String>), Seconds>,
 }
 
 /// One assignment.
@@ -118,7 +80,10 @@ enum Verdict {
 /// An assignment with what is believed of it.
 struct Judged {
     leak: Leak,
-    node: String,
+    /// The node that the assignment names.
+    node: Option<String>,
+    /// The same; or that of the block, where it names none.
+    place: String,
     verdict: Verdict,
 }
 
@@ -185,8 +150,9 @@ impl Collector {
             }
             let since = before.get(&it.leak).copied().unwrap_or(now);
             self.leaks.insert(it.leak.clone(), since);
+            let has_departed = it.node.as_ref().is_some_and(|node| pass.has_departed(node));
             let is_over = pass.grace > 0 && now.saturating_sub(since) >= pass.grace;
-            if (is_over && since < now) || pass.has_departed(&it.node) {
+            if (is_over && since < now) || has_departed {
                 due.entry(&it.leak.handle).or_default().push(it);
             } else {
                 spared.insert(&it.leak.handle);
@@ -195,8 +161,9 @@ impl Collector {
         // All addresses of a handle or none: they are one Pod's.
         due.retain(|handle, _| !spared.contains(handle));
         for (_, leaks) in due {
-            if pass.done.released.len().saturating_add(leaks.len()) > RELEASED_MAX {
-                break;
+            let after = pass.done.released.len().saturating_add(leaks.len());
+            if after > RELEASED_MAX && !pass.done.released.is_empty() {
+                continue;
             }
             if pass.are_leaked_now(&leaks).await {
                 pass.release(&leaks).await;
@@ -287,24 +254,32 @@ impl Collector {
     ) -> Result<(), IpamError> {
         let now = pass.addressing.now.seconds();
         let before = std::mem::take(&mut self.orphans);
-        for handle in store::handles(pass.addressing.store).await? {
-            let Handle { id, counts } = &handle.value;
-            let otherwise =
-                counts.iter().filter(|(prefix, count)| pass.held(id, **prefix) != **count);
-            let prefixes: Vec<Prefix> = otherwise.map(|(prefix, _)| *prefix).collect();
-            if prefixes.is_empty() {
+        let mut held = pass.held();
+        let mut otherwise: Vec<(Handle, Option<Version>)> = Vec::new();
+        for Versioned { value, version } in store::handles(pass.addressing.store).await? {
+            if held.get(&value.id) == Some(&value.counts) {
+                held.remove(&value.id);
+            } else {
+                otherwise.push((value, Some(version)));
+            }
+        }
+        let named: BTreeSet<String> = otherwise.iter().map(|(it, _)| it.id.clone()).collect();
+        let unnamed = held.keys().filter(|it| !named.contains(*it)).cloned();
+        otherwise.extend(unnamed.map(|id| (Handle { id, counts: BTreeMap::new() }, None)));
+        for (handle, version) in otherwise {
+            let key = (handle.id.clone(), version.as_ref().map(|it| it.0.clone()));
+            let since = before.get(&key).copied().unwrap_or(now);
+            if now.saturating_sub(since) < pass.grace || since == now {
+                self.orphans.insert(key, since);
                 continue;
             }
-            let key = (id.clone(), handle.version.0.clone());
-            let since = before.get(&key).copied().unwrap_or(now);
-            if now.saturating_sub(since) >= pass.grace && since < now {
-                match pass.addressing.recount_handle(handle, &prefixes).await {
-                    // It is in use: what is left to correct is in the next pass.
-                    Ok(()) | Err(IpamError::Store(StoreError::Conflict)) => {}
-                    Err(error) => pass.done.errors.push(error),
-                }
-            } else {
-                self.orphans.insert(key, since);
+            let of_blocks = held.remove(&handle.id).unwrap_or_default().into_keys();
+            let prefixes = handle.counts.keys().copied().chain(of_blocks).collect();
+            let recounted = pass.addressing.recount_handle(handle, version.as_ref(), &prefixes);
+            match recounted.await {
+                // It is in use: what is left to correct is in the next pass.
+                Ok(()) | Err(IpamError::Store(StoreError::Conflict)) => {}
+                Err(error) => pass.done.errors.push(error),
             }
         }
         Ok(())
@@ -318,28 +293,39 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
         for block in self.blocks.values() {
             for (address, attributes) in block.taken() {
                 let sequence = block.inspect(address).map_or(0, |(_, sequence)| sequence);
-                let Some(handle) = attributes.handle.clone() else { continue };
-                if handle == WINDOWS_RESERVED_HANDLE {
+                let is_resting = attributes.released_at.is_some();
+                let handle = attributes.handle.clone().unwrap_or_default();
+                if is_resting || handle == WINDOWS_RESERVED_HANDLE {
                     continue;
                 }
+                let node = attributes.secondary.get("node").cloned();
+                let of_block = || match block.owner() {
+                    Some(Owner::Host(host)) => host.clone(),
+                    _ => String::new(),
+                };
                 judged.push(Judged {
+                    verdict: self.verdict(address, attributes),
+                    place: node.clone().unwrap_or_else(of_block),
+                    node,
                     leak: Leak { handle, address, sequence },
-                    node: node_of(attributes, block),
-                    verdict: self.verdict(address, attributes, block),
                 });
             }
         }
         judged
     }
 
-    fn verdict(&self, address: IpAddr, attributes: &Attributes, block: &Block) -> Verdict {
+    fn verdict(&self, address: IpAddr, attributes: &Attributes) -> Verdict {
+        // What has no handle cannot be told from what somebody has.
+        if attributes.handle.is_none() {
+            return Verdict::Valid;
+        }
         let kind = attributes.secondary.get("type").map(String::as_str);
         if kind.is_some_and(|it| TUNNEL_TYPES.contains(&it)) {
             return Verdict::Tunnel;
         }
         let Some(name) = pod_of(attributes) else { return Verdict::Valid };
-        let node = node_of(attributes, block);
-        match has_left(self.census.pod(&name).as_ref(), &node, address) {
+        let node = attributes.secondary.get("node").map(String::as_str);
+        match has_left(self.census.pod(&name).as_ref(), node, address) {
             true => Verdict::Leaked(name),
             false => Verdict::Valid,
         }
@@ -355,11 +341,11 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
         for leak in leaks {
             let Verdict::Leaked(name) = &leak.verdict else { return false };
             let Ok(pod) = self.census.pod_now(name).await else { return false };
-            if !has_left(pod.as_ref(), &leak.node, leak.leak.address) {
+            if !has_left(pod.as_ref(), leak.node.as_deref(), leak.leak.address) {
                 return false;
             }
-            if self.has_departed(&leak.node)
-                && !matches!(self.census.has_node_now(&leak.node).await, Ok(false))
+            if let Some(node) = leak.node.as_ref().filter(|it| self.has_departed(it))
+                && !matches!(self.census.has_node_now(node).await, Ok(false))
             {
                 return false;
             }
@@ -394,21 +380,26 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
             }
         }
         for it in judged.iter().filter(|it| it.verdict == Verdict::Tunnel) {
-            owned.entry(it.node.clone()).or_default();
+            owned.entry(it.place.clone()).or_default();
+        }
+        owned.retain(|host, _| self.has_departed(host));
+        let mut by_place: BTreeMap<&str, Vec<&Judged>> = BTreeMap::new();
+        for it in judged {
+            by_place.entry(&it.place).or_default().push(it);
         }
         for (host, prefixes) in owned {
-            let of_host = judged.iter().filter(|it| it.node == host);
+            let of_host = by_place.get(host.as_str()).map(Vec::as_slice).unwrap_or_default();
             let is_left = |it: &&Judged| {
                 it.verdict != Verdict::Tunnel && !released.contains(&it.leak.address)
             };
-            if !self.has_departed(&host) || of_host.clone().any(|it| is_left(&it)) {
+            if of_host.iter().any(is_left) {
                 continue;
             }
             if !matches!(self.census.has_node_now(&host).await, Ok(false)) {
                 continue;
             }
-            let tunnels: Vec<&Judged> =
-                of_host.filter(|it| it.verdict == Verdict::Tunnel).collect();
+            let of_tunnels = of_host.iter().copied().filter(|it| it.verdict == Verdict::Tunnel);
+            let tunnels: Vec<&Judged> = of_tunnels.collect();
             if !tunnels.is_empty() {
                 self.release(&tunnels).await;
             }
@@ -438,11 +429,17 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
         }
     }
 
-    /// How many addresses a handle had in a block when the pass began.
-    fn held(&self, handle: &str, prefix: Prefix) -> u32 {
-        let block = self.blocks.get(&prefix);
-        let count = block.map_or(0, |it| it.addresses_of(handle).count());
-        u32::try_from(count).unwrap_or(u32::MAX)
+    /// How many addresses handles had in each block when the pass began.
+    fn held(&self) -> BTreeMap<String, BTreeMap<Prefix, u32>> {
+        let mut held: BTreeMap<String, BTreeMap<Prefix, u32>> = BTreeMap::new();
+        for block in self.blocks.values() {
+            let handles = block.taken().filter_map(|(_, it)| it.handle.clone());
+            for handle in handles.filter(|it| it != WINDOWS_RESERVED_HANDLE) {
+                let count = held.entry(handle).or_default().entry(block.prefix()).or_default();
+                *count = count.saturating_add(1);
+            }
+        }
+        held
     }
 
     /// Stores what has rested for long enough, which nobody else does in a block that is not used; deletes empty blocks of
@@ -452,7 +449,8 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
             let mut collected = block.clone();
             let cooldown = self.addressing.facts.config.cooldown;
             let has_rested = collected.value.collect(self.addressing.now.seconds(), cooldown);
-            let is_nobodys = block.value.owner().is_none() && collected.value.is_empty();
+            let is_empty = collected.value.is_empty();
+            let is_nobodys = block.value.owner().is_none() && is_empty;
             if has_rested || is_nobodys {
                 match self.addressing.put_block(collected).await {
                     // Somebody uses it: what has rested is stored with that.
@@ -460,29 +458,20 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
                     Err(error) => self.done.errors.push(error.into()),
                 }
             }
+            // Not a node's last either: the pool is not for it any more.
+            if let Some(owner @ Owner::Host(host)) = block.value.owner()
+                && is_empty
+                && self.addressing.facts.is_of_other_nodes(block.value.prefix(), host)
+                && !self.done.blocks.contains(&block.value.prefix())
+            {
+                self.give_up(owner, block.value.prefix(), ReleaseIf::Empty).await;
+            }
         }
         Ok(())
     }
 }
 
-/// The node of an assignment; that of its block where it does not say.
-fn node_of(attributes: &Attributes, block: &Block) -> String {
-    let of_block = || match block.owner() {
-        Some(Owner::Host(host)) => host.clone(),
-        _ => String::new(),
-    };
-    attributes.secondary.get("node").cloned().unwrap_or_else(of_block)
-}
-
 fn pod_of(attributes: &Attributes) -> Option<PodName> {
     let of = |key: &str| attributes.secondary.get(key).filter(|it| !it.is_empty()).cloned();
     Some(PodName { namespace: of("namespace")?, name: of("pod")? })
-}
-
-/// Whether an address that was given to a Pod on this node is not, or no longer, the Pod's.
-fn has_left(pod: Option<&PodState>, node: &str, address: IpAddr) -> bool {
-    let Some(pod) = pod else { return true };
-    let is_elsewhere = !pod.node.is_empty() && pod.node != node;
-    let has_others = !pod.addresses.is_empty() && !pod.addresses.contains(&address);
-    is_elsewhere || pod.is_finished || has_others
 }

@@ -100,7 +100,7 @@ impl Facts {
 
     /// The enabled pool that has the address.
     pub(crate) fn enabled_pool_of(&self, address: IpAddr) -> Option<&Pool> {
-        self.pools.iter().filter(|it| !it.is_disabled).find(|it| it.prefix.contains(address))
+        self.pools.iter().filter(|it| it.is_usable()).find(|it| it.prefix.contains(address))
     }
 
     /// The pool that a block is of, disabled or not.

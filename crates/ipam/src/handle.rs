@@ -3,13 +3,13 @@
 //! A handle is an index of the blocks, and is written before them: it may name a block that has no address of it, if
 //! somebody died between the two, and never lacks one that has. Knows no address.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_ground::Prefix;
 
 use crate::addressing::{ATTEMPTS_MAX, Addressing};
 use crate::error::IpamError;
-use crate::store::{self, Handle, Key, Object, Store, StoreError, Version, Versioned};
+use crate::store::{self, Handle, Key, Object, Store, StoreError, Version};
 
 impl<S: Store> Addressing<'_, S> {
     /// It has so many more in each block.
@@ -49,21 +49,13 @@ impl<S: Store> Addressing<'_, S> {
         .await
     }
 
-    /// It has none in this block.
-    pub(crate) async fn forget_in_handle(&self, id: &str, prefix: Prefix) -> Result<(), IpamError> {
-        self.change_handle(id, |handle| {
-            handle.counts.remove(&prefix);
-        })
-        .await
-    }
-
-    /// It has as many in these blocks as they say, unless it or they change meanwhile.
+    /// It has as many in these blocks as they say, unless it or they change meanwhile. Without a version, there was none.
     pub(crate) async fn recount_handle(
         &self,
-        read: Versioned<Handle>,
-        prefixes: &[Prefix],
+        mut handle: Handle,
+        version: Option<&Version>,
+        prefixes: &BTreeSet<Prefix>,
     ) -> Result<(), IpamError> {
-        let Versioned { value: mut handle, version } = read;
         for prefix in prefixes {
             let block = self.load(*prefix).await?;
             let held = block.as_ref().map_or(0, |it| it.value.addresses_of(&handle.id).count());
@@ -75,7 +67,7 @@ impl<S: Store> Addressing<'_, S> {
             handle.counts.insert(*prefix, u32::try_from(held).unwrap_or(u32::MAX));
         }
         handle.counts.retain(|_, count| *count > 0);
-        Ok(self.put_handle(handle, Some(&version)).await?)
+        Ok(self.put_handle(handle, version).await?)
     }
 
     /// Changes a handle; one without addresses is deleted.

@@ -12,6 +12,7 @@ mod addressing;
 mod affinity;
 mod assign;
 mod block;
+mod census;
 mod claim;
 pub mod cni;
 mod collector;
@@ -26,6 +27,7 @@ mod release;
 mod replay;
 mod request;
 mod routes;
+mod search;
 mod selector;
 mod store;
 mod usage;
@@ -36,12 +38,13 @@ mod tests;
 
 pub use addressing::Addressing;
 pub use affinity::{Affinity, AffinityState};
-pub use assign::{Assigned, Order, Scope};
+pub use assign::{Assigned, Order};
 pub use block::{
     AssignError, Attributes, Block, BlockSizeError, HostReserved, Owner, Release, ReleaseError,
     Released, Taken, WINDOWS_RESERVED_HANDLE,
 };
-pub use collector::{Census, Collected, Collector, PodName, PodState};
+pub use census::{Census, PodName, PodState};
+pub use collector::{Collected, Collector};
 pub use error::IpamError;
 pub use facts::{Config, ConfigError, Facts};
 pub use memory::MemoryStore;
@@ -52,6 +55,7 @@ pub use release::Freed;
 pub use replay::{CaseError, replay};
 pub use request::{AddressRequest, FamilyRequest};
 pub use routes::{Routes, routes};
+pub use search::Scope;
 pub use selector::{Selector, SelectorError};
 pub use store::{Handle, Key, Object, Selection, Store, StoreError, Version, Versioned};
 pub use usage::{Inspected, Usage};

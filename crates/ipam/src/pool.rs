@@ -8,6 +8,7 @@ use fairway_ground::{AddressFamily, Prefix};
 use fairway_model::Labels;
 use serde::{Deserialize, Serialize};
 
+use crate::block::SIZE_BITS_MAX;
 use crate::selector::{Selector, SelectorError};
 
 /// What an address is for.
@@ -106,7 +107,7 @@ pub fn choose<'p>(
 ) -> Result<Vec<&'p Pool>, ChoiceError> {
     let Request { family, named, purpose, node, namespace, host_reserved } = request;
     let purpose = purpose.ok_or(ChoiceError::UseRequired)?;
-    let mut enabled: Vec<&Pool> = pools.into_iter().filter(|it| !it.is_disabled).collect();
+    let mut enabled: Vec<&Pool> = pools.into_iter().filter(|it| it.is_usable()).collect();
     enabled.sort_by(|a, b| a.name.cmp(&b.name));
     for name in named {
         if AddressFamily::of(name.address()) != family {
@@ -128,17 +129,24 @@ pub fn choose<'p>(
             }
         }
         enabled = selected;
+        if enabled.is_empty() {
+            return Err(ChoiceError::NoPoolForNode);
+        }
     } else {
         enabled.retain(|it| named.contains(&it.prefix));
-    }
-    if enabled.is_empty() {
-        return Err(ChoiceError::NoPoolForNode);
     }
     enabled.retain(|it| it.uses.contains(&purpose));
     if enabled.is_empty() { Err(ChoiceError::NoQualifiedPool) } else { Ok(enabled) }
 }
 
 impl Pool {
+    /// Whether new addresses are given out of it: it is enabled, and its blocks are of a size that is served.
+    pub(crate) fn is_usable(&self) -> bool {
+        let bits = self.prefix.family().address_bits().checked_sub(self.block_length);
+        let is_served = bits.is_some_and(|it| it <= SIZE_BITS_MAX);
+        !self.is_disabled && is_served && self.prefix.length() <= self.block_length
+    }
+
     /// Whether a block is one of its own.
     pub(crate) fn serves(&self, block: Prefix) -> bool {
         self.block_length == block.length() && self.prefix.contains(block.address())
@@ -169,7 +177,7 @@ impl Pool {
     }
 
     /// Whether something is left of a block without so many addresses.
-    fn has_room_for(&self, host_reserved: u32) -> bool {
+    pub(crate) fn has_room_for(&self, host_reserved: u32) -> bool {
         let whole = self.prefix.family().address_bits();
         let bits = u32::BITS.saturating_sub(host_reserved.leading_zeros());
         u32::from(self.block_length).saturating_add(bits) <= whole.into()

@@ -33,20 +33,21 @@ impl<S: Store> Addressing<'_, S> {
     /// The store cannot be read. What is released by then stays so.
     pub async fn release(&self, releases: &[Release]) -> Result<Freed, IpamError> {
         let mut freed = Freed::default();
-        let mut by_block: BTreeMap<Prefix, Vec<Release>> = BTreeMap::new();
-        let mut seen: Vec<&Release> = Vec::with_capacity(releases.len());
-        let mut blocks = None;
+        let mut by_block: BTreeMap<Prefix, BTreeSet<Release>> = BTreeMap::new();
+        let mut places = Places::default();
+        let mut unplaced = BTreeSet::new();
         for release in releases {
-            if seen.contains(&release) {
-                continue;
-            }
-            seen.push(release);
-            match self.block_with(release.address, &mut blocks).await? {
-                Some(prefix) => by_block.entry(prefix).or_default().push(release.clone()),
-                None => freed.unallocated.push(release.address),
+            match self.block_with(release.address, &mut places).await? {
+                Some(prefix) => _ = by_block.entry(prefix).or_default().insert(release.clone()),
+                None => {
+                    if unplaced.insert(release.address) {
+                        freed.unallocated.push(release.address);
+                    }
+                }
             }
         }
         for (prefix, releases) in by_block {
+            let releases: Vec<Release> = releases.into_iter().collect();
             let now = self.now.seconds();
             let cooldown = self.facts.config.cooldown;
             let outcome =
@@ -69,19 +70,44 @@ impl<S: Store> Addressing<'_, S> {
     /// # Errors
     /// There is none such, or the store fails: to be repeated then.
     pub async fn release_handle(&self, handle: &str) -> Result<Vec<IpAddr>, IpamError> {
-        let named = self.blocks_of_handle(handle).await?;
         let mut released = Vec::new();
-        for prefix in named {
-            let now = self.now.seconds();
-            let cooldown = self.facts.config.cooldown;
-            let outcome = self
-                .release_in(prefix, |block| Ok(block.release_handle(handle, now, cooldown)))
-                .await?;
-            // It may name a block in which it has nothing: its owner died before that was written.
-            self.forget_in_handle(handle, prefix).await?;
-            released.extend(outcome.unwrap_or_default().released);
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(read) = store::handle(self.store, handle).await? else {
+                return match released.is_empty() {
+                    true => Err(IpamError::NoSuchHandle(handle.to_owned())),
+                    false => Ok(released),
+                };
+            };
+            for prefix in read.value.counts.keys() {
+                released.extend(self.release_handle_in(*prefix, handle).await?);
+            }
+            // Somebody may have counted an address since: what that leads to is released, too.
+            match self.store.delete(&Key::Handle(handle.to_owned()), &read.version).await {
+                Err(StoreError::Conflict) => {}
+                outcome => return Ok(outcome.map(|()| released)?),
+            }
         }
-        Ok(released)
+        Err(IpamError::Contended(ATTEMPTS_MAX))
+    }
+
+    /// Releases what a handle has in a block. Where that is nothing, the block is written all the same: somebody may have
+    /// counted an address already, and be about to write it, and that write must fail.
+    async fn release_handle_in(
+        &self,
+        prefix: Prefix,
+        handle: &str,
+    ) -> Result<Vec<IpAddr>, IpamError> {
+        let (now, cooldown) = (self.now.seconds(), self.facts.config.cooldown);
+        let outcome = self
+            .release_in(prefix, |block| {
+                let outcome = block.release_handle(handle, now, cooldown);
+                if outcome.released.is_empty() {
+                    block.touch();
+                }
+                Ok(outcome)
+            })
+            .await?;
+        Ok(outcome.unwrap_or_default().released)
     }
 
     /// The blocks that a handle names.
@@ -102,8 +128,9 @@ impl<S: Store> Addressing<'_, S> {
     ) -> Result<Option<Released>, IpamError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(mut block) = self.load(prefix).await? else { return Ok(None) };
+            let before = block.value.sequence();
             let outcome = release(&mut block.value)?;
-            if outcome.released.is_empty() {
+            if block.value.sequence() == before {
                 return Ok(Some(outcome));
             }
             let owner = block.value.owner().cloned();
@@ -144,25 +171,46 @@ impl<S: Store> Addressing<'_, S> {
         Ok(())
     }
 
-    /// The block that has the address: of its pool's size, or of any other, for which all are listed once.
+    /// The block that has the address: the one of its pool's size, unless only another one says that it is taken.
     pub(crate) async fn block_with(
         &self,
         address: IpAddr,
-        all: &mut Option<Vec<Prefix>>,
+        places: &mut Places,
     ) -> Result<Option<Prefix>, StoreError> {
         let of_pool = self.facts.pool_of(address);
-        if let Some(prefix) = of_pool.and_then(|it| Prefix::new(address, it.block_length).ok())
-            && self.load(prefix).await?.is_some()
-        {
-            return Ok(Some(prefix));
-        }
-        let all = match all {
-            Some(all) => all,
-            None => {
-                let blocks = store::blocks(self.store).await?;
-                all.insert(blocks.into_iter().map(|it| it.value.prefix()).collect())
+        let expected = of_pool.and_then(|it| Prefix::new(address, it.block_length).ok());
+        if let Some(prefix) = expected {
+            if !places.known.contains_key(&prefix) && !places.are_all_known {
+                let block = self.load(prefix).await?;
+                places.known.insert(prefix, block.map(|it| it.value));
             }
-        };
-        Ok(all.iter().copied().find(|it| it.contains(address)))
+            if places.is_taken_in(prefix, address) {
+                return Ok(Some(prefix));
+            }
+        }
+        if !places.are_all_known {
+            let blocks = self.load_all().await?;
+            places.known =
+                blocks.into_iter().map(|it| (it.value.prefix(), Some(it.value))).collect();
+            places.are_all_known = true;
+        }
+        let with = |it: &&Prefix| it.contains(address);
+        let taken = places.known.keys().filter(with).find(|it| places.is_taken_in(**it, address));
+        let any = || expected.filter(|it| places.known.contains_key(it));
+        Ok(taken.copied().or_else(any).or_else(|| places.known.keys().find(with).copied()))
+    }
+}
+
+/// The blocks that were read to find where addresses are.
+#[derive(Default)]
+pub(crate) struct Places {
+    known: BTreeMap<Prefix, Option<Block>>,
+    are_all_known: bool,
+}
+
+impl Places {
+    fn is_taken_in(&self, prefix: Prefix, address: IpAddr) -> bool {
+        let block = self.known.get(&prefix).and_then(Option::as_ref);
+        block.is_some_and(|it| it.inspect(address).is_some())
     }
 }

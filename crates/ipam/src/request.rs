@@ -5,10 +5,11 @@
 use fairway_ground::{AddressFamily, Prefix};
 
 use crate::addressing::Addressing;
-use crate::assign::{Assigned, Order, Scope};
+use crate::assign::{Assigned, Order};
 use crate::block::{Attributes, HostReserved};
 use crate::error::IpamError;
 use crate::pool::Use;
+use crate::search::Scope;
 use crate::store::Store;
 
 /// What is asked for of one family.

@@ -8,6 +8,7 @@ use crate::addressing::Addressing;
 use crate::assign::Assigned;
 use crate::block::{Attributes, Block};
 use crate::error::IpamError;
+use crate::release::Places;
 use crate::store::Store;
 use crate::walk::{Ranges, address_count};
 
@@ -43,7 +44,7 @@ impl<S: Store> Addressing<'_, S> {
     /// # Errors
     /// Nobody has it.
     pub async fn inspect(&self, address: IpAddr) -> Result<Inspected, IpamError> {
-        let prefix = self.block_with(address, &mut None).await?;
+        let prefix = self.block_with(address, &mut Places::default()).await?;
         let prefix = prefix.ok_or(IpamError::NotAssigned(address))?;
         let block = self.load(prefix).await?.ok_or(IpamError::NotAssigned(address))?;
         let found = block.value.inspect(address).ok_or(IpamError::NotAssigned(address))?;

@@ -17,7 +17,7 @@ pub use request::{Attachment, Command, Configuration, Request};
 pub use version::CniVersion;
 
 use crate::addressing::Addressing;
-use crate::collector::PodName;
+use crate::census::PodName;
 use crate::store::Store;
 
 /// What a runtime starts a plugin with.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Invocation;
 use super::error::{CniError, Code};
 use super::version::CniVersion;
-use crate::collector::PodName;
+use crate::census::PodName;
 
 /// The longest name of an interface that Linux has.
 const INTERFACE_BYTES_MAX: usize = 15;
@@ -108,7 +108,7 @@ impl Request {
         let attachment = attachment(command, invocation)?;
         let network = network(&document)?;
         let version = version(command, &document)?;
-        let (pod, wished) = args(invocation.args.as_deref().unwrap_or_default())?;
+        let (pod, wished) = args(command, invocation.args.as_deref().unwrap_or_default())?;
         let configuration = configuration(command, network, &document)?;
         Ok(Self { command, version, attachment, pod, wished, configuration })
     }
@@ -195,8 +195,15 @@ fn version(command: Command, document: &Value) -> Result<CniVersion, CniError> {
     }
 }
 
-/// The Pod and the addresses of CNI_ARGS.
-fn args(text: &str) -> Result<(Option<PodName>, Vec<IpAddr>), CniError> {
+/// The Pod and the addresses of CNI_ARGS. What is wrong with them keeps no container from being deleted.
+fn args(command: Command, text: &str) -> Result<(Option<PodName>, Vec<IpAddr>), CniError> {
+    match (read_args(text), command) {
+        (Err(_), Command::Delete | Command::CollectGarbage) => Ok((None, Vec::new())),
+        (outcome, _) => outcome,
+    }
+}
+
+fn read_args(text: &str) -> Result<(Option<PodName>, Vec<IpAddr>), CniError> {
     let (mut namespace, mut name, mut wished) = (String::new(), String::new(), Vec::new());
     let (mut unknown, mut ignores_unknown) = (Vec::new(), false);
     for pair in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
@@ -213,7 +220,9 @@ fn args(text: &str) -> Result<(Option<PodName>, Vec<IpAddr>), CniError> {
                         let details = format!("CNI_ARGS has IP={value:?}; expected an address");
                         CniError::environment(details)
                     })?;
-                    wished.push(address);
+                    if !wished.contains(&address) {
+                        wished.push(address);
+                    }
                 }
             }
             "IgnoreUnknown" => ignores_unknown = matches!(value, "1" | "true" | "True" | "TRUE"),
@@ -241,6 +250,14 @@ fn configuration(
     document: &Value,
 ) -> Result<Configuration, CniError> {
     let ipam = document.get("ipam").unwrap_or(&Value::Null);
+    let node = document.get("nodename").and_then(Value::as_str).filter(|it| !it.is_empty());
+    let node = node.map(str::to_owned);
+    // What is wrong with how addresses are given keeps none from being released.
+    if !matches!(command, Command::Add | Command::Status) {
+        let earlier = (command == Command::Check).then(|| earlier(document)).transpose()?;
+        let valid = (command == Command::CollectGarbage).then(|| valid(document)).transpose()?;
+        return Ok(Configuration { network, node, earlier, valid, ..Configuration::default() });
+    }
     let mut families = BTreeSet::new();
     if is_set(ipam, "assign_ipv4", true)? {
         families.insert(AddressFamily::Ipv4Unicast);
@@ -252,19 +269,16 @@ fn configuration(
         let details = "ipam.assign_ipv4 and ipam.assign_ipv6 are both \"false\"";
         return Err(CniError::configuration(details));
     }
-    let node = document.get("nodename").and_then(Value::as_str).filter(|it| !it.is_empty());
-    let needs_valid = command == Command::CollectGarbage;
-    let needs_earlier = command == Command::Check;
     Ok(Configuration {
         network,
-        node: node.map(str::to_owned),
+        node,
         families,
         ipv4_pools: texts(ipam, "ipv4_pools")?,
         ipv6_pools: texts(ipam, "ipv6_pools")?,
         gateways: gateways(ipam)?,
         routes: ipam.get("routes").filter(|it| it.is_array()).cloned(),
-        earlier: if needs_earlier { Some(earlier(document)?) } else { None },
-        valid: if needs_valid { Some(valid(document)?) } else { None },
+        earlier: None,
+        valid: None,
     })
 }
 

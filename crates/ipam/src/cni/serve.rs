@@ -13,7 +13,7 @@ use super::version::CniVersion;
 use crate::addressing::Addressing;
 use crate::assign::Assigned;
 use crate::block::{Attributes, Release};
-use crate::collector::PodName;
+use crate::census::PodName;
 use crate::error::IpamError;
 use crate::pool::Use;
 use crate::request::{AddressRequest, FamilyRequest};
@@ -73,6 +73,9 @@ struct Held {
 
 impl<S: Store> Call<'_, S> {
     async fn add(&self) -> Result<Value, CniError> {
+        if !self.addressing.facts.nodes.contains_key(self.node) {
+            return Err(CniError::refused(&IpamError::NodeUnknown(self.node.to_owned())));
+        }
         let held = self.held(&self.handle).await?;
         let is_mine = |it: &Held| self.is_of_interface(it);
         let mut had: Vec<Assigned> =
@@ -199,7 +202,9 @@ impl<S: Store> Call<'_, S> {
     async fn status(&self) -> Result<(), CniError> {
         let unavailable =
             |details: String| CniError::new(Code::NotAvailable, "no address can be given", details);
-        let request = self.address_request(&self.request.configuration.families)?;
+        let mut request = self.address_request(&self.request.configuration.families)?;
+        request.ipv4.named = self.pools_for_some_pod(request.ipv4.named, |it| it.is_ipv4());
+        request.ipv6.named = self.pools_for_some_pod(request.ipv6.named, |it| it.is_ipv6());
         for family in &self.request.configuration.families {
             match self.addressing.has_room(&request.scope(*family)).await {
                 Ok(true) => {}
@@ -212,6 +217,24 @@ impl<S: Store> Call<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// The pools that are named; else all that some Pod of this node may have an address of, as its namespace or its
+    /// annotations decide.
+    fn pools_for_some_pod(
+        &self,
+        named: Vec<Prefix>,
+        is_of_family: impl Fn(IpAddr) -> bool,
+    ) -> Vec<Prefix> {
+        let Some(labels) = self.addressing.facts.nodes.get(self.node) else { return named };
+        if !named.is_empty() {
+            return named;
+        }
+        let pools = self.addressing.facts.pools.iter();
+        let for_pods = pools.filter(|it| it.is_usable() && it.uses.contains(&Use::Workload));
+        let of_node =
+            for_pods.filter(|it| it.is_manual || it.selects_node(labels).unwrap_or(false));
+        of_node.map(|it| it.prefix).filter(|it| is_of_family(it.address())).collect()
     }
 
     /// Releases what containers of this network have on this node, but those that are named.
@@ -380,7 +403,10 @@ impl<S: Store> Call<'_, S> {
             let details = || format!("{ANNOTATIONS}ipAddrs has {text:?}; expected an address");
             address(text).ok_or_else(|| CniError::configuration(details()))
         };
-        texts.iter().map(read).collect()
+        let mut wished: Vec<IpAddr> = texts.iter().map(read).collect::<Result<_, _>>()?;
+        wished.sort_unstable();
+        wished.dedup();
+        Ok(wished)
     }
 
     /// An annotation whose value is a JSON list of texts.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::CaseError;
 use crate::affinity::{Affinity, AffinityState};
 use crate::block::{Attributes, Block, HostReserved, Owner, Taken, WINDOWS_RESERVED_HANDLE};
-use crate::collector::{PodName, PodState};
+use crate::census::{PodName, PodState};
 use crate::facts::Config;
 use crate::moment::{Moment, Seconds};
 use crate::pool::{Pool, Use};

@@ -41,6 +41,16 @@ impl Resolver<'_> {
         }
     }
 
+    /// Whether something in it refers to what is not there.
+    pub(super) fn lacks(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => parse(text).is_some_and(|it| self.values(&it).is_empty()),
+            Value::Array(items) => items.iter().any(|it| self.lacks(it)),
+            Value::Object(fields) => fields.values().any(|it| self.lacks(it)),
+            _ => false,
+        }
+    }
+
     fn spliced(&self, item: Value) -> Vec<Value> {
         match item.as_str().and_then(parse) {
             Some(reference) => self.values(&reference),

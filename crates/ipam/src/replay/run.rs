@@ -14,8 +14,9 @@ use super::reference::{Resolver, addresses};
 use super::{CaseError, finished};
 use crate::addressing::Addressing;
 use crate::block::{Attributes, Owner, Release};
+use crate::census::{Census, PodName, PodState};
 use crate::cni::{self, PodNotes};
-use crate::collector::{Census, Collector, PodName, PodState};
+use crate::collector::Collector;
 use crate::error::IpamError;
 use crate::facts::Facts;
 use crate::memory::MemoryStore;
@@ -123,7 +124,12 @@ impl Run {
         let bad = |reason: String| CaseError::Operation { index, reason };
         self.steps = self.steps.saturating_add(1);
         let resolver = Resolver { results: &self.results, blocks: &self.blocks };
-        let operation = serde_json::from_value(resolver.resolve(value));
+        let lacks_reference = resolver.lacks(&value);
+        let operation = serde_json::from_value(without_nulls(resolver.resolve(value)));
+        if operation.is_err() && lacks_reference {
+            let message = "a reference leads to no address of an earlier result";
+            return Ok(json!({"error": "bad-reference", "message": message}));
+        }
         match operation.map_err(|error| bad(error.to_string()))? {
             Operation::Parallel { ops } => {
                 // One order of those that are allowed.
@@ -411,6 +417,17 @@ impl Run {
             }
             None => json!({}),
         }
+    }
+}
+
+/// An operation without the fields that are null: they are not given.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(mut fields) => {
+            fields.retain(|key, it| !it.is_null() || key == "use");
+            Value::Object(fields)
+        }
+        value => value,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod block;
 mod pool;
+mod races;
 mod schedules;
 mod selector;
 mod stories;

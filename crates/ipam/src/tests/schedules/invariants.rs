@@ -63,7 +63,6 @@ impl Contents {
 
     /// At rest: blocks, affinities and handles say the same, and only living Pods have addresses.
     pub(super) fn check_at_rest(&self, owned: &BTreeMap<IpAddr, String>) -> Result<(), String> {
-        let mut counts: BTreeMap<String, BTreeMap<Prefix, u32>> = BTreeMap::new();
         for block in self.blocks.values() {
             let size =
                 1_usize << (block.prefix().family().address_bits() - block.prefix().length());
@@ -75,7 +74,6 @@ impl Contents {
                 if owned.get(&address) != Some(handle) {
                     return Err(format!("{address} is left of {handle}"));
                 }
-                *counts.entry(handle.clone()).or_default().entry(block.prefix()).or_default() += 1;
             }
             let of_block = self.affinities.iter().filter(|it| it.prefix == block.prefix());
             let confirmed: Vec<_> = of_block
@@ -93,6 +91,17 @@ impl Contents {
         for Affinity { owner, prefix, state } in &self.affinities {
             if *state != AffinityState::Confirmed || !self.blocks.contains_key(prefix) {
                 return Err(format!("the affinity of {owner:?} to {prefix} is left: {state:?}"));
+            }
+        }
+        self.check_counts()
+    }
+
+    /// Handles count what blocks have.
+    pub(super) fn check_counts(&self) -> Result<(), String> {
+        let mut counts: BTreeMap<String, BTreeMap<Prefix, u32>> = BTreeMap::new();
+        for block in self.blocks.values() {
+            for handle in block.taken().filter_map(|(_, it)| it.handle.clone()) {
+                *counts.entry(handle).or_default().entry(block.prefix()).or_default() += 1;
             }
         }
         let counted: BTreeMap<String, BTreeMap<Prefix, u32>> =

@@ -10,8 +10,8 @@ use fairway_ground::Rng;
 
 use crate::{Key, MemoryStore, Object, Selection, Store, StoreError, Version, Versioned};
 
-pub(super) struct ShakyStore {
-    pub(super) inner: MemoryStore,
+pub(in crate::tests) struct ShakyStore {
+    pub(in crate::tests) inner: MemoryStore,
     rng: Mutex<Rng>,
     /// Of 1,000 calls, so many fail.
     failures_per_mille: AtomicU64,
@@ -31,7 +31,7 @@ enum Fate {
 }
 
 impl ShakyStore {
-    pub(super) fn new(inner: MemoryStore, seed: u64, failures_per_mille: u64) -> Self {
+    pub(in crate::tests) fn new(inner: MemoryStore, seed: u64, failures_per_mille: u64) -> Self {
         Self {
             inner,
             rng: Mutex::new(Rng::seeded(seed)),

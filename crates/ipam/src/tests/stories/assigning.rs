@@ -211,3 +211,91 @@ fn a_pool_of_addresses_without_end_has_room_beyond_what_is_reserved() {
         );
     }
 }
+
+#[test]
+fn a_pool_with_another_size_of_blocks_than_before_gives_no_address_twice() {
+    let pool = |size: u8| json!({"cidr": "10.0.0.0/26", "blockSize": size});
+    let outcome = run(
+        json!({"pools": [pool(28)]}),
+        json!([
+            give("a", 1, "x"),
+            {"op": "setPool", "pool": pool(26)},
+            {"op": "assignIP", "ip": "$0[0]", "host": "b", "handle": "y"},
+            {"op": "claimAffinity", "cidr": "10.0.0.0/26", "host": "b"},
+            give("b", 1, "z"),
+            {"op": "inspect", "ip": "$0"},
+            {"op": "releaseIPs", "ips": "$0"},
+        ]),
+    );
+    assert_eq!(outcome.error(2), "already-assigned");
+    assert_eq!(outcome.results[3]["failed"], json!(["10.0.0.0/26"]));
+    assert_eq!(outcome.results[5]["handle"], "x");
+    assert_eq!(outcome.results[6]["released"].as_array().unwrap().len(), 1);
+    assert_eq!(outcome.state["blocks"].as_array().unwrap().len(), 1);
+    let blocks =
+        json!([{"cidr": "10.0.0.0/26", "affinity": "host:b", "allocations": {"10.0.0.0": "x"}}]);
+    let affinities = json!([{"host": "a", "cidr": "10.0.0.0/28", "state": "pending"}, {"host": "b", "cidr": "10.0.0.0/26"}]);
+    let state = json!({"pools": [pool(28)], "blocks": blocks, "affinities": affinities});
+    let outcome = run(state, json!([give("a", 1, "y")]));
+    assert_eq!(
+        outcome.results[0]["v4"],
+        json!(["10.0.0.1/26"]),
+        "borrowed, out of the block that is there"
+    );
+    assert_eq!(outcome.affinities(), ["b 10.0.0.0/26 confirmed"]);
+}
+
+#[test]
+fn an_explicit_wish_needs_an_own_block_with_strict_affinity_and_confirms_it() {
+    let state = json!({
+        "config": {"strictAffinity": true},
+        "blocks": [
+            {"cidr": "10.0.0.0/30", "affinity": "host:b", "allocations": {"10.0.0.0": "x"}},
+            {"cidr": "10.0.0.4/30", "allocations": {"10.0.0.4": "x"}},
+            {"cidr": "10.0.0.8/30", "affinity": "host:a"},
+        ],
+        "affinities": [
+            {"host": "b", "cidr": "10.0.0.0/30"},
+            {"host": "a", "cidr": "10.0.0.8/30", "state": "pending"},
+        ],
+    });
+    let wish = |ip: &str| json!({"op": "assignIP", "ip": ip, "host": "a", "handle": "y"});
+    let outcome = run(
+        state,
+        json!([wish("10.0.0.1"), wish("10.0.0.5"), wish("10.0.0.9"), wish("10.0.0.13"), {"op": "routes", "host": "a"}]),
+    );
+    let errors: Vec<&str> = (0..4).map(|it| outcome.error(it)).collect();
+    assert_eq!(errors, ["affinity-mismatch", "affinity-mismatch", "none", "none"]);
+    assert_eq!(outcome.results[4]["announce"], json!(["10.0.0.8/30", "10.0.0.12/30"]));
+}
+
+#[test]
+fn a_block_of_the_node_without_an_affinity_is_used_and_an_empty_one_of_nobody_is_free() {
+    let state = json!({
+        "config": {"strictAffinity": true},
+        "pools": [{"cidr": "10.0.0.0/30", "blockSize": 30}],
+        "blocks": [{"cidr": "10.0.0.0/30", "affinity": "host:a", "allocations": {"10.0.0.0": "x"}}],
+        "affinities": [],
+    });
+    let outcome = run(state, json!([give("a", 1, "y")]));
+    assert_eq!(
+        (outcome.count(0), outcome.affinities()),
+        (1, vec!["a 10.0.0.0/30 confirmed".to_owned()])
+    );
+    let state = json!({
+        "config": {"strictAffinity": true, "ipCooldownSeconds": 5},
+        "pools": [{"cidr": "10.0.0.0/30", "blockSize": 30}],
+        "blocks": [{"cidr": "10.0.0.0/30", "cooling": {"10.0.0.0": 6}}],
+    });
+    let outcome = run(state, json!([give("a", 4, "y")]));
+    assert_eq!((outcome.count(0), outcome.affinities().len()), (4, 1));
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_ends_its_operation_and_no_other() {
+    let outcome = run(
+        json!({"pools": []}),
+        json!([give("a", 1, "x"), {"op": "inspect", "ip": "$0[0]"}, {"op": "getConfig"}]),
+    );
+    assert_eq!((outcome.error(1), outcome.error(2)), ("bad-reference", "none"));
+}

@@ -124,3 +124,57 @@ fn what_crashes_have_left_is_put_right() {
     assert_eq!(outcome.affinities(), ["a 10.0.0.0/30 confirmed", "b 10.0.0.4/30 confirmed"]);
     assert_eq!(outcome.state["handles"], json!({"x": {"10.0.0.0/30": 1}, "y": {"10.0.0.4/30": 1}}));
 }
+
+#[test]
+fn an_address_that_names_no_node_or_no_handle_is_not_held_against_its_pod() {
+    let pods = json!([{"namespace": "d", "name": "p", "node": "b", "ips": ["10.0.0.1"]}]);
+    let attrs = json!({"namespace": "d", "pod": "p"});
+    let state = json!({
+        "pods": pods,
+        "blocks": [{"cidr": "10.0.0.0/30", "allocations": {"10.0.0.1": {"handle": "h", "attrs": attrs}}}],
+    });
+    let outcome = run(state, passes(901));
+    assert_eq!(outcome.results[2]["released"], json!([]));
+    let blocks = json!([{"cidr": "10.0.0.0/30", "affinity": "host:gone", "allocations": {"10.0.0.1": null}}]);
+    let outcome = run(json!({"blocks": blocks}), passes(901));
+    assert_eq!(outcome.results[2]["hosts"], json!([]));
+}
+
+#[test]
+fn one_handle_with_very_many_addresses_stops_no_pass() {
+    let block = |index: u32| {
+        let leaked = |it: u32| {
+            let address = std::net::Ipv4Addr::from(0x0A00_0000 + index * 4096 + it);
+            (address.to_string(), of_pod("aaa", "gone", "a"))
+        };
+        let allocations: serde_json::Map<String, Value> = (0..4096).map(leaked).collect();
+        let cidr = format!("10.0.{}.0/20", index * 16);
+        json!({"cidr": cidr, "affinity": "host:a", "allocations": allocations})
+    };
+    let mut blocks: Vec<Value> = (0..3).map(block).collect();
+    let last = json!({"10.0.48.0": of_pod("bbb", "gone", "a")});
+    blocks.push(json!({"cidr": "10.0.48.0/20", "affinity": "host:b", "allocations": last}));
+    let pools = json!([{"cidr": "10.0.0.0/16", "blockSize": 20}]);
+    let ops = json!([{"op": "gc"}, {"op": "advance", "seconds": 901}, {"op": "gc"}, {"op": "gc"}]);
+    let outcome = run(json!({"pools": pools, "blocks": blocks}), ops);
+    let counts: Vec<usize> = [2, 3]
+        .iter()
+        .map(|it| outcome.results[*it]["released"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(counts.iter().sum::<usize>(), 3 * 4096 + 1, "{counts:?}");
+}
+
+#[test]
+fn an_empty_block_of_a_pool_for_other_nodes_goes_even_if_it_is_the_last() {
+    let state = json!({
+        "config": {"ipCooldownSeconds": 5},
+        "pools": [{"cidr": "10.0.0.0/28", "blockSize": 30, "nodeSelector": "rack == 'x'"}],
+        "blocks": [{"cidr": "10.0.0.0/30", "affinity": "host:a", "allocations": {"10.0.0.0": "h"}}],
+    });
+    let ops = json!([
+        {"op": "releaseByHandle", "handle": "h"}, {"op": "advance", "seconds": 6}, {"op": "gc"},
+    ]);
+    let outcome = run(state, ops);
+    assert_eq!(outcome.results[2]["blocks"], json!(["10.0.0.0/30"]));
+    assert!(outcome.affinities().is_empty());
+}

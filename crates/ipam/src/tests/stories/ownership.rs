@@ -111,3 +111,15 @@ fn a_configuration_that_cannot_be_is_refused_and_leaves_the_one_before() {
     assert_eq!(outcome.results[4]["config"]["maxBlocksPerHost"], 0);
     assert_eq!(outcome.error(5), "no-claim");
 }
+
+#[test]
+fn a_release_that_finds_the_block_in_use_leaves_it_confirmed() {
+    let state = json!({
+        "blocks": [{"cidr": "10.0.0.0/30", "affinity": "host:a", "allocations": {"10.0.0.0": "x"}}],
+        "affinities": [{"host": "a", "cidr": "10.0.0.0/30", "state": "pendingDeletion"}],
+    });
+    let ops = json!([{"op": "releaseHostAffinities", "host": "a", "mustBeEmpty": true}]);
+    let outcome = run(state, ops);
+    assert_eq!(outcome.error(0), "not-empty");
+    assert_eq!(outcome.affinities(), ["a 10.0.0.0/30 confirmed"]);
+}

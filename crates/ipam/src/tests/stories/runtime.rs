@@ -235,3 +235,58 @@ fn gateways_and_routes_of_the_configuration_are_in_the_answer() {
     assert_eq!(printed["ips"][0]["gateway"], "169.254.1.1");
     assert_eq!(printed["routes"], json!([{"dst": "0.0.0.0/0"}]));
 }
+
+#[test]
+fn a_configuration_that_gives_no_address_keeps_none_from_being_released() {
+    let delete = |ipam: Value, args: &str| {
+        let mut op = call("DEL", "c1", json!({"cniVersion": "1.0.0", "name": "net", "ipam": ipam}));
+        op["args"] = args.into();
+        op
+    };
+    let ops = json!([
+        add("c1"),
+        delete(json!({"assign_ipv4": "false"}), ""),
+        delete(json!({"assign_ipv4": "x", "ipv4_pools": "x", "gateway": "x"}), "IP=bad"),
+        delete(json!(null), "COLOUR=red"),
+    ]);
+    let outcome = run(json!({}), ops);
+    for index in 1..4 {
+        assert_eq!(outcome.results[index], json!({"exit": 0, "stdout": {}}));
+    }
+    assert_eq!(outcome.state["handles"], json!({}));
+}
+
+#[test]
+fn status_has_room_wherever_some_pod_would_get_an_address() {
+    let status = call("STATUS", "", configuration("1.1.0"));
+    let mut of_namespace =
+        json!({"cidr": "10.0.0.0/28", "blockSize": 30, "namespaceSelector": "team == 'x'"});
+    let outcome = run(json!({"pools": [of_namespace]}), json!([status]));
+    assert_eq!(outcome.results[0]["exit"], 0, "Pods of such namespaces get one");
+    of_namespace["nodeSelector"] = "rack == 'y'".into();
+    let outcome = run(json!({"pools": [of_namespace]}), json!([status]));
+    assert_eq!(code(&outcome.results[0]), 50);
+    let state = json!({
+        "config": {"strictAffinity": true, "maxBlocksPerHost": 1},
+        "pools": [
+            {"cidr": "10.0.0.0/28", "blockSize": 30, "nodeSelector": "rack == 'y'"},
+            {"cidr": "10.1.0.0/28", "blockSize": 30},
+        ],
+        "blocks": [{"cidr": "10.0.0.0/30", "affinity": "host:a"}],
+    });
+    let outcome = run(state, json!([status, add("c1"), status]));
+    for result in &outcome.results {
+        assert_eq!(
+            result["exit"], 0,
+            "the empty block is given up by ADD, not by STATUS: {result}"
+        );
+    }
+    let mut twice = add("c1");
+    twice["args"] = "IP=10.0.0.5,10.0.0.5".into();
+    let mut elsewhere = twice.clone();
+    elsewhere["node"] = "ghost".into();
+    let outcome = run(json!({}), json!([twice, elsewhere]));
+    assert_eq!(outcome.results[0]["stdout"]["ips"].as_array().unwrap().len(), 1);
+    assert_eq!(code(&outcome.results[1]), 11);
+    assert_eq!(outcome.affinities().len(), 1);
+}

@@ -1,0 +1,165 @@
+//! Two processes at one object, in the order that once was, or would be, fatal: each goes as many calls as it is told.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::claim::ReleaseIf;
+use crate::tests::pool::pool;
+use crate::tests::schedules::ShakyStore;
+use crate::{
+    AddressRequest, Addressing, Affinity, AffinityState, Attributes, Block, Facts, FamilyRequest,
+    MemoryStore, Moment, Object, Owner, Use,
+};
+
+/// Lets a process make so many calls. Returns whether it has ended.
+fn go<T>(process: &mut Pin<Box<dyn Future<Output = T> + '_>>, calls: usize) -> Option<T> {
+    let mut context = Context::from_waker(Waker::noop());
+    // The first poll stands before the first call.
+    for _ in 0..=calls {
+        if let Poll::Ready(value) = process.as_mut().poll(&mut context) {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn to_end<T>(mut process: Pin<Box<dyn Future<Output = T> + '_>>) -> T {
+    go(&mut process, 1_000).expect("it ends")
+}
+
+fn facts() -> Facts {
+    let mut pool = pool("v4", "10.0.0.0/28");
+    pool.block_length = 30;
+    let nodes = ["a", "b"].map(|it| (it.to_owned(), BTreeMap::new())).into();
+    Facts { pools: vec![pool], nodes, ..Facts::default() }
+}
+
+fn request(host: &str, handle: &str) -> AddressRequest {
+    AddressRequest {
+        host: host.to_owned(),
+        attributes: Attributes { handle: Some(handle.to_owned()), ..Attributes::default() },
+        ipv4: FamilyRequest { count: 1, ..FamilyRequest::default() },
+        ipv6: FamilyRequest::default(),
+        purpose: Some(Use::Workload),
+        namespace: None,
+        blocks_max: None,
+        per_handle_max: None,
+        is_windows: false,
+    }
+}
+
+fn owner() -> Owner {
+    Owner::Host("a".to_owned())
+}
+
+/// A store in which node `a` has an empty block.
+fn store(state: AffinityState) -> ShakyStore {
+    let prefix = "10.0.0.0/30".parse().unwrap();
+    let now = Moment::from_nanoseconds(1);
+    let block = Block::new(prefix, owner(), now, None).unwrap();
+    let affinity = Affinity { owner: owner(), prefix, state };
+    let objects = [Object::Block(block), Object::Affinity(affinity)];
+    ShakyStore::new(MemoryStore::new(objects), 0, 0)
+}
+
+fn addressing<'a>(store: &'a ShakyStore, facts: &'a Facts) -> Addressing<'a, ShakyStore> {
+    Addressing { store, facts, now: Moment::from_nanoseconds(1_000_000_000_000) }
+}
+
+/// How many addresses the handle has by its own count, and by the blocks.
+fn counts(store: &ShakyStore, handle: &str) -> (u32, usize) {
+    let (mut counted, mut held) = (0, 0);
+    for object in store.inner.objects() {
+        match object {
+            Object::Handle(it) if it.id == handle => counted += it.counts.values().sum::<u32>(),
+            Object::Block(it) => held += it.addresses_of(handle).count(),
+            _ => {}
+        }
+    }
+    (counted, held)
+}
+
+#[test]
+fn a_release_of_a_handle_stops_an_assignment_that_has_counted_but_not_written() {
+    for calls in 0..12 {
+        let (store, facts) = (store(AffinityState::Confirmed), facts());
+        let it = addressing(&store, &facts);
+        let (request, mut got) = (request("a", "x"), Vec::new());
+        let mut assignment: Pin<Box<dyn Future<Output = _>>> =
+            Box::pin(it.assign_families(&request, &mut got));
+        if go(&mut assignment, calls).is_some() {
+            break;
+        }
+        _ = to_end(Box::pin(it.release_handle("x")));
+        to_end(assignment).unwrap();
+        let (counted, held) = counts(&store, "x");
+        assert_eq!((counted, held), (1, 1), "released after {calls} calls of the assignment");
+    }
+}
+
+#[test]
+fn a_handle_is_not_corrected_under_an_assignment_that_is_about_to_be_written() {
+    for calls in 0..12 {
+        let (store, facts) = (store(AffinityState::Confirmed), facts());
+        let it = addressing(&store, &facts);
+        let (request, mut got) = (request("a", "x"), Vec::new());
+        let mut assignment: Pin<Box<dyn Future<Output = _>>> =
+            Box::pin(it.assign_families(&request, &mut got));
+        if go(&mut assignment, calls).is_some() {
+            break;
+        }
+        let read = to_end(Box::pin(crate::store::handle(&store, "x"))).unwrap();
+        if let Some(read) = read {
+            let prefixes = read.value.counts.keys().copied().collect();
+            let version = read.version.clone();
+            let recount = it.recount_handle(read.value, Some(&version), &prefixes);
+            _ = to_end(Box::pin(recount));
+        }
+        to_end(assignment).unwrap();
+        assert_eq!(counts(&store, "x"), (1, 1), "corrected after {calls} calls of the assignment");
+    }
+}
+
+#[test]
+fn an_owner_that_uses_a_block_that_is_being_given_up_keeps_it() {
+    for calls in 0..12 {
+        let (store, facts) = (store(AffinityState::Confirmed), facts());
+        let it = addressing(&store, &facts);
+        let prefix = "10.0.0.0/30".parse().unwrap();
+        let of_a = owner();
+        let mut release: Pin<Box<dyn Future<Output = _>>> =
+            Box::pin(it.give_up(&of_a, prefix, ReleaseIf::Empty));
+        if go(&mut release, calls).is_some() {
+            break;
+        }
+        let (request, mut got) = (request("a", "x"), Vec::new());
+        to_end(Box::pin(it.assign_families(&request, &mut got))).unwrap();
+        to_end(release).unwrap();
+        assert_eq!(counts(&store, "x"), (1, 1));
+        let states = store.inner.objects().into_iter().filter_map(|it| match it {
+            Object::Affinity(it) => Some(it.state),
+            _ => None,
+        });
+        assert_eq!(states.collect::<Vec<_>>(), [AffinityState::Confirmed], "after {calls} calls");
+    }
+}
+
+#[test]
+fn a_block_that_is_claimed_again_is_not_deleted_by_a_release_from_before() {
+    let (store, facts) = (store(AffinityState::PendingDeletion), facts());
+    let it = addressing(&store, &facts);
+    let prefix = "10.0.0.0/30".parse().unwrap();
+    let of_a = owner();
+    // It has read the affinity and the block, and marked the affinity: the block is next.
+    let mut release: Pin<Box<dyn Future<Output = _>>> =
+        Box::pin(it.give_up(&of_a, prefix, ReleaseIf::Empty));
+    assert!(go(&mut release, 2).is_none());
+    let claimed = to_end(Box::pin(it.claim(&of_a, prefix, None)));
+    assert!(matches!(claimed, Ok(crate::claim::Claim::Ours(_))));
+    let block =
+        |store: &ShakyStore| store.inner.objects().iter().any(|it| matches!(it, Object::Block(_)));
+    assert!(go(&mut release, 0).is_none());
+    assert!(block(&store), "the release meets another block than it has read, and looks again");
+}
