@@ -12,6 +12,13 @@ pub struct Utc(
 );
 
 impl Utc {
+    /// Reads what [`Self::rfc3339`] writes, with or without a fraction and in any time zone; `None` if it is something else,
+    /// or before 1970.
+    pub fn parse(text: &str) -> Option<Self> {
+        let timestamp: Timestamp = text.parse().ok()?;
+        u64::try_from(timestamp.as_second()).ok().map(Self)
+    }
+
     /// `2026-11-21T22:40:01Z` (RFC 3339 §5.6), as in `metav1.Time`.
     pub fn rfc3339(self) -> String {
         self.timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -58,6 +65,8 @@ mod tests {
     fn kubernetes_gets_what_it_parses() {
         let time = Utc(1_795_192_683);
         assert_eq!(time.rfc3339(), "2026-11-20T16:38:03Z");
+        assert_eq!(Utc::parse("2026-11-20T17:38:03.5+01:00"), Some(time));
+        assert_eq!(Utc::parse("yesterday"), None);
         assert_eq!(time.rfc3339_micros(), "2026-11-20T16:38:03.000000Z");
     }
 

@@ -5,6 +5,7 @@
 //! what it was. Knows no pool, no other block and no store.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::net::IpAddr;
 
 use fairway_ground::Prefix;
@@ -24,6 +25,15 @@ pub enum Owner {
     Host(String),
     /// No node, but a purpose, such as `load-balancer`.
     Virtual(String),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(name) => write!(f, "host:{name}"),
+            Self::Virtual(name) => write!(f, "virtual:{name}"),
+        }
+    }
 }
 
 /// Whose an address is.

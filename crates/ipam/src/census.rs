@@ -5,6 +5,7 @@
 use std::future::Future;
 use std::net::IpAddr;
 
+use crate::block::Attributes;
 use crate::store::StoreError;
 
 /// A Pod's namespace and name.
@@ -51,4 +52,10 @@ pub(crate) fn has_left(pod: Option<&PodState>, node: Option<&str>, address: IpAd
     let is_elsewhere = !pod.node.is_empty() && node.is_some_and(|it| pod.node != it);
     let has_others = !pod.addresses.is_empty() && !pod.addresses.contains(&address);
     is_elsewhere || pod.is_finished || has_others
+}
+
+/// The Pod that an assignment names.
+pub(crate) fn pod_of(attributes: &Attributes) -> Option<PodName> {
+    let of = |key: &str| attributes.secondary.get(key).filter(|it| !it.is_empty()).cloned();
+    Some(PodName { namespace: of("namespace")?, name: of("pod")? })
 }

@@ -11,7 +11,7 @@ use fairway_ground::{AddressFamily, Prefix};
 use crate::addressing::Addressing;
 use crate::affinity::{Affinity, AffinityState};
 use crate::block::{Attributes, Block, Owner, Release, WINDOWS_RESERVED_HANDLE};
-use crate::census::{Census, PodName, has_left};
+use crate::census::{Census, PodName, has_left, pod_of};
 use crate::claim::{Departure, ReleaseIf};
 use crate::error::IpamError;
 use crate::moment::Seconds;
@@ -469,9 +469,4 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
         }
         Ok(())
     }
-}
-
-fn pod_of(attributes: &Attributes) -> Option<PodName> {
-    let of = |key: &str| attributes.secondary.get(key).filter(|it| !it.is_empty()).cloned();
-    Some(PodName { namespace: of("namespace")?, name: of("pod")? })
 }

@@ -12,7 +12,9 @@ mod addressing;
 mod affinity;
 mod assign;
 mod block;
+pub mod calico;
 mod census;
+mod check;
 mod claim;
 pub mod cni;
 mod collector;
@@ -44,6 +46,7 @@ pub use block::{
     Released, Taken, WINDOWS_RESERVED_HANDLE,
 };
 pub use census::{Census, PodName, PodState};
+pub use check::{Defect, check};
 pub use collector::{Collected, Collector};
 pub use error::IpamError;
 pub use facts::{Config, ConfigError, Facts};
@@ -58,4 +61,4 @@ pub use routes::{Routes, routes};
 pub use search::Scope;
 pub use selector::{Selector, SelectorError};
 pub use store::{Handle, Key, Object, Selection, Store, StoreError, Version, Versioned};
-pub use usage::{Inspected, Usage};
+pub use usage::{Inspected, Usage, usage};

@@ -8,6 +8,7 @@ use crate::addressing::Addressing;
 use crate::assign::Assigned;
 use crate::block::{Attributes, Block};
 use crate::error::IpamError;
+use crate::facts::Facts;
 use crate::release::Places;
 use crate::store::Store;
 use crate::walk::{Ranges, address_count};
@@ -76,42 +77,33 @@ impl<S: Store> Addressing<'_, S> {
     /// The store fails.
     pub async fn usage(&self, pools: &[Prefix]) -> Result<Vec<(Usage, Vec<Usage>)>, IpamError> {
         let blocks = self.load_all().await?;
-        let mut usages = Vec::new();
-        for pool in pools {
-            let reserved = self.facts.reserved(pool.family());
-            let of_pool = blocks.iter().map(|it| &it.value);
-            let of_pool = of_pool.filter(|it| pool.contains(it.prefix().address()));
-            let of_blocks: Vec<Usage> =
-                of_pool.clone().map(|it| block_usage(it, &reserved)).collect();
-            let in_use = of_blocks.iter().map(|it| it.in_use).sum();
-            let is_reserved = |it: &IpAddr| reserved.contain(*it);
-            let taken = of_pool.flat_map(|it| it.taken().map(|(address, _)| address));
-            let reserved_in_use = taken.filter(is_reserved).count() as u128;
-            let reserved_count = self.reserved_count(*pool).saturating_sub(reserved_in_use);
-            let capacity = address_count(*pool);
-            usages.push((usage(*pool, capacity, in_use, reserved_count), of_blocks));
-        }
-        Ok(usages)
+        let blocks: Vec<&Block> = blocks.iter().map(|it| &it.value).collect();
+        Ok(pools.iter().map(|it| usage(*it, &blocks, self.facts)).collect())
     }
+}
 
-    /// How many addresses of a pool are reserved.
-    fn reserved_count(&self, pool: Prefix) -> u128 {
-        let within = self.facts.reservations.iter().copied().filter_map(|it| {
-            let is_whole = it.length() <= pool.length();
-            (it.overlaps(pool)).then_some(if is_whole { pool } else { it })
-        });
-        Ranges::new(within).address_count()
-    }
+/// How full a pool is, and each block of it.
+pub fn usage(pool: Prefix, blocks: &[&Block], facts: &Facts) -> (Usage, Vec<Usage>) {
+    let reserved = facts.reserved(pool.family());
+    let of_pool = blocks.iter().filter(|it| pool.contains(it.prefix().address()));
+    let of_blocks: Vec<Usage> = of_pool.clone().map(|it| block_usage(it, &reserved)).collect();
+    let in_use = of_blocks.iter().map(|it| it.in_use).sum();
+    let taken = of_pool.flat_map(|it| it.taken().map(|(address, _)| address));
+    let reserved_in_use = taken.filter(|it| reserved.contain(*it)).count() as u128;
+    let within = facts.reservations.iter().copied().filter(|it| it.overlaps(pool));
+    let within = within.map(|it| if it.length() <= pool.length() { pool } else { it });
+    let reserved_count = Ranges::new(within).address_count().saturating_sub(reserved_in_use);
+    (counted(pool, address_count(pool), in_use, reserved_count), of_blocks)
 }
 
 fn block_usage(block: &Block, reserved: &Ranges) -> Usage {
     let capacity = address_count(block.prefix());
     let free = block.free_count() as u128;
     let reserved_count = block.free().filter(|it| reserved.contain(*it)).count() as u128;
-    usage(block.prefix(), capacity, capacity.saturating_sub(free), reserved_count)
+    counted(block.prefix(), capacity, capacity.saturating_sub(free), reserved_count)
 }
 
-fn usage(prefix: Prefix, capacity: u128, in_use: u128, reserved: u128) -> Usage {
+fn counted(prefix: Prefix, capacity: u128, in_use: u128, reserved: u128) -> Usage {
     let available = capacity.saturating_sub(in_use).saturating_sub(reserved);
     Usage { prefix, capacity, in_use, reserved, available }
 }

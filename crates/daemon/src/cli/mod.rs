@@ -104,7 +104,7 @@ enum Command {
     Plan(plan::PlanArguments),
     /// Serve the Services in files on this node, in place of kube-proxy
     Proxy(proxy::ProxyArguments),
-    /// Addresses for Pods: run cases of operations
+    /// Addresses for Pods: show and check Calico's objects, run cases of operations
     Ipam(ipam::IpamArguments),
     /// Print the configuration that FRR would get, without a daemon
     Render(render::RenderArguments),

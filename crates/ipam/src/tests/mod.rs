@@ -1,6 +1,7 @@
 //! Stories and random histories of blocks, pools and selectors.
 
 mod block;
+mod calico;
 mod pool;
 mod races;
 mod schedules;

@@ -1,6 +1,9 @@
 //! `fairway ipam`: addresses for Pods.
 
+mod check;
+mod read;
 mod replay;
+mod show;
 
 use std::process::ExitCode;
 
@@ -9,6 +12,9 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  fairway ipam show ipam/                    how full pools are, from files with Calico's objects
+  fairway ipam show --ip 10.244.12.7 ipam/   who has an address
+  fairway ipam check ipam/ pods.yaml         what does not fit together
   fairway ipam replay --json < case.json     what a case of operations comes to")]
 pub(super) struct IpamArguments {
     #[command(subcommand)]
@@ -17,12 +23,18 @@ pub(super) struct IpamArguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show how full pools and blocks are, and who has an address
+    Show(show::ShowArguments),
+    /// Find what does not fit together in Calico's objects
+    Check(check::CheckArguments),
     /// Run a case of operations on blocks in memory
     Replay(replay::ReplayArguments),
 }
 
 pub(super) fn run(arguments: &IpamArguments) -> Result<ExitCode> {
     match &arguments.command {
+        Command::Show(arguments) => show::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
     }
 }

@@ -1,0 +1,151 @@
+//! Objects as Calico writes them are read, and what does not fit together is named.
+
+use serde_json::{Value, json};
+
+use crate::calico::Cluster;
+use crate::{Owner, check};
+
+fn object(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "crd.projectcalico.org/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+fn block() -> Value {
+    json!({
+        "affinity": "host:node-1",
+        "affinityClaimTime": "2026-11-01T10:00:00Z",
+        "allocations": [0, 0, 1, null],
+        "attributes": [
+            {"handle_id": "net.ABC", "secondary": {"namespace": "shop", "pod": "web", "node": "node-1"}},
+            {"handle_id": null, "secondary": null, "releasedAt": "2026-11-01T11:00:00Z"},
+        ],
+        "cidr": "10.244.0.0/30",
+        "deleted": false,
+        "sequenceNumber": 1_700_000_000_000_000_000_u64,
+        "sequenceNumberForAllocation": {"0": 3, "1": 4},
+        "strictAffinity": false,
+        "unallocated": [3],
+    })
+}
+
+fn objects() -> Vec<Value> {
+    let pool = json!({"cidr": "10.244.0.0/24", "blockSize": 30, "disabled": false, "nodeSelector": "all()"});
+    let affinity =
+        json!({"cidr": "10.244.0.0/30", "deleted": "false", "node": "node-1", "state": ""});
+    let handle = json!({"handleID": "net.abc", "block": {"10.244.0.0/30": 2}, "deleted": false});
+    vec![
+        object("IPPool", "default", pool),
+        object("IPAMBlock", "10-244-0-0-30", block()),
+        object("BlockAffinity", "node-1-10-244-0-0-30", affinity),
+        object("IPAMHandle", "net.abc", handle),
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web"},
+               "spec": {"nodeName": "node-1"},
+               "status": {"phase": "Running", "podIPs": [{"ip": "10.244.0.0"}, {"ip": "10.244.0.1"}]}}),
+    ]
+}
+
+type Change = fn(&mut Vec<Value>);
+
+fn read(objects: &[Value]) -> Cluster {
+    let mut cluster = Cluster::default();
+    cluster.read(&json!({"apiVersion": "v1", "kind": "List", "items": objects}));
+    cluster
+}
+
+/// What is found after one object has changed.
+fn found(change: impl FnOnce(&mut Vec<Value>)) -> Vec<String> {
+    let mut objects = objects();
+    change(&mut objects);
+    check(&read(&objects)).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_block_is_read_with_its_queue_its_numbers_and_what_rests() {
+    let cluster = read(&objects());
+    assert_eq!((cluster.faults.as_slice(), cluster.read, cluster.skipped), ([].as_slice(), 6, 0));
+    let block = &cluster.blocks[&"10.244.0.0/30".parse().unwrap()];
+    assert_eq!(block.owner(), Some(&Owner::Host("node-1".to_owned())));
+    assert_eq!(
+        (block.sequence(), block.claimed_at()),
+        (1_700_000_000_000_000_000, Some(1_793_527_200))
+    );
+    let (attributes, sequence) = block.inspect("10.244.0.1".parse().unwrap()).unwrap();
+    assert_eq!((attributes.handle.as_deref(), sequence), (Some("net.abc"), 4));
+    let (resting, _) = block.inspect("10.244.0.2".parse().unwrap()).unwrap();
+    assert_eq!(resting.released_at, Some(1_793_530_800));
+    assert_eq!(
+        block.free().collect::<Vec<_>>(),
+        ["10.244.0.3".parse::<std::net::IpAddr>().unwrap()]
+    );
+}
+
+#[test]
+fn objects_that_fit_together_have_no_defect_and_deleted_ones_are_none() {
+    assert_eq!(found(|_| {}), Vec::<String>::new());
+    let gone = found(|it| {
+        let affinity = json!({"cidr": "10.244.0.4/30", "deleted": "true", "node": "gone"});
+        it.push(object("BlockAffinity", "x", affinity));
+        let mut deleted = block();
+        deleted["deleted"] = true.into();
+        deleted["cidr"] = "10.244.0.8/30".into();
+        it.push(object("IPAMBlock", "y", deleted));
+    });
+    assert_eq!(gone, Vec::<String>::new());
+}
+
+#[test]
+fn a_malformed_block_is_named_with_its_fields_and_gives_nothing_that_may_be_taken() {
+    let lines = found(|it| {
+        it[1]["spec"]["allocations"] = json!([0, 0, 7, null]);
+        it[1]["spec"]["unallocated"] = json!([3, 3, 1, 9]);
+    });
+    for expected in [
+        "allocations[2]: 7",
+        "attributes[1]: is of no",
+        "unallocated[1]: 3 is there twice",
+        "unallocated[2]: 1 is allocated",
+        "unallocated[3]: 9",
+    ] {
+        assert!(lines.iter().any(|it| it.contains(expected)), "{expected}: {lines:#?}");
+    }
+    let mut objects = objects();
+    objects[1]["spec"]["allocations"] = json!([0, 0, 7, null]);
+    let cluster = read(&objects);
+    assert_eq!(cluster.blocks.values().next().unwrap().free_count(), 1);
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let cases: [(&str, Change); 9] = [
+        ("IPAMBlock 10.244.0.0/30: is of host:node-1, which has no confirmed", |it| {
+            it[2]["spec"]["state"] = "pending".into();
+        }),
+        ("to 10.244.0.0/30: the block is of host:node-1", |it| {
+            it[2]["spec"]["node"] = "node-2".into()
+        }),
+        ("to 10.244.0.0/30: there is no such block", |it| _ = it.remove(1)),
+        ("IPAMHandle net.abc: counts 1 addresses, and blocks have 2", |it| {
+            it[3]["spec"]["block"] = json!({"10.244.0.0/30": 1});
+        }),
+        ("IPAMHandle net.abc: is missing", |it| _ = it.remove(3)),
+        (
+            "10.244.0.0: warning: is of Pod shop/web (handle net.abc), which is on node node-2",
+            |it| {
+                it[5]["spec"]["nodeName"] = "node-2".into();
+            },
+        ),
+        ("10.244.0.9: is of Pod shop/web, and is not assigned", |it| {
+            it[5]["status"]["podIPs"] = json!([{"ip": "10.244.0.9"}]);
+        }),
+        ("Node/node-1: warning: is gone, and has 1 blocks", |it| {
+            it[4]["metadata"]["name"] = "node-9".into();
+        }),
+        ("IPAMBlock 10.244.0.0/30: warning: IPPool default has blocks of /26", |it| {
+            it[0]["spec"]["blockSize"] = json!(26);
+        }),
+    ];
+    for (expected, change) in cases {
+        let lines = found(change);
+        assert!(lines.iter().any(|it| it.contains(expected)), "{expected}: {lines:#?}");
+    }
+}
