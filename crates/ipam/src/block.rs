@@ -43,6 +43,8 @@ pub struct Attributes {
     pub handle: Option<String>,
     /// Of the Pod: `node`, `namespace`, `pod`, and what other writers have.
     pub secondary: BTreeMap<String, String>,
+    /// Of a virtual machine's next Pod, which takes the address over. Kept as it is.
+    pub alternate: BTreeMap<String, String>,
     /// When it was released, if it must not be given yet.
     pub released_at: Option<Seconds>,
 }

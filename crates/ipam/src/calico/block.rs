@@ -54,12 +54,16 @@ fn seconds(time: Option<&Value>) -> Option<Seconds> {
 fn attributes(reader: &Reader<'_>) -> Vec<Attributes> {
     let items = reader.spec.get("attributes").and_then(Value::as_array);
     let read = |item: &Value| {
-        let secondary = item.get("secondary").and_then(Value::as_object).into_iter().flatten();
-        let text =
-            |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+        let texts = |key: &str| {
+            let fields = item.get(key).and_then(Value::as_object).into_iter().flatten();
+            let text =
+                |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+            fields.filter_map(text).collect()
+        };
         Attributes {
             handle: item.get("handle_id").and_then(Value::as_str).map(str::to_lowercase),
-            secondary: secondary.filter_map(text).collect(),
+            secondary: texts("secondary"),
+            alternate: texts("alternateOwnerAttrs"),
             released_at: seconds(item.get("releasedAt")),
         }
     };

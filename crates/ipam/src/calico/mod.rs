@@ -1,11 +1,16 @@
-//! Calico's objects (`crd.projectcalico.org/v1`), as they are read: pools, blocks, affinities, handles and what decides about
+//! Calico's objects (`crd.projectcalico.org/v1`), as they are read and written: pools, blocks, affinities, handles and what decides about
 //! them; Kubernetes' Nodes and Pods where they are beside.
 //!
 //! What cannot be read is a fault that names its object and field; the other objects are read all the same. Objects that are
 //! marked as deleted are none. Knows no store and no file.
 
 mod block;
+mod name;
 mod pool;
+mod write;
+
+pub use name::{NameError, name};
+pub use write::write;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -325,7 +325,7 @@ impl<S: Store> Call<'_, S> {
             secondary.insert("namespace".to_owned(), namespace.clone());
             secondary.insert("pod".to_owned(), name.clone());
         }
-        Attributes { handle: Some(self.handle.clone()), secondary, released_at: None }
+        Attributes { handle: Some(self.handle.clone()), secondary, ..Attributes::default() }
     }
 
     fn address_request(

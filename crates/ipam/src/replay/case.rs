@@ -211,7 +211,7 @@ impl HostReservedSpec {
         let attributes = Attributes {
             handle: Some(handle.to_lowercase()),
             secondary: self.note.into_iter().map(|it| ("note".to_owned(), it)).collect(),
-            released_at: None,
+            ..Attributes::default()
         };
         HostReserved { start: self.start, end: self.end, attributes }
     }
@@ -339,6 +339,6 @@ impl AllocationSpec {
         if let Some(Owner::Host(host)) = owner {
             secondary.entry("node".to_owned()).or_insert_with(|| host.clone());
         }
-        Taken { attributes: Attributes { handle, secondary, released_at: None }, sequence }
+        Taken { attributes: Attributes { handle, secondary, ..Attributes::default() }, sequence }
     }
 }

@@ -442,7 +442,7 @@ fn attributes(
     host: &str,
 ) -> Attributes {
     secondary.entry("node".to_owned()).or_insert_with(|| host.to_owned());
-    Attributes { handle: handle.map(|it| it.to_lowercase()), secondary, released_at: None }
+    Attributes { handle: handle.map(|it| it.to_lowercase()), secondary, ..Attributes::default() }
 }
 
 /// What a case says of Pods and nodes.

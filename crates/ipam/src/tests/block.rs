@@ -24,7 +24,7 @@ fn ips(texts: &[&str]) -> Vec<IpAddr> {
 
 fn of(handle: &str) -> Attributes {
     let secondary = BTreeMap::from([("node".to_owned(), "n1".to_owned())]);
-    Attributes { handle: Some(handle.to_owned()), secondary, released_at: None }
+    Attributes { handle: Some(handle.to_owned()), secondary, ..Attributes::default() }
 }
 
 fn block(text: &str) -> Block {

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::calico::Cluster;
-use crate::{Owner, check};
+use fairway_ground::Rng;
+
+use crate::calico::{Cluster, name, write};
+use crate::{Affinity, AffinityState, Attributes, Block, Key, Moment, Object, Owner, check};
 
 fn object(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "crd.projectcalico.org/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
@@ -148,4 +150,83 @@ fn what_does_not_fit_is_named() {
         let lines = found(change);
         assert!(lines.iter().any(|it| it.contains(expected)), "{expected}: {lines:#?}");
     }
+}
+
+#[test]
+fn what_is_written_is_what_was_read_and_keeps_what_is_unknown() {
+    let mut given = objects();
+    given.truncate(4);
+    given.remove(0);
+    for object in &mut given {
+        object["metadata"]["annotations"] = json!({"theirs": "kept"});
+        object["spec"]["future"] = json!({"a": [1]});
+    }
+    given[0]["spec"]["attributes"][0]["alternateOwnerAttrs"] = json!({"pod": "next"});
+    let cluster = read(&given);
+    let block = Object::Block(cluster.blocks.values().next().unwrap().clone());
+    let affinity = Object::Affinity(cluster.affinities[0].clone());
+    let handle = Object::Handle(cluster.handles["net.abc"].clone());
+    for (object, before) in [block, affinity, handle].iter().zip(&given) {
+        let written = write(object, Some(before)).unwrap();
+        assert_eq!(written["metadata"]["name"], before["metadata"]["name"]);
+        assert_eq!(name(&object.key()).unwrap(), before["metadata"]["name"].as_str().unwrap());
+        assert_eq!(written["metadata"]["annotations"], json!({"theirs": "kept"}));
+        assert_eq!(written["spec"]["future"], json!({"a": [1]}));
+        let again = read(&[written]);
+        assert_eq!(again.faults, []);
+        assert!(match object {
+            Object::Block(it) => again.blocks.values().eq([it]),
+            Object::Affinity(it) => again.affinities == [it.clone()],
+            Object::Handle(it) => again.handles.values().eq([it]),
+        });
+    }
+}
+
+#[test]
+fn a_random_block_is_the_same_after_it_was_written() {
+    for seed in 0..200 {
+        let mut dice = Rng::seeded(seed);
+        let prefix = ["10.0.0.0/28", "fd80::/124"][usize::from(seed % 2 == 0)].parse().unwrap();
+        let now = Moment::from_nanoseconds(1_700_000_000_000_000_000);
+        let mut block = Block::new(prefix, Owner::Host("a".to_owned()), now, None).unwrap();
+        for step in 0..20 {
+            let handle = format!("h{}", dice.next_u64() % 4);
+            let attributes = Attributes { handle: Some(handle.clone()), ..Attributes::default() };
+            match dice.next_u64() % 3 {
+                0 => _ = block.release_handle(&handle, 1_700_000_000 + step, 30),
+                1 => _ = block.collect(1_700_000_000 + 2 * step, 5),
+                _ => _ = block.assign(2, &attributes, |_| false),
+            }
+        }
+        let written = write(&Object::Block(block.clone()), None).unwrap();
+        let cluster = read(&[written]);
+        assert_eq!(cluster.faults, [], "seed {seed}");
+        let again = cluster.blocks.values().next().unwrap();
+        // What rests has no number any more.
+        let taken =
+            |block: &Block| block.taken().map(|(it, of)| (it, of.clone())).collect::<Vec<_>>();
+        assert_eq!(taken(again), taken(&block), "seed {seed}");
+        assert!(again.free().eq(block.free()), "seed {seed}");
+        assert_eq!((again.sequence(), again.owner()), (block.sequence(), block.owner()));
+    }
+}
+
+#[test]
+fn names_and_labels_are_calicos() {
+    let key = |text: &str| Key::Block(text.parse().unwrap());
+    assert_eq!(name(&key("10.0.0.64/26")).unwrap(), "10-0-0-64-26");
+    assert_eq!(name(&key("fd80::/122")).unwrap(), "fd80---122");
+    let owner = Owner::Host("node-1".to_owned());
+    let prefix = "10.0.0.64/26".parse().unwrap();
+    assert_eq!(name(&Key::Affinity(owner.clone(), prefix)).unwrap(), "node-1-10-0-0-64-26");
+    assert_eq!(name(&Key::Handle("Net.ABC".to_owned())).unwrap(), "net.abc");
+    assert!(name(&Key::Affinity(Owner::Host("n".repeat(250)), prefix)).is_err());
+    let affinity = Affinity { owner, prefix, state: AffinityState::Confirmed };
+    let written = write(&Object::Affinity(affinity), None).unwrap();
+    let labels = &written["metadata"]["labels"];
+    assert_eq!(labels["projectcalico.org/affinity-type"], "host");
+    assert_eq!(labels["projectcalico.org/ip-version"], "4");
+    let hash = labels["projectcalico.org/hostname-hash"].as_str().unwrap();
+    assert_eq!(hash, "A3XPYDATRKB7Q4SM2O5FN4RXIHBFIL2PITFX26BAIP5XAB2X74CA");
+    assert_eq!(written["spec"]["deleted"], "false");
 }

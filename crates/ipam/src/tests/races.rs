@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::claim::ReleaseIf;
 use crate::tests::pool::pool;
-use crate::tests::schedules::ShakyStore;
+use crate::tests::schedules::{Contents, ShakyStore};
 use crate::{
     AddressRequest, Addressing, Affinity, AffinityState, Attributes, Block, Facts, FamilyRequest,
     MemoryStore, Moment, Object, Owner, Use,
@@ -143,6 +143,47 @@ fn an_owner_that_uses_a_block_that_is_being_given_up_keeps_it() {
             _ => None,
         });
         assert_eq!(states.collect::<Vec<_>>(), [AffinityState::Confirmed], "after {calls} calls");
+    }
+}
+
+#[test]
+fn a_claim_and_a_release_in_any_order_leave_no_affinity_without_its_block() {
+    let states = [
+        None,
+        Some(AffinityState::Pending),
+        Some(AffinityState::Confirmed),
+        Some(AffinityState::PendingDeletion),
+    ];
+    let orders = (0..8).flat_map(|i| (0..8).flat_map(move |j| (0..8).map(move |k| (i, j, k))));
+    for (state, (i, j, k)) in
+        states.iter().flat_map(|it| orders.clone().map(move |order| (it, order)))
+    {
+        let store = match state {
+            Some(state) => store(*state),
+            None => ShakyStore::new(MemoryStore::default(), 0, 0),
+        };
+        let facts = facts();
+        let it = addressing(&store, &facts);
+        let prefix = "10.0.0.0/30".parse().unwrap();
+        let of_a = owner();
+        let mut release: Pin<Box<dyn Future<Output = _>>> =
+            Box::pin(it.give_up(&of_a, prefix, ReleaseIf::Empty));
+        let mut claim: Pin<Box<dyn Future<Output = _>>> = Box::pin(it.claim(&of_a, prefix, None));
+        let mut has_ended = (false, false);
+        for (calls, is_release) in [(i, true), (j, false), (k, true), (100, false), (100, true)] {
+            for _ in 0..=calls {
+                match is_release {
+                    true if !has_ended.0 => has_ended.0 = go(&mut release, 0).is_some(),
+                    false if !has_ended.1 => has_ended.1 = go(&mut claim, 0).is_some(),
+                    _ => {}
+                }
+                let contents = Contents::new(store.inner.objects());
+                if let Err(fault) = contents.check_always(&BTreeMap::new()) {
+                    panic!("{state:?}, {i} {j} {k}: {fault}");
+                }
+            }
+        }
+        assert_eq!(has_ended, (true, true));
     }
 }
 

@@ -8,14 +8,14 @@ use fairway_ground::Prefix;
 use crate::{Affinity, AffinityState, Block, Handle, Object};
 
 /// What a store has, by kind.
-pub(super) struct Contents {
+pub(in crate::tests) struct Contents {
     pub(super) blocks: BTreeMap<Prefix, Block>,
     affinities: Vec<Affinity>,
     handles: BTreeMap<String, Handle>,
 }
 
 impl Contents {
-    pub(super) fn new(objects: Vec<Object>) -> Self {
+    pub(in crate::tests) fn new(objects: Vec<Object>) -> Self {
         let mut contents =
             Self { blocks: BTreeMap::new(), affinities: Vec::new(), handles: BTreeMap::new() };
         for object in objects {
@@ -28,9 +28,12 @@ impl Contents {
         contents
     }
 
-    /// After each step: an address that somebody was told to have is theirs, and their handle leads to it; no block has two
-    /// confirmed owners; no two blocks overlap.
-    pub(super) fn check_always(&self, owned: &BTreeMap<IpAddr, String>) -> Result<(), String> {
+    /// After each step: an address that somebody was told to have is theirs, and their handle leads to it; what is confirmed
+    /// is so in the block, and no two blocks overlap.
+    pub(in crate::tests) fn check_always(
+        &self,
+        owned: &BTreeMap<IpAddr, String>,
+    ) -> Result<(), String> {
         for (address, handle) in owned {
             let block = self.blocks.values().find(|it| it.prefix().contains(*address));
             let found = block.and_then(|it| it.inspect(*address));
@@ -49,6 +52,13 @@ impl Contents {
         for it in self.affinities.iter().filter(|it| it.state == AffinityState::Confirmed) {
             if !confirmed.insert(it.prefix) {
                 return Err(format!("{} has two confirmed owners", it.prefix));
+            }
+            let owner = self.blocks.get(&it.prefix).and_then(Block::owner);
+            if owner != Some(&it.owner) {
+                return Err(format!(
+                    "{:?} has confirmed {}, which is {owner:?}'s",
+                    it.owner, it.prefix
+                ));
             }
         }
         let mut before: Option<Prefix> = None;

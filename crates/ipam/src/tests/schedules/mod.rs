@@ -7,6 +7,7 @@ mod invariants;
 mod shaky_store;
 mod world;
 
+pub(super) use invariants::Contents;
 pub(super) use shaky_store::ShakyStore;
 use world::World;
 

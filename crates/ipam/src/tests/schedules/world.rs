@@ -267,7 +267,7 @@ impl World {
             attributes: Attributes {
                 handle: Some(pod.clone()),
                 secondary: secondary.into(),
-                released_at: None,
+                ..Attributes::default()
             },
             host: host.clone(),
             ipv4: family(ipv4),
