@@ -274,6 +274,8 @@ fn status_has_room_wherever_some_pod_would_get_an_address() {
         ],
         "blocks": [{"cidr": "10.0.0.0/30", "affinity": "host:a"}],
     });
+    let outcome = run(state.clone(), json!([status]));
+    assert_eq!(outcome.affinities(), ["a 10.0.0.0/30 confirmed"]);
     let outcome = run(state, json!([status, add("c1"), status]));
     for result in &outcome.results {
         assert_eq!(
