@@ -73,7 +73,11 @@ impl<S: Store> Addressing<'_, S> {
         }
         while !are_served(orders) {
             let Some(block) = self.next_new_block(&mut search).await? else { break };
-            self.fill(block, Some(&search.owner), orders, &search.reserved).await?;
+            let prefix = block.value.prefix();
+            let filled = self.fill(block, Some(&search.owner), orders, &search.reserved).await?;
+            if filled == Filled::Lost {
+                search.own.remove(&prefix);
+            }
         }
         if !self.facts.config.is_strict {
             for block in search.foreign_blocks() {
@@ -132,8 +136,9 @@ impl<S: Store> Addressing<'_, S> {
                 // Its own may be claimed by half.
                 _ => match self.claim(&owner, prefix, host_reserved).await? {
                     Claim::Ours(block) => block,
-                    // Somebody was faster: the block is there now.
-                    Claim::Lost => continue,
+                    // Somebody was faster: the block is there now; or there is one of another size in its place.
+                    Claim::Lost if self.load(prefix).await?.is_some() => continue,
+                    Claim::Lost => return Err(IpamError::Overlap { address, block: prefix }),
                 },
             };
             if self.facts.config.is_strict && block.value.owner() != Some(&owner) {

@@ -8,6 +8,9 @@ use std::net::IpAddr;
 use crate::block::Attributes;
 use crate::store::StoreError;
 
+/// The interface whose addresses a Pod lists.
+const FIRST_INTERFACE: &str = "eth0";
+
 /// A Pod's namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodName {
@@ -46,12 +49,28 @@ pub trait Census: Sync {
     fn has_node_now(&self, name: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
 }
 
-/// Whether an address that was given to a Pod on this node is not, or no longer, the Pod's.
-pub(crate) fn has_left(pod: Option<&PodState>, node: Option<&str>, address: IpAddr) -> bool {
-    let Some(pod) = pod else { return true };
-    let is_elsewhere = !pod.node.is_empty() && node.is_some_and(|it| pod.node != it);
-    let has_others = !pod.addresses.is_empty() && !pod.addresses.contains(&address);
-    is_elsewhere || pod.is_finished || has_others
+/// Why an address that was given to a Pod is not, or no longer, the Pod's; `None` if it is.
+///
+/// A Pod that lists the address has it, whatever the node is called. One that does not may have it for an interface that
+/// Kubernetes does not know.
+pub(crate) fn left(
+    pod: Option<&PodState>,
+    attributes: &Attributes,
+    address: IpAddr,
+) -> Option<String> {
+    let Some(pod) = pod else { return Some("is gone".to_owned()) };
+    if pod.is_finished {
+        return Some("has ended".to_owned());
+    }
+    if pod.addresses.contains(&address) {
+        return None;
+    }
+    let of = |key: &str| attributes.secondary.get(key).map(String::as_str);
+    if !pod.node.is_empty() && of("node").is_some_and(|it| pod.node != it) {
+        return Some(format!("is on node {}", pod.node));
+    }
+    let is_known = of("interface").is_none_or(|it| it == FIRST_INTERFACE);
+    (is_known && !pod.addresses.is_empty()).then(|| "has other addresses".to_owned())
 }
 
 /// The Pod that an assignment names.

@@ -11,7 +11,7 @@ use fairway_ground::Prefix;
 use crate::affinity::{Affinity, AffinityState};
 use crate::block::{Block, Owner, WINDOWS_RESERVED_HANDLE};
 use crate::calico::Cluster;
-use crate::census::{PodName, PodState, pod_of};
+use crate::census::{PodName, PodState, left, pod_of};
 
 /// Something that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,13 +86,15 @@ impl Findings<'_> {
             .filter(|it| it.state == AffinityState::Confirmed)
             .map(|it| (&it.owner, it.prefix))
             .collect();
+        // The one of those before that reaches farthest.
         let mut before: Option<Prefix> = None;
         for (prefix, block) in &self.cluster.blocks {
             let subject = format!("IPAMBlock {prefix}");
             if let Some(other) = before.filter(|it| it.overlaps(*prefix)) {
                 self.add(&subject, true, format!("overlaps block {other}"));
             }
-            before = Some(*prefix);
+            before =
+                before.filter(|it| it.last_address() >= prefix.last_address()).or(Some(*prefix));
             match self.cluster.facts.pool_of(prefix.address()) {
                 None => self.add(&subject, false, "no IPPool has it"),
                 Some(pool) if pool.block_length != prefix.length() => {
@@ -123,11 +125,14 @@ impl Findings<'_> {
             let block = self.cluster.blocks.get(prefix);
             match block.map(Block::owner) {
                 Some(Some(of_block)) if of_block == owner => {}
+                // What a node that lost a block, or died while it claimed one, leaves behind is worth nothing.
                 Some(Some(of_block)) => {
-                    self.add(&subject, true, format!("the block is of {of_block}"));
+                    let message = format!("the block is of {of_block}");
+                    self.add(&subject, *state != AffinityState::Pending, message);
                 }
-                Some(None) => self.add(&subject, true, "the block is nobody's"),
-                // What a node that died while it claimed a block leaves behind.
+                Some(None) => {
+                    self.add(&subject, *state != AffinityState::Pending, "the block is nobody's");
+                }
                 None => {
                     self.add(
                         &subject,
@@ -183,25 +188,13 @@ impl Findings<'_> {
         }
     }
 
-    /// Addresses whose Pod is not there, or has others.
+    /// Addresses whose Pod is not there, or has others; those of nodes that are gone.
     fn assignments(&mut self, pods: &BTreeMap<PodName, PodState>) {
         for block in self.cluster.blocks.values() {
-            for (address, attributes) in block.taken() {
+            for (address, attributes) in block.taken().filter(|(_, it)| it.released_at.is_none()) {
                 let Some(name) = pod_of(attributes) else { continue };
+                let Some(why) = left(pods.get(&name), attributes, address) else { continue };
                 let PodName { namespace, name: pod } = &name;
-                let state = pods.get(&name);
-                let node = attributes.secondary.get("node").map(String::as_str);
-                let why = match state {
-                    None => "is gone".to_owned(),
-                    Some(it) if it.is_finished => "has ended".to_owned(),
-                    Some(it) if !it.node.is_empty() && node.is_some_and(|node| it.node != node) => {
-                        format!("is on node {}", it.node)
-                    }
-                    Some(it) if !it.addresses.is_empty() && !it.addresses.contains(&address) => {
-                        "has other addresses".to_owned()
-                    }
-                    Some(_) => continue,
-                };
                 let handle = attributes.handle.as_deref().unwrap_or("none");
                 let message = format!("is of Pod {namespace}/{pod} (handle {handle}), which {why}");
                 self.add(address, false, message);
@@ -221,14 +214,20 @@ impl Findings<'_> {
             if self.cluster.facts.pool_of(address).is_none() {
                 continue;
             }
-            let text = |it: &&PodName| format!("{}/{}", it.namespace, it.name);
-            let names: Vec<String> = names.iter().map(text).collect();
-            if names.len() > 1 {
-                self.add(address, true, format!("is of Pods {}", names.join(", ")));
+            let text = |it: &PodName| format!("{}/{}", it.namespace, it.name);
+            let of: Vec<String> = names.iter().map(|it| text(it)).collect();
+            if of.len() > 1 {
+                self.add(address, true, format!("is of Pods {}", of.join(", ")));
             }
-            let block = self.cluster.blocks.values().find(|it| it.prefix().contains(address));
-            if block.is_none_or(|it| it.inspect(address).is_none()) {
-                let message = format!("is of Pod {}, and is not assigned", names.join(", "));
+            let assigned = self.cluster.assigned(address);
+            let Some(attributes) = assigned.filter(|it| it.released_at.is_none()) else {
+                let message = format!("is of Pod {}, and is not assigned", of.join(", "));
+                self.add(address, true, message);
+                continue;
+            };
+            if let Some(other) = pod_of(attributes).filter(|it| !names.contains(&it)) {
+                let message =
+                    format!("is of Pod {}, and is assigned to {}", of.join(", "), text(&other));
                 self.add(address, true, message);
             }
         }

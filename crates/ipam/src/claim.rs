@@ -22,6 +22,17 @@ pub(crate) enum Claim {
     Lost,
 }
 
+/// Whether a claim makes the block where there is none, and what is for no Pod of it then.
+#[derive(Debug, Clone, Copy)]
+enum New<'a> {
+    /// It makes none.
+    None,
+    /// If it would share no address with another.
+    Checked(Option<&'a HostReserved>),
+    /// That is known.
+    Free(Option<&'a HostReserved>),
+}
+
 /// What a block must be for its owner to lose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReleaseIf {
@@ -50,7 +61,7 @@ impl<S: Store> Addressing<'_, S> {
         prefix: Prefix,
         reserved: Option<&HostReserved>,
     ) -> Result<Claim, IpamError> {
-        self.claim_until_settled(owner, prefix, reserved, false).await
+        self.claim_until_settled(owner, prefix, New::Checked(reserved)).await
     }
 
     /// The same for a prefix that shares no address with a block of another size, so that none has to be listed.
@@ -60,18 +71,22 @@ impl<S: Store> Addressing<'_, S> {
         prefix: Prefix,
         reserved: Option<&HostReserved>,
     ) -> Result<Claim, IpamError> {
-        self.claim_until_settled(owner, prefix, reserved, true).await
+        self.claim_until_settled(owner, prefix, New::Free(reserved)).await
+    }
+
+    /// Finishes a claim of a block that is there; makes none.
+    pub(crate) async fn confirm(&self, owner: &Owner, prefix: Prefix) -> Result<Claim, IpamError> {
+        self.claim_until_settled(owner, prefix, New::None).await
     }
 
     async fn claim_until_settled(
         &self,
         owner: &Owner,
         prefix: Prefix,
-        reserved: Option<&HostReserved>,
-        is_known_free: bool,
+        new: New<'_>,
     ) -> Result<Claim, IpamError> {
         for _ in 0..ATTEMPTS_MAX {
-            match self.try_to_claim(owner, prefix, reserved, is_known_free).await {
+            match self.try_to_claim(owner, prefix, new).await {
                 Err(IpamError::Store(StoreError::Conflict)) => {}
                 outcome => return outcome,
             }
@@ -83,8 +98,7 @@ impl<S: Store> Addressing<'_, S> {
         &self,
         owner: &Owner,
         prefix: Prefix,
-        reserved: Option<&HostReserved>,
-        is_known_free: bool,
+        new: New<'_>,
     ) -> Result<Claim, IpamError> {
         let affinity = store::affinity(self.store, owner, prefix).await?;
         let is_confirmed =
@@ -103,7 +117,11 @@ impl<S: Store> Addressing<'_, S> {
                 self.store.delete(&Key::Block(prefix), &block.version).await?;
                 return Err(StoreError::Conflict.into());
             }
-            None if is_known_free || !self.overlaps_another(prefix).await? => {
+            None if self.may_make(prefix, new).await? => {
+                let reserved = match new {
+                    New::Checked(reserved) | New::Free(reserved) => reserved,
+                    New::None => None,
+                };
                 (Block::new(prefix, owner.clone(), self.now, reserved)?, None)
             }
             _ => {
@@ -120,10 +138,19 @@ impl<S: Store> Addressing<'_, S> {
         Ok(Claim::Ours(Versioned { value, version }))
     }
 
-    /// Whether there is a block of another size with addresses of this one: a pool had another size of blocks before.
-    async fn overlaps_another(&self, prefix: Prefix) -> Result<bool, StoreError> {
-        let blocks = store::blocks(self.store).await?;
-        Ok(blocks.iter().map(|it| it.value.prefix()).any(|it| it != prefix && it.overlaps(prefix)))
+    /// Whether a new block may be made: its pool has blocks of that size, and none of another size has addresses of it, from
+    /// when the pool had another size of blocks.
+    async fn may_make(&self, prefix: Prefix, new: New<'_>) -> Result<bool, StoreError> {
+        match new {
+            New::None => Ok(false),
+            New::Free(_) => Ok(true),
+            New::Checked(_) if !self.facts.pools.iter().any(|it| it.serves(prefix)) => Ok(false),
+            New::Checked(_) => {
+                let blocks = store::blocks(self.store).await?;
+                let mut prefixes = blocks.iter().map(|it| it.value.prefix());
+                Ok(!prefixes.any(|it| it != prefix && it.overlaps(prefix)))
+            }
+        }
     }
 
     async fn set_affinity(
@@ -173,7 +200,7 @@ impl<S: Store> Addressing<'_, S> {
             // An address was given since the first attempt, or somebody died between two steps.
             if affinity.as_ref().is_some_and(|it| it.value.state == AffinityState::PendingDeletion)
             {
-                self.try_to_claim(owner, prefix, None, true).await?;
+                self.try_to_claim(owner, prefix, New::None).await?;
             }
             return Ok(Departure::Kept);
         }

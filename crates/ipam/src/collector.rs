@@ -11,7 +11,7 @@ use fairway_ground::{AddressFamily, Prefix};
 use crate::addressing::Addressing;
 use crate::affinity::{Affinity, AffinityState};
 use crate::block::{Attributes, Block, Owner, Release, WINDOWS_RESERVED_HANDLE};
-use crate::census::{Census, PodName, has_left, pod_of};
+use crate::census::{Census, PodName, left, pod_of};
 use crate::claim::{Departure, ReleaseIf};
 use crate::error::IpamError;
 use crate::moment::Seconds;
@@ -80,11 +80,22 @@ enum Verdict {
 /// An assignment with what is believed of it.
 struct Judged {
     leak: Leak,
+    attributes: Attributes,
     /// The node that the assignment names.
     node: Option<String>,
     /// The same; or that of the block, where it names none.
     place: String,
     verdict: Verdict,
+}
+
+/// A block that its owner is to give up.
+struct Due {
+    owner: Owner,
+    prefix: Prefix,
+    /// If nothing has changed since it had this number; `None` for an affinity without a block.
+    sequence: Option<u64>,
+    /// It is of its pool's size, and stock of the node.
+    serves: bool,
 }
 
 /// What a pass works on.
@@ -128,9 +139,13 @@ impl Collector {
         if grace > 0 {
             self.take_blocks_back(&mut pass).await;
             self.complete_claims(&mut pass).await;
-            self.correct_handles(&mut pass).await?;
+            if let Err(error) = self.correct_handles(&mut pass).await {
+                pass.done.errors.push(error);
+            }
         }
-        pass.visit_resting().await?;
+        if let Err(error) = pass.visit_resting().await {
+            pass.done.errors.push(error);
+        }
         Ok(pass.done)
     }
 
@@ -181,7 +196,7 @@ impl Collector {
         let is_due = |since: Seconds| now.saturating_sub(since) > pass.grace;
         let mut counts: BTreeMap<(Owner, AddressFamily), u32> = BTreeMap::new();
         let (mut idle, mut stale) = (BTreeMap::new(), BTreeMap::new());
-        let mut due: Vec<(Owner, Prefix, Option<u64>)> = Vec::new();
+        let mut due: Vec<Due> = Vec::new();
         for Affinity { owner, prefix, state } in pass.affinities.iter().map(|it| &it.value) {
             if pass.done.blocks.contains(prefix) {
                 continue;
@@ -190,32 +205,41 @@ impl Collector {
                 let key = (owner.clone(), *prefix, *state);
                 let since = self.stale.get(&key).copied().unwrap_or(now);
                 if is_due(since) {
-                    due.push((owner.clone(), *prefix, None));
+                    let owner = owner.clone();
+                    due.push(Due { owner, prefix: *prefix, sequence: None, serves: false });
                 }
                 stale.insert(key, since);
                 continue;
             };
+            // One of another size than its pool's is no stock: it keeps blocks of the pool's size from all.
+            let serves = pass.addressing.facts.pools.iter().any(|it| it.serves(*prefix));
             let count = counts.entry((owner.clone(), prefix.family())).or_default();
-            *count = count.saturating_add(1);
+            *count = count.saturating_add(u32::from(serves));
             let is_of_node = matches!(owner, Owner::Host(host) if pass.census.has_node(host));
             if is_of_node && block.is_empty() {
                 let key = (*prefix, block.sequence());
                 let since = self.idle.get(&key).copied().unwrap_or(now);
                 if is_due(since) {
-                    due.push((owner.clone(), *prefix, Some(block.sequence())));
+                    let sequence = block.sequence();
+                    due.push(Due {
+                        owner: owner.clone(),
+                        prefix: *prefix,
+                        sequence: Some(sequence),
+                        serves,
+                    });
                 }
                 idle.insert(key, since);
             }
         }
         (self.idle, self.stale) = (idle, stale);
-        for (owner, prefix, sequence) in due {
+        for Due { owner, prefix, sequence, serves } in due {
             let count = counts.get_mut(&(owner.clone(), prefix.family()));
-            if sequence.is_some() && count.as_ref().is_none_or(|it| **it <= 1) {
+            if serves && count.as_ref().is_none_or(|it| **it <= 1) {
                 continue;
             }
             let release_if = sequence.map_or(ReleaseIf::Empty, ReleaseIf::EmptySince);
             if pass.give_up(&owner, prefix, release_if).await
-                && let Some(count) = count.filter(|_| sequence.is_some())
+                && let Some(count) = count.filter(|_| serves)
             {
                 *count = count.saturating_sub(1);
             }
@@ -239,7 +263,7 @@ impl Collector {
             let key = (owner.clone(), prefix);
             let since = before.get(&key).copied().unwrap_or(now);
             if now.saturating_sub(since) > pass.grace {
-                let claimed = pass.addressing.claim(owner, prefix, None).await;
+                let claimed = pass.addressing.confirm(owner, prefix).await;
                 pass.done.errors.extend(claimed.err());
             } else {
                 self.halves.insert(key, since);
@@ -253,10 +277,11 @@ impl Collector {
         pass: &mut Pass<'_, S, C>,
     ) -> Result<(), IpamError> {
         let now = pass.addressing.now.seconds();
+        let handles = store::handles(pass.addressing.store).await?;
         let before = std::mem::take(&mut self.orphans);
         let mut held = pass.held();
         let mut otherwise: Vec<(Handle, Option<Version>)> = Vec::new();
-        for Versioned { value, version } in store::handles(pass.addressing.store).await? {
+        for Versioned { value, version } in handles {
             if held.get(&value.id) == Some(&value.counts) {
                 held.remove(&value.id);
             } else {
@@ -307,6 +332,7 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
                     verdict: self.verdict(address, attributes),
                     place: node.clone().unwrap_or_else(of_block),
                     node,
+                    attributes: attributes.clone(),
                     leak: Leak { handle, address, sequence },
                 });
             }
@@ -324,10 +350,9 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
             return Verdict::Tunnel;
         }
         let Some(name) = pod_of(attributes) else { return Verdict::Valid };
-        let node = attributes.secondary.get("node").map(String::as_str);
-        match has_left(self.census.pod(&name).as_ref(), node, address) {
-            true => Verdict::Leaked(name),
-            false => Verdict::Valid,
+        match left(self.census.pod(&name).as_ref(), attributes, address) {
+            Some(_) => Verdict::Leaked(name),
+            None => Verdict::Valid,
         }
     }
 
@@ -341,7 +366,7 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
         for leak in leaks {
             let Verdict::Leaked(name) = &leak.verdict else { return false };
             let Ok(pod) = self.census.pod_now(name).await else { return false };
-            if !has_left(pod.as_ref(), leak.node.as_deref(), leak.leak.address) {
+            if left(pod.as_ref(), &leak.attributes, leak.leak.address).is_none() {
                 return false;
             }
             if let Some(node) = leak.node.as_ref().filter(|it| self.has_departed(it))

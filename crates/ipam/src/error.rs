@@ -29,6 +29,14 @@ pub enum IpamError {
         /// Its block.
         block: Prefix,
     },
+    /// The pool had blocks of another size before.
+    #[error("{address} is in no block, and block {block} would overlap one of another size")]
+    Overlap {
+        /// The address.
+        address: IpAddr,
+        /// Its block.
+        block: Prefix,
+    },
     /// It owns as many as it may.
     #[error(
         "the node owns {0} blocks of this family, as many as it may, and they have no free address"
@@ -124,7 +132,7 @@ impl IpamError {
             Self::NotEmpty(_) => "not-empty",
             Self::TooSmall { .. } => "too-small",
             Self::TooLarge(_) => "too-large",
-            Self::Config(_) | Self::BlockSize(_) => "bad-config",
+            Self::Config(_) | Self::BlockSize(_) | Self::Overlap { .. } => "bad-config",
             Self::Contended(_) | Self::Store(StoreError::Conflict) => "contended",
             Self::Store(StoreError::Unavailable(_)) => "unavailable",
         }

@@ -32,6 +32,7 @@ mod routes;
 mod search;
 mod selector;
 mod store;
+mod together;
 mod usage;
 mod walk;
 
@@ -61,4 +62,5 @@ pub use routes::{Routes, routes};
 pub use search::Scope;
 pub use selector::{Selector, SelectorError};
 pub use store::{Handle, Key, Object, Selection, Store, StoreError, Version, Versioned};
+pub use together::Answered;
 pub use usage::{Inspected, Usage, usage};

@@ -71,7 +71,7 @@ impl AddressRequest {
 }
 
 impl<S: Store> Addressing<'_, S> {
-    /// Gives addresses; `got` has them even where an error ends it. Fewer than asked for is no error where no more are to be
+    /// Gives addresses; `got` has them even where an error ends it, and what it has at the beginning counts. Fewer than asked for is no error where no more are to be
     /// had.
     ///
     /// # Errors
@@ -89,11 +89,13 @@ impl<S: Store> Addressing<'_, S> {
             if count == 0 {
                 continue;
             }
-            let had = self.had(request, family).await?;
+            let mut had = self.had(request, family).await?;
+            had.retain(|it| !got.contains(it));
+            let before = got.iter().filter(|it| AddressFamily::of(it.address) == family).count();
             let allowed = request.per_handle_max.map_or(count, |it| it.min(count));
             let order = Order {
                 attributes: request.attributes.clone(),
-                count: allowed.saturating_sub(had.len()),
+                count: allowed.saturating_sub(had.len()).saturating_sub(before),
                 got: Vec::new(),
             };
             got.extend(had);

@@ -58,7 +58,7 @@ pub(crate) struct Search<'a> {
     pools: Vec<&'a Pool>,
     pub(crate) reserved: Ranges,
     /// All blocks of the node of this family: they count for the limit.
-    own: BTreeSet<Prefix>,
+    pub(crate) own: BTreeSet<Prefix>,
     /// Those in the pools that were not looked at, the last one first.
     untried: Vec<Prefix>,
     /// What there is besides, once it was listed.
@@ -74,11 +74,12 @@ struct Others {
 }
 
 impl Others {
-    fn new(blocks: Vec<Versioned<Block>>, family: AddressFamily) -> Self {
+    fn new(blocks: Vec<Versioned<Block>>, family: AddressFamily, pools: &[&Pool]) -> Self {
         let is_of_family = |it: &Versioned<Block>| it.value.prefix().family() == family;
         let blocks: Vec<_> = blocks.into_iter().filter(is_of_family).collect();
-        // What nobody has and is empty goes when it is claimed.
-        let is_left = |it: &Block| it.owner().is_none() && it.is_empty();
+        // What nobody has and is empty goes when it is claimed: one of the pools' size is.
+        let serves = |it: &Block| pools.iter().any(|pool| pool.serves(it.prefix()));
+        let is_left = |it: &Block| it.owner().is_none() && it.is_empty() && serves(it);
         let occupied = blocks.iter().map(|it| &it.value).filter(|it| !is_left(it));
         let occupied = Ranges::new(occupied.map(Block::prefix));
         Self { blocks, occupied, offered: BTreeSet::new() }
@@ -233,8 +234,11 @@ impl<S: Store> Addressing<'_, S> {
                 search.own.remove(&prefix);
             }
         }
+        search.others = Some(Others::new(self.load_all().await?, scope.family, &search.pools));
+        if search.next_without_affinity().is_some() {
+            return Ok(true);
+        }
         self.may_claim(&search)?;
-        search.others = Some(Others::new(self.load_all().await?, scope.family));
         if search.next_free().is_some() || search.next_unused(self.now.seconds()).is_some() {
             return Ok(true);
         }
@@ -278,16 +282,17 @@ impl<S: Store> Addressing<'_, S> {
         &self,
         search: &mut Search<'_>,
     ) -> Result<Option<Versioned<Block>>, IpamError> {
-        self.may_claim(search)?;
         if search.others.is_none() {
-            search.others = Some(Others::new(self.load_all().await?, search.scope.family));
+            search.others =
+                Some(Others::new(self.load_all().await?, search.scope.family, &search.pools));
         }
-        if let Some(prefix) = search.next_without_affinity()
-            && let Claim::Ours(block) = self.claim(&search.owner, prefix, None).await?
-        {
-            search.own.insert(prefix);
-            return Ok(Some(block));
+        while let Some(prefix) = search.next_without_affinity() {
+            if let Claim::Ours(block) = self.confirm(&search.owner, prefix).await? {
+                search.own.insert(prefix);
+                return Ok(Some(block));
+            }
         }
+        self.may_claim(search)?;
         let reserved = search.scope.host_reserved.as_ref();
         while let Some(prefix) = search.next_free() {
             if let Claim::Ours(block) = self.claim_free(&search.owner, prefix, reserved).await? {

@@ -208,13 +208,13 @@ const VARIANTS: &[Variant] = &[
     variant(
         "collector: a node's last block goes",
         COLLECTOR,
-        "if sequence.is_some() && count.as_ref().is_none_or(|it| **it <= 1) {",
-        "if sequence.is_some() && count.as_ref().is_none_or(|it| **it < 1) {",
+        "if serves && count.as_ref().is_none_or(|it| **it <= 1) {",
+        "if serves && count.as_ref().is_none_or(|it| **it < 1) {",
     ),
     variant(
         "collector: half a claim stays",
         COLLECTOR,
-        "let claimed = pass.addressing.claim(owner, prefix, None).await;\n                pass.done.errors.extend(claimed.err());",
+        "let claimed = pass.addressing.confirm(owner, prefix).await;\n                pass.done.errors.extend(claimed.err());",
         "",
     ),
     variant(
@@ -250,8 +250,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "cni: one family is given where two are asked for",
         CNI,
-        "if outcome.is_err() || got.len() < missing.len() {",
-        "if outcome.is_err() && got.is_empty() {",
+        "if error.is_some() || got.len() < missing.len() {",
+        "if error.is_some() && got.is_empty() {",
     ),
     variant(
         "cni: GC reaches other nodes",
@@ -274,13 +274,13 @@ const VARIANTS: &[Variant] = &[
     variant(
         "claim: a block that is in use after all stays marked",
         CLAIM,
-        "self.try_to_claim(owner, prefix, None, true).await?;\n            }",
+        "self.try_to_claim(owner, prefix, New::None).await?;\n            }",
         "}",
     ),
     variant(
         "collector: nobody is asked once more",
         COLLECTOR,
-        "if !has_left(pod.as_ref(), leak.node.as_deref(), leak.leak.address) {",
+        "if left(pod.as_ref(), &leak.attributes, leak.leak.address).is_none() {",
         "if pod.is_some() && leak.node.is_none() {",
     ),
     variant(
@@ -304,8 +304,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "claim: a block over one of another size",
         CLAIM,
-        "None if is_known_free || !self.overlaps_another(prefix).await? => {",
-        "None if is_known_free || !is_known_free => {",
+        "Ok(!prefixes.any(|it| it != prefix && it.overlaps(prefix)))",
+        "Ok(prefixes.all(|it| it != prefix))",
     ),
     variant(
         "claim: what rests of nobody's block keeps it from all",

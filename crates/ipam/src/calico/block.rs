@@ -35,6 +35,11 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Block> {
 
 /// `None` if it cannot be read.
 fn owner(reader: &mut Reader<'_>) -> Option<Option<Owner>> {
+    let found = reader.spec.get("affinity").unwrap_or(&Value::Null);
+    if !found.is_null() && !found.is_string() {
+        reader.fault("affinity", format!("{found}; expected host:NAME or virtual:NAME"));
+        return None;
+    }
     let text = reader.text("affinity");
     match text.split_once(':') {
         _ if text.is_empty() => Some(None),

@@ -14,12 +14,13 @@ pub use write::write;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 use fairway_ground::Prefix;
 use serde_json::Value;
 
 use crate::affinity::{Affinity, AffinityState};
-use crate::block::{Block, Owner};
+use crate::block::{Attributes, Block, Owner, SIZE_BITS_MAX};
 use crate::census::{PodName, PodState};
 use crate::facts::{Config, Facts};
 use crate::store::Handle;
@@ -65,6 +66,9 @@ impl fmt::Display for ObjectFault {
     }
 }
 
+/// How many faults of one object are told: a block of foreign making may have as many as it has addresses.
+const FAULTS_MAX: usize = 16;
+
 /// An object while it is read.
 struct Reader<'a> {
     name: String,
@@ -74,6 +78,9 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn fault(&mut self, field: &str, message: impl ToString) {
+        if self.faults.len() >= FAULTS_MAX {
+            return;
+        }
         self.faults.push(ObjectFault {
             object: self.name.clone(),
             field: if field.is_empty() { String::new() } else { format!("spec.{field}") },
@@ -107,6 +114,21 @@ impl<'a> Reader<'a> {
 }
 
 impl Cluster {
+    /// The block that has the address: one that says that it is taken, if there are several.
+    pub fn block_with(&self, address: IpAddr) -> Option<&Block> {
+        // Blocks have at most 2^12 addresses: those that may have it are few, and near.
+        let bits = fairway_ground::AddressFamily::of(address).address_bits();
+        let lengths = bits.saturating_sub(SIZE_BITS_MAX)..=bits;
+        let prefixes = lengths.filter_map(|length| Prefix::new(address, length).ok());
+        let found = prefixes.filter_map(|it| self.blocks.get(&it));
+        found.max_by_key(|it| it.inspect(address).is_some())
+    }
+
+    /// Whose an address is.
+    pub fn assigned(&self, address: IpAddr) -> Option<&Attributes> {
+        self.block_with(address)?.inspect(address).map(|(attributes, _)| attributes)
+    }
+
     /// Reads one more object; a list is read as its items.
     pub fn read(&mut self, object: &Value) {
         if let Some(items) = object.get("items").and_then(Value::as_array) {
@@ -118,19 +140,28 @@ impl Cluster {
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (kind, name) = (text("/kind"), text("/metadata/name"));
-        let is_calicos = text("/apiVersion").contains("projectcalico.org/");
+        let version = text("/apiVersion");
+        let is_calicos = version.contains("projectcalico.org/");
+        let is_core = version == "v1";
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let mut reader = Reader { name: format!("{kind}/{name}"), spec, faults: Vec::new() };
         self.read = self.read.saturating_add(1);
         match (is_calicos, kind) {
             (true, _) if reader.is_set("deleted") => {}
-            (true, "IPPool") => self.facts.pools.extend(pool::read(&mut reader, name)),
+            (true, "IPPool") => {
+                // The same pool may be there in both of Calico's groups.
+                self.facts.pools.retain(|it| it.name != name);
+                self.facts.pools.extend(pool::read(&mut reader, name));
+            }
             (true, "IPAMBlock") => {
                 if let Some(block) = block::read(&mut reader) {
                     self.blocks.insert(block.prefix(), block);
                 }
             }
-            (true, "BlockAffinity") => self.affinities.extend(affinity(&mut reader)),
+            (true, "BlockAffinity") => {
+                let affinity = affinity(&mut reader);
+                self.affinities.extend(affinity.filter(|it| !self.affinities.contains(it)));
+            }
             (true, "IPAMHandle") => {
                 if let Some(handle) = handle(&mut reader) {
                     self.handles.insert(handle.id.clone(), handle);
@@ -138,11 +169,13 @@ impl Cluster {
             }
             (true, "IPAMConfig" | "IPAMConfiguration") => self.facts.config = config(&mut reader),
             (true, "IPReservation") => self.facts.reservations.extend(reserved(&mut reader)),
-            (false, "Node") => _ = self.facts.nodes.insert(name.to_owned(), labels(object)),
-            (false, "Namespace") => {
+            (false, "Node") if is_core => {
+                _ = self.facts.nodes.insert(name.to_owned(), labels(object))
+            }
+            (false, "Namespace") if is_core => {
                 self.facts.namespaces.insert(name.to_owned(), labels(object));
             }
-            (false, "Pod") => {
+            (false, "Pod") if is_core => {
                 let namespace = text("/metadata/namespace").to_owned();
                 let pod = PodName { namespace, name: name.to_owned() };
                 self.pods.get_or_insert_default().insert(pod, pod_state(object));

@@ -16,13 +16,17 @@ pub(super) fn read(reader: &mut Reader<'_>, name: &str) -> Option<Pool> {
         AddressFamily::Ipv4Unicast => 26,
         AddressFamily::Ipv6Unicast => 122,
     };
-    let given = reader.spec.get("blockSize").and_then(Value::as_u64).filter(|it| *it > 0);
-    let block_length = given.map_or(Some(default), |it| u8::try_from(it).ok()).unwrap_or(u8::MAX);
+    let block_length = match reader.spec.get("blockSize") {
+        None | Some(Value::Null) => default,
+        Some(it) if *it == 0 => default,
+        Some(it) => it.as_u64().and_then(|it| u8::try_from(it).ok()).unwrap_or(u8::MAX),
+    };
     let is_disabled = reader.is_set("disabled");
     let shortest = bits.saturating_sub(12);
     if !is_disabled && !(shortest.max(prefix.length())..=bits).contains(&block_length) {
         let expected = format!("expected {shortest} to {bits}, and at least {}", prefix.length());
-        reader.fault("blockSize", format!("{block_length}; {expected}"));
+        let found = reader.spec.get("blockSize").unwrap_or(&Value::Null);
+        reader.fault("blockSize", format!("{found}; {expected}"));
     }
     let nodes = Selector::parse(reader.text("nodeSelector"));
     if let Err(error) = &nodes {

@@ -72,6 +72,7 @@ impl CniError {
             | IpamError::UseNotAllowed { .. }
             | IpamError::StrictRequired
             | IpamError::BlockSize(_)
+            | IpamError::Overlap { .. }
             | IpamError::Config(_) => Code::Configuration,
             IpamError::AffinityMismatch { .. } => Code::Mismatch,
             _ => Code::TryAgain,

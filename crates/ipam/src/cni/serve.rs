@@ -13,11 +13,12 @@ use super::version::CniVersion;
 use crate::addressing::Addressing;
 use crate::assign::Assigned;
 use crate::block::{Attributes, Release};
-use crate::census::PodName;
+use crate::census::{PodName, pod_of};
 use crate::error::IpamError;
 use crate::pool::Use;
 use crate::request::{AddressRequest, FamilyRequest};
 use crate::store::{self, Store};
+use crate::together::Answered;
 
 /// The attributes of an address that a Pod has.
 const NODE: &str = "node";
@@ -69,6 +70,14 @@ struct Held {
     assigned: Assigned,
     interface: Option<String>,
     node: Option<String>,
+    pod: Option<PodName>,
+}
+
+impl Held {
+    fn is_named_after_pod(&self, handle: &str) -> bool {
+        let name = |it: &PodName| format!("{}.{}", it.namespace, it.name).to_lowercase();
+        self.pod.as_ref().is_some_and(|it| name(it) == handle)
+    }
 }
 
 impl<S: Store> Call<'_, S> {
@@ -94,15 +103,15 @@ impl<S: Store> Call<'_, S> {
             .into_iter()
             .filter(|family| !had.iter().any(|it| AddressFamily::of(it.address) == *family))
             .collect();
-        let mut got = Vec::new();
         let request = self.address_request(&missing)?;
-        let outcome = self.addressing.assign_families(&request, &mut got).await;
-        if outcome.is_err() || got.len() < missing.len() {
+        let answered = self.addressing.assign_together(std::slice::from_ref(&request)).await;
+        let Answered { got, error } = answered.into_iter().next().unwrap_or_default();
+        if error.is_some() || got.len() < missing.len() {
             let addresses: Vec<IpAddr> = got.iter().map(|it| it.address).collect();
             self.take_back(&addresses).await?;
-            return Err(match outcome {
-                Err(error) => CniError::refused(&error),
-                Ok(()) => CniError::new(
+            return Err(match error {
+                Some(error) => CniError::refused(&error),
+                None => CniError::new(
                     Code::TryAgain,
                     "no address is assigned",
                     "the IPPools have no free address for this node",
@@ -186,6 +195,9 @@ impl<S: Store> Call<'_, S> {
             return Err(CniError::new(Code::UnknownContainer, "the container is unknown", details));
         }
         let earlier = self.request.configuration.earlier.as_deref().unwrap_or_default();
+        if earlier.is_empty() {
+            return Err(CniError::configuration("prevResult has no ips; expected the container's"));
+        }
         let has = |address: &IpAddr| {
             held.iter().any(|it| it.assigned.address == *address && self.is_of_interface(it))
         };
@@ -202,7 +214,8 @@ impl<S: Store> Call<'_, S> {
     async fn status(&self) -> Result<(), CniError> {
         let unavailable =
             |details: String| CniError::new(Code::NotAvailable, "no address can be given", details);
-        let mut request = self.address_request(&self.request.configuration.families)?;
+        let request = self.address_request(&self.request.configuration.families);
+        let mut request = request.map_err(|error| unavailable(error.details))?;
         request.ipv4.named = self.pools_for_some_pod(request.ipv4.named, |it| it.is_ipv4());
         request.ipv6.named = self.pools_for_some_pod(request.ipv6.named, |it| it.is_ipv6());
         for family in &self.request.configuration.families {
@@ -249,6 +262,10 @@ impl<S: Store> Call<'_, S> {
             // A name with a point in it may be of another network, whose name begins alike.
             let container = id.strip_prefix(&network).filter(|it| !it.contains('.'));
             let Some(container) = container else { continue };
+            // NAMESPACE.POD of old releases, where the network is called as the namespace.
+            if self.held(id).await?.iter().any(|it| it.is_named_after_pod(id)) {
+                continue;
+            }
             if let Err(error) = self.collect(id, container, valid).await {
                 errors.push(error.to_string());
             }
@@ -300,11 +317,12 @@ impl<S: Store> Call<'_, S> {
         let mut held = Vec::with_capacity(found.len());
         for assigned in found {
             let inspected = self.addressing.inspect(assigned.address).await;
-            let secondary = inspected.map(|it| it.attributes.secondary).unwrap_or_default();
+            let attributes = inspected.map(|it| it.attributes).unwrap_or_default();
             held.push(Held {
                 assigned,
-                interface: secondary.get(INTERFACE).cloned(),
-                node: secondary.get(NODE).cloned(),
+                interface: attributes.secondary.get(INTERFACE).cloned(),
+                node: attributes.secondary.get(NODE).cloned(),
+                pod: pod_of(&attributes),
             });
         }
         Ok(held)

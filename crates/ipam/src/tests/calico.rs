@@ -96,6 +96,27 @@ fn objects_that_fit_together_have_no_defect_and_deleted_ones_are_none() {
 }
 
 #[test]
+fn objects_of_both_groups_are_the_same_and_foreign_kinds_are_none() {
+    let lines = found(|it| {
+        let twice: Vec<Value> = it.iter().take(4).cloned().collect();
+        for mut object in twice {
+            object["apiVersion"] = "projectcalico.org/v3".into();
+            it.push(object);
+        }
+        it.push(
+            json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Node", "metadata": {"name": "x"}}),
+        );
+    });
+    assert_eq!(lines, Vec::<String>::new());
+}
+
+#[test]
+fn a_block_with_very_many_faults_tells_a_few() {
+    let lines = found(|it| it[1]["spec"]["allocations"] = json!(vec![Value::Null; 10_000]));
+    assert!(lines.len() < 30, "{}", lines.len());
+}
+
+#[test]
 fn a_malformed_block_is_named_with_its_fields_and_gives_nothing_that_may_be_taken() {
     let lines = found(|it| {
         it[1]["spec"]["allocations"] = json!([0, 0, 7, null]);
@@ -118,7 +139,7 @@ fn a_malformed_block_is_named_with_its_fields_and_gives_nothing_that_may_be_take
 
 #[test]
 fn what_does_not_fit_is_named() {
-    let cases: [(&str, Change); 9] = [
+    let cases: [(&str, Change); 12] = [
         ("IPAMBlock 10.244.0.0/30: is of host:node-1, which has no confirmed", |it| {
             it[2]["spec"]["state"] = "pending".into();
         }),
@@ -134,8 +155,23 @@ fn what_does_not_fit_is_named() {
             "10.244.0.0: warning: is of Pod shop/web (handle net.abc), which is on node node-2",
             |it| {
                 it[5]["spec"]["nodeName"] = "node-2".into();
+                it[5]["status"]["podIPs"] = json!([{"ip": "10.244.0.1"}]);
             },
         ),
+        ("10.244.0.1: is of Pod shop/web, and is assigned to shop/other", |it| {
+            let mut attributes = it[1]["spec"]["attributes"][0].clone();
+            attributes["secondary"]["pod"] = "other".into();
+            it[1]["spec"]["attributes"].as_array_mut().unwrap().push(attributes);
+            it[1]["spec"]["allocations"] = json!([0, 2, 1, null]);
+        }),
+        ("10.244.0.2: is of Pod shop/web, and is not assigned", |it| {
+            it[5]["status"]["podIPs"] = json!([{"ip": "10.244.0.2"}]);
+        }),
+        ("IPAMBlock 10.244.0.2/31: overlaps block 10.244.0.0/30", |it| {
+            let one = |cidr: &str| json!({"cidr": cidr, "allocations": [null, null], "unallocated": [0, 1], "attributes": []});
+            it.push(object("IPAMBlock", "x", one("10.244.0.0/31")));
+            it.push(object("IPAMBlock", "y", one("10.244.0.2/31")));
+        }),
         ("10.244.0.9: is of Pod shop/web, and is not assigned", |it| {
             it[5]["status"]["podIPs"] = json!([{"ip": "10.244.0.9"}]);
         }),

@@ -26,7 +26,7 @@ fn go<T>(process: &mut Pin<Box<dyn Future<Output = T> + '_>>, calls: usize) -> O
 }
 
 fn to_end<T>(mut process: Pin<Box<dyn Future<Output = T> + '_>>) -> T {
-    go(&mut process, 1_000).expect("it ends")
+    go(&mut process, 100_000).expect("it ends")
 }
 
 fn facts() -> Facts {
@@ -203,4 +203,33 @@ fn a_block_that_is_claimed_again_is_not_deleted_by_a_release_from_before() {
         |store: &ShakyStore| store.inner.objects().iter().any(|it| matches!(it, Object::Block(_)));
     assert!(go(&mut release, 0).is_none());
     assert!(block(&store), "the release meets another block than it has read, and looks again");
+}
+
+#[test]
+fn pods_that_ask_at_once_share_the_write_of_a_block() {
+    let mut pool = pool("v4", "10.0.0.0/20");
+    pool.block_length = 22;
+    let mut ipv6 = crate::tests::pool::pool("v6", "fd00::/112");
+    ipv6.block_length = 118;
+    let facts = Facts {
+        pools: vec![pool, ipv6],
+        nodes: [("a".to_owned(), BTreeMap::new())].into(),
+        ..Facts::default()
+    };
+    let store = ShakyStore::new(MemoryStore::default(), 0, 0);
+    let it = addressing(&store, &facts);
+    let both = |handle: &str| AddressRequest {
+        ipv6: FamilyRequest { count: 1, ..FamilyRequest::default() },
+        ..request("a", handle)
+    };
+    to_end(Box::pin(it.assign_together(&[both("first")])));
+    let writes = store.inner.writes();
+    let alone = to_end(Box::pin(it.assign_together(&[both("alone")])));
+    assert_eq!((alone[0].got.len(), alone[0].error.as_ref()), (2, None));
+    assert_eq!(store.inner.writes() - writes, 3, "its handle, and a block of each family");
+    let writes = store.inner.writes();
+    let requests: Vec<AddressRequest> = (0..500).map(|it| both(&format!("pod-{it}"))).collect();
+    let answers = to_end(Box::pin(it.assign_together(&requests)));
+    assert!(answers.iter().all(|it| it.got.len() == 2 && it.error.is_none()));
+    assert_eq!(store.inner.writes() - writes, 502);
 }

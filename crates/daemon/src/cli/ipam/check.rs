@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use fairway_ground::printable;
 use fairway_ipam::check;
 use serde_json::json;
 
@@ -44,7 +45,9 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
         let items: Vec<_> = defects.iter().map(item).collect();
         output::print_json(&format!("{:#}\n", json!({"items": items, "objects": cluster.read})))?;
     } else {
-        output::print(&defects.iter().map(|it| format!("{it}\n")).collect::<String>())?;
+        // A name of foreign making may have line breaks.
+        let lines = defects.iter().map(|it| printable(&it.to_string()).into_owned() + "\n");
+        output::print(&lines.collect::<String>())?;
         let warnings = defects.len().saturating_sub(faults);
         eprintln!("objects: {}, faults: {faults}, warnings: {warnings}", cluster.read);
     }

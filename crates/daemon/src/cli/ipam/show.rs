@@ -45,6 +45,11 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode> {
     for fault in &cluster.faults {
         output::say(&fault.to_string());
     }
+    if let Some(node) = arguments.node.as_ref().filter(|_| arguments.ip.is_none())
+        && !cluster.blocks.values().any(|it| is_of(it, node))
+    {
+        bail!("node {node:?} has no block and no address in these files");
+    }
     let text = match (&arguments.ip, &arguments.node) {
         (Some(address), _) => of_address(&cluster, *address)?,
         (None, Some(node)) => of_blocks(&cluster, |it| is_of(it, node), Some(node)),
@@ -91,15 +96,16 @@ fn of_blocks(
         vec![["BLOCK", "OWNER", "IN USE", "RESTING", "BORROWED", "FREE"].map(str::to_owned)];
     for block in cluster.blocks.values().filter(|it| is_shown(it)) {
         let resting = block.taken().filter(|(_, it)| it.released_at.is_some()).count();
-        let borrowed = block.taken().filter(|(_, it)| {
-            let of_node = it.secondary.get("node");
-            let owner = match block.owner() {
-                Some(Owner::Host(name)) => Some(name),
-                _ => None,
-            };
-            let is_wanted = node.is_none_or(|it| of_node == Some(it) || owner == Some(it));
-            is_wanted && of_node.is_some() && of_node != owner
-        });
+        let borrowed =
+            block.taken().filter(|(_, it)| it.released_at.is_none()).filter(|(_, it)| {
+                let of_node = it.secondary.get("node");
+                let owner = match block.owner() {
+                    Some(Owner::Host(name)) => Some(name),
+                    _ => None,
+                };
+                let is_wanted = node.is_none_or(|it| of_node == Some(it) || owner == Some(it));
+                is_wanted && of_node.is_some() && of_node != owner
+            });
         let in_use = block.taken().count().saturating_sub(resting);
         rows.push([
             block.prefix().to_string(),
@@ -114,7 +120,7 @@ fn of_blocks(
 }
 
 fn of_address(cluster: &Cluster, address: IpAddr) -> Result<String> {
-    let Some(block) = cluster.blocks.values().find(|it| it.prefix().contains(address)) else {
+    let Some(block) = cluster.block_with(address) else {
         bail!("{address} is in no block");
     };
     let owner = block.owner().map_or_else(|| "nobody".to_owned(), ToString::to_string);

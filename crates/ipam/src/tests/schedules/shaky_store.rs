@@ -59,8 +59,11 @@ impl ShakyStore {
 
     async fn turn(&self) -> Fate {
         let mut is_next = false;
-        poll_fn(move |_| match std::mem::replace(&mut is_next, true) {
-            false => Poll::Pending,
+        poll_fn(move |context| match std::mem::replace(&mut is_next, true) {
+            false => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
             true => Poll::Ready(()),
         })
         .await;

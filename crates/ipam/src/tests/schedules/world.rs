@@ -64,8 +64,8 @@ struct Shared {
 pub(super) struct World {
     dice: Rng,
     shared: Arc<Shared>,
-    /// Each with the Pod whose runtime it is, if it is one's.
-    processes: Vec<(Process, Option<String>)>,
+    /// Each with the Pods whose runtime it is.
+    processes: Vec<(Process, Vec<String>)>,
     collector: Arc<Mutex<Collector>>,
     nanoseconds: u64,
     named: u64,
@@ -206,11 +206,11 @@ impl World {
             return;
         }
         let chosen = self.roll(self.processes.len());
-        let (process, pod) = self.processes.swap_remove(chosen);
+        let (process, pods) = self.processes.swap_remove(chosen);
         drop(process);
         let mut truth = self.shared.truth.lock().unwrap();
         truth.counts.died += 1;
-        if let Some(pod) = pod {
+        for pod in pods {
             truth.remove(&pod);
         }
     }
@@ -285,6 +285,9 @@ impl World {
     }
 
     fn give(&mut self) {
+        if self.roll(3) == 0 {
+            return self.give_together();
+        }
         let (pod, request) = self.new_pod();
         let (shared, now) = (Arc::clone(&self.shared), self.moment());
         let facts = shared.facts();
@@ -302,7 +305,40 @@ impl World {
                 _ = addressing.release_handle(&pod).await;
             }
         };
-        self.processes.push((Box::pin(process), Some(name)));
+        self.processes.push((Box::pin(process), vec![name]));
+    }
+
+    /// Several Pods of one node at once.
+    fn give_together(&mut self) {
+        let host = self.host();
+        let mut pods = Vec::new();
+        for _ in 0..2 + self.roll(2) {
+            let (pod, mut request) = self.new_pod();
+            request.attributes.secondary.insert("node".to_owned(), host.clone());
+            request.host.clone_from(&host);
+            let mut truth = self.shared.truth.lock().unwrap();
+            truth.pods.insert(pod.clone(), Pod { host: host.clone(), addresses: Vec::new() });
+            drop(truth);
+            pods.push((pod, request));
+        }
+        let (shared, now) = (Arc::clone(&self.shared), self.moment());
+        let facts = shared.facts();
+        let names: Vec<String> = pods.iter().map(|(pod, _)| pod.clone()).collect();
+        let process = async move {
+            let addressing = Addressing { store: &shared.store, facts: &facts, now };
+            let requests: Vec<AddressRequest> = pods.iter().map(|(_, it)| it.clone()).collect();
+            let answers = addressing.assign_together(&requests).await;
+            for ((pod, request), answer) in pods.iter().zip(answers) {
+                let wanted = request.ipv4.count + request.ipv6.count;
+                let addresses = answer.got.iter().map(|it| it.address);
+                let is_alive = shared.truth.lock().unwrap().gave(pod, addresses, &shared.store);
+                if is_alive && (answer.error.is_some() || answer.got.len() < wanted) {
+                    shared.truth.lock().unwrap().remove(pod);
+                    _ = addressing.release_handle(pod).await;
+                }
+            }
+        };
+        self.processes.push((Box::pin(process), names));
     }
 
     fn wish(&mut self) {
@@ -320,7 +356,7 @@ impl World {
                 Err(_) => truth.remove(&pod),
             }
         };
-        self.processes.push((Box::pin(process), Some(name)));
+        self.processes.push((Box::pin(process), vec![name]));
     }
 
     fn take(&mut self) {
@@ -343,7 +379,7 @@ impl World {
             let addressing = Addressing { store: &shared.store, facts: &facts, now };
             _ = addressing.release_handle(&pod).await;
         };
-        self.processes.push((Box::pin(process), None));
+        self.processes.push((Box::pin(process), Vec::new()));
     }
 
     fn claim(&mut self) {
@@ -355,7 +391,7 @@ impl World {
             let addressing = Addressing { store: &shared.store, facts: &facts, now };
             _ = addressing.claim_affinity(prefix, &owner).await;
         };
-        self.processes.push((Box::pin(process), None));
+        self.processes.push((Box::pin(process), Vec::new()));
     }
 
     fn release_affinities(&mut self) {
@@ -367,7 +403,7 @@ impl World {
             let addressing = Addressing { store: &shared.store, facts: &facts, now };
             _ = addressing.release_host_affinities(&owner, must_be_empty).await;
         };
-        self.processes.push((Box::pin(process), None));
+        self.processes.push((Box::pin(process), Vec::new()));
     }
 
     /// A node goes, with its Pods; or comes back.
@@ -384,7 +420,7 @@ impl World {
             truth.remove(pod);
         }
         drop(truth);
-        self.processes.retain(|(_, pod)| pod.as_ref().is_none_or(|it| !pods.contains(it)));
+        self.processes.retain(|(_, of)| !of.iter().any(|it| pods.contains(it)));
     }
 
     fn collect(&mut self) {
@@ -406,7 +442,7 @@ impl World {
             shared.truth.lock().unwrap().counts.collected += released.len() as u64;
             *collector.lock().unwrap() = memory;
         };
-        self.processes.push((Box::pin(process), None));
+        self.processes.push((Box::pin(process), Vec::new()));
     }
 }
 

@@ -299,3 +299,53 @@ fn a_reference_that_leads_nowhere_ends_its_operation_and_no_other() {
     );
     assert_eq!((outcome.error(1), outcome.error(2)), ("bad-reference", "none"));
 }
+
+#[test]
+fn what_is_left_of_another_size_is_never_overlapped() {
+    let state = json!({
+        "pools": [{"cidr": "10.0.0.0/30", "blockSize": 31}],
+        "config": {"ipCooldownSeconds": 60},
+        "blocks": [{"cidr": "10.0.0.0/30", "cooling": {"10.0.0.2": 100}}],
+    });
+    let outcome = run(state, json!([give("a", 3, "x"), give("b", 4, "y")]));
+    assert_eq!(outcome.state["blocks"].as_array().unwrap().len(), 1);
+    assert_eq!(outcome.count(0) + outcome.count(1), 4);
+    let state = json!({
+        "pools": [{"cidr": "10.0.0.0/26", "blockSize": 26}],
+        "blocks": [{"cidr": "10.0.0.0/28", "affinity": "host:a", "allocations": {"10.0.0.1": "h"}}],
+    });
+    let outcome =
+        run(state, json!([{"op": "assignIP", "ip": "10.0.0.40", "host": "a", "handle": "x"}]));
+    assert_eq!(outcome.error(0), "bad-config", "no attempt would ever succeed");
+}
+
+#[test]
+fn an_affinity_to_what_no_pool_has_stops_no_node() {
+    for cidr in ["10.0.0.0/16", "10.0.0.0/24"] {
+        let state = json!({
+            "pools": [{"cidr": "10.0.0.0/16", "blockSize": 26}],
+            "affinities": [{"host": "a", "cidr": cidr}],
+        });
+        let outcome = run(state, json!([give("a", 1, "x")]));
+        assert_eq!((outcome.count(0), outcome.affinities().len()), (1, 1), "{cidr}");
+    }
+}
+
+#[test]
+fn a_node_at_its_limit_finds_its_block_without_an_affinity() {
+    for config in [
+        json!({"strictAffinity": true, "maxBlocksPerHost": 1}),
+        json!({"strictAffinity": true, "autoAllocateBlocks": false}),
+    ] {
+        let full = json!({"10.0.0.4": "f", "10.0.0.5": "f", "10.0.0.6": "f", "10.0.0.7": "f"});
+        let state = json!({
+            "config": config,
+            "blocks": [
+                {"cidr": "10.0.0.0/30", "affinity": "host:a"},
+                {"cidr": "10.0.0.4/30", "affinity": "host:a", "allocations": full},
+            ],
+            "affinities": [{"host": "a", "cidr": "10.0.0.4/30"}],
+        });
+        assert_eq!(run(state, json!([give("a", 1, "x")])).count(0), 1, "{config}");
+    }
+}

@@ -43,7 +43,7 @@ fn a_pod_that_is_finished_elsewhere_or_has_another_address_has_left_its_address(
             "10.0.0.2": of_pod("3", "other", "a")}}],
         "pods": [
             {"namespace": "d", "name": "finished", "node": "a", "ips": ["10.0.0.0"], "phase": "Succeeded"},
-            {"namespace": "d", "name": "elsewhere", "node": "b", "ips": ["10.0.0.1"]},
+            {"namespace": "d", "name": "elsewhere", "node": "b", "ips": ["10.0.0.8"]},
             {"namespace": "d", "name": "other", "node": "a", "ips": ["10.0.0.9"]},
         ],
     });
@@ -177,4 +177,43 @@ fn an_empty_block_of_a_pool_for_other_nodes_goes_even_if_it_is_the_last() {
     let outcome = run(state, ops);
     assert_eq!(outcome.results[2]["blocks"], json!(["10.0.0.0/30"]));
     assert!(outcome.affinities().is_empty());
+}
+
+#[test]
+fn a_pod_that_lists_its_address_keeps_it_whatever_its_node_is_called() {
+    let state = json!({
+        "nodes": [{"name": "a.example"}],
+        "pods": [{"namespace": "d", "name": "p", "node": "a.example", "ips": ["10.0.0.0"]}],
+        "blocks": [{"cidr": "10.0.0.0/30", "affinity": "host:a", "allocations": {"10.0.0.0": of_pod("h", "p", "a")}}],
+    });
+    let outcome = run(state, passes(901));
+    assert_eq!(
+        (&outcome.results[2]["released"], &outcome.results[2]["hosts"]),
+        (&json!([]), &json!([]))
+    );
+}
+
+#[test]
+fn an_address_of_a_second_network_is_not_one_that_kubernetes_lists() {
+    let mut of_second = of_pod("net2.c", "p", "a");
+    of_second["attrs"]["interface"] = "net1".into();
+    let state = json!({
+        "pods": [{"namespace": "d", "name": "p", "node": "a", "ips": ["192.0.2.1"]}],
+        "blocks": [{"cidr": "10.0.0.0/30", "affinity": "host:a", "allocations": {"10.0.0.0": of_second}}],
+    });
+    assert_eq!(run(state, passes(901)).results[2]["released"], json!([]));
+}
+
+#[test]
+fn an_empty_block_of_an_earlier_size_keeps_no_node_from_addresses() {
+    let state = json!({
+        "config": {"strictAffinity": true},
+        "pools": [{"cidr": "10.0.0.0/28", "blockSize": 28}],
+        "blocks": [{"cidr": "10.0.0.0/30", "affinity": "host:a"}],
+    });
+    let ops = json!([
+        {"op": "gc"}, {"op": "advance", "seconds": 901}, {"op": "gc"}, super::give("b", 1, "x"),
+    ]);
+    let outcome = run(state, ops);
+    assert_eq!(outcome.count(3), 1);
 }
