@@ -222,13 +222,16 @@ impl<S: Store> Addressing<'_, S> {
     ) -> Result<(), IpamError> {
         let Versioned { value, version } = block;
         let prefix = value.prefix();
+        let mut counted = Vec::with_capacity(counts.len());
         for (handle, count) in counts {
-            self.add_to_handle(handle, &BTreeMap::from([(prefix, *count)])).await?;
+            let counts = BTreeMap::from([(prefix, *count)]);
+            let generation = self.add_to_handle(handle, &counts).await?;
+            counted.push((handle, generation, counts));
         }
         match self.store.write(Object::Block(value), Some(&version)).await {
             Err(StoreError::Conflict) => {
-                for (handle, count) in counts {
-                    self.take_from_handle(handle, &BTreeMap::from([(prefix, *count)])).await?;
+                for (handle, generation, counts) in counted {
+                    self.take_from_handle(handle, &generation, &counts).await?;
                 }
                 Err(StoreError::Conflict.into())
             }

@@ -55,7 +55,7 @@ pub struct Collector {
     /// Blocks whose owner has not confirmed that it has them.
     halves: BTreeMap<(Owner, Prefix), Seconds>,
     /// Handles that count otherwise than blocks, with their version.
-    orphans: BTreeMap<(String, Option<String>), Seconds>,
+    orphans: BTreeMap<(String, Option<Version>), Seconds>,
 }
 
 /// One assignment.
@@ -292,7 +292,7 @@ impl Collector {
         let unnamed = held.keys().filter(|it| !named.contains(*it)).cloned();
         otherwise.extend(unnamed.map(|id| (Handle { id, counts: BTreeMap::new() }, None)));
         for (handle, version) in otherwise {
-            let key = (handle.id.clone(), version.as_ref().map(|it| it.0.clone()));
+            let key = (handle.id.clone(), version.clone());
             let since = before.get(&key).copied().unwrap_or(now);
             if now.saturating_sub(since) < pass.grace || since == now {
                 self.orphans.insert(key, since);

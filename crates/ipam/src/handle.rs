@@ -9,44 +9,90 @@ use fairway_ground::Prefix;
 
 use crate::addressing::{ATTEMPTS_MAX, Addressing};
 use crate::error::IpamError;
-use crate::store::{self, Handle, Key, Object, Store, StoreError, Version};
+use crate::store::{self, Handle, Key, Object, Store, StoreError, Version, Versioned};
+
+/// Which handle of an ID: another one, once it was deleted and made again. What was counted in one is not taken from another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Generation(String);
 
 impl<S: Store> Addressing<'_, S> {
-    /// It has so many more in each block.
+    /// It has so many more in each block. Returns which handle that is.
     pub(crate) async fn add_to_handle(
         &self,
         id: &str,
         counts: &BTreeMap<Prefix, u32>,
-    ) -> Result<(), IpamError> {
-        // Most handles are new: one write makes them.
-        let new = Handle { id: id.to_owned(), counts: counts.clone() };
-        match self.store.write(Object::Handle(new), None).await {
-            Err(StoreError::Conflict) => {}
-            outcome => return Ok(outcome.map(|_| ())?),
-        }
-        self.change_handle(id, |handle| {
+    ) -> Result<Generation, IpamError> {
+        for _ in 0..ATTEMPTS_MAX {
+            // Most handles are new: one write makes them.
+            let new = Handle { id: id.to_owned(), counts: counts.clone() };
+            match self.store.write(Object::Handle(new), None).await {
+                Err(StoreError::Conflict) => {}
+                outcome => return Ok(Generation(outcome?.object)),
+            }
+            let Some(Versioned { value: mut handle, version }) =
+                store::handle(self.store, id).await?
+            else {
+                continue;
+            };
             for (prefix, count) in counts {
                 let counted = handle.counts.entry(*prefix).or_default();
                 *counted = counted.saturating_add(*count);
             }
-        })
-        .await
+            match self.store.write(Object::Handle(handle), Some(&version)).await {
+                Err(StoreError::Conflict) => {}
+                outcome => return Ok(Generation(outcome?.object)),
+            }
+        }
+        Err(IpamError::Contended(ATTEMPTS_MAX))
     }
 
-    /// It has so many less.
+    /// Which handle has this ID now.
+    pub(crate) async fn generation(&self, id: &str) -> Result<Option<Generation>, StoreError> {
+        let found = store::handle(self.store, id).await?;
+        Ok(found.map(|it| Generation(it.version.object)))
+    }
+
+    /// It has so many less, if it still is this one; without addresses it goes.
     pub(crate) async fn take_from_handle(
         &self,
         id: &str,
+        generation: &Generation,
         counts: &BTreeMap<Prefix, u32>,
     ) -> Result<(), IpamError> {
-        self.change_handle(id, |handle| {
+        for _ in 0..ATTEMPTS_MAX {
+            let read = store::handle(self.store, id).await?;
+            let Some(Versioned { value: mut handle, version }) =
+                read.filter(|it| it.version.object == generation.0)
+            else {
+                return Ok(());
+            };
             for (prefix, count) in counts {
                 if let Some(counted) = handle.counts.get_mut(prefix) {
                     *counted = counted.saturating_sub(*count);
                 }
             }
-        })
-        .await
+            handle.counts.retain(|_, count| *count > 0);
+            match self.put_handle(handle, Some(&version)).await {
+                Err(StoreError::Conflict) => {}
+                outcome => return Ok(outcome?),
+            }
+        }
+        Err(IpamError::Contended(ATTEMPTS_MAX))
+    }
+
+    /// It has in each block that it names what that block says.
+    pub(crate) async fn settle_handle(&self, id: &str) -> Result<(), IpamError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(Versioned { value, version }) = store::handle(self.store, id).await? else {
+                return Ok(());
+            };
+            let prefixes = value.counts.keys().copied().collect();
+            match self.recount_handle(value, Some(&version), &prefixes).await {
+                Err(IpamError::Store(StoreError::Conflict)) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(IpamError::Contended(ATTEMPTS_MAX))
     }
 
     /// It has as many in these blocks as they say, unless it or they change meanwhile. Without a version, there was none.
@@ -68,28 +114,6 @@ impl<S: Store> Addressing<'_, S> {
         }
         handle.counts.retain(|_, count| *count > 0);
         Ok(self.put_handle(handle, version).await?)
-    }
-
-    /// Changes a handle; one without addresses is deleted.
-    async fn change_handle(&self, id: &str, change: impl Fn(&mut Handle)) -> Result<(), IpamError> {
-        for _ in 0..ATTEMPTS_MAX {
-            let read = store::handle(self.store, id).await?;
-            let expected = read.as_ref().map(|it| it.version.clone());
-            let before = read.map(|it| it.value);
-            let mut after = before
-                .clone()
-                .unwrap_or_else(|| Handle { id: id.to_owned(), counts: BTreeMap::new() });
-            change(&mut after);
-            after.counts.retain(|_, count| *count > 0);
-            if before.as_ref() == Some(&after) {
-                return Ok(());
-            }
-            match self.put_handle(after, expected.as_ref()).await {
-                Err(StoreError::Conflict) => {}
-                outcome => return Ok(outcome?),
-            }
-        }
-        Err(IpamError::Contended(ATTEMPTS_MAX))
     }
 
     async fn put_handle(

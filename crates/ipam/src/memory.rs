@@ -11,8 +11,26 @@ pub struct MemoryStore(Mutex<Contents>);
 
 #[derive(Debug, Default)]
 struct Contents {
-    objects: BTreeMap<Key, (u64, Object)>,
+    objects: BTreeMap<Key, Kept>,
     writes: u64,
+}
+
+/// An object, with the numbers of the writes that made it and that last changed it.
+#[derive(Debug)]
+struct Kept {
+    made: u64,
+    changed: u64,
+    object: Object,
+}
+
+impl Kept {
+    fn version(&self) -> Version {
+        Version { object: self.made.to_string(), state: self.changed.to_string() }
+    }
+
+    fn versioned(&self) -> Versioned<Object> {
+        Versioned { value: self.object.clone(), version: self.version() }
+    }
 }
 
 impl MemoryStore {
@@ -27,7 +45,7 @@ impl MemoryStore {
 
     /// What it has, in the order of keys.
     pub fn objects(&self) -> Vec<Object> {
-        self.contents().objects.values().map(|(_, it)| it.clone()).collect()
+        self.contents().objects.values().map(|it| it.object.clone()).collect()
     }
 
     /// How many writes and deletions took place.
@@ -42,35 +60,34 @@ impl MemoryStore {
 
 impl Contents {
     fn version(&self, key: &Key) -> Option<Version> {
-        self.objects.get(key).map(|(number, _)| Version(number.to_string()))
+        self.objects.get(key).map(Kept::version)
     }
 
     /// A write that changes nothing leaves the version, as in an API server.
     fn put(&mut self, object: Object) -> Version {
-        if let Some((number, before)) = self.objects.get(&object.key())
-            && *before == object
-        {
-            return Version(number.to_string());
+        let key = object.key();
+        let before = self.objects.get(&key);
+        if let Some(before) = before.filter(|it| it.object == object) {
+            return before.version();
         }
         self.writes = self.writes.saturating_add(1);
-        self.objects.insert(object.key(), (self.writes, object));
-        Version(self.writes.to_string())
+        let made = before.map_or(self.writes, |it| it.made);
+        let kept = Kept { made, changed: self.writes, object };
+        let version = kept.version();
+        self.objects.insert(key, kept);
+        version
     }
-}
-
-fn versioned((number, object): &(u64, Object)) -> Versioned<Object> {
-    Versioned { value: object.clone(), version: Version(number.to_string()) }
 }
 
 impl Store for MemoryStore {
     async fn get(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
-        Ok(self.contents().objects.get(key).map(versioned))
+        Ok(self.contents().objects.get(key).map(Kept::versioned))
     }
 
     async fn list(&self, selection: &Selection) -> Result<Vec<Versioned<Object>>, StoreError> {
         let contents = self.contents();
         let selected = contents.objects.iter().filter(|(key, _)| selection.contains(key));
-        Ok(selected.map(|(_, it)| versioned(it)).collect())
+        Ok(selected.map(|(_, it)| it.versioned()).collect())
     }
 
     async fn write(

@@ -12,6 +12,7 @@ use crate::addressing::{ATTEMPTS_MAX, Addressing};
 use crate::block::{Block, Owner, Release, Released};
 use crate::claim::ReleaseIf;
 use crate::error::IpamError;
+use crate::handle::Generation;
 use crate::store::{self, Key, Object, Store, StoreError, Versioned};
 
 /// What came of a request to release addresses.
@@ -46,6 +47,7 @@ impl<S: Store> Addressing<'_, S> {
                 }
             }
         }
+        let mut uncounted: BTreeMap<(String, Generation), BTreeMap<Prefix, u32>> = BTreeMap::new();
         for (prefix, releases) in by_block {
             let releases: Vec<Release> = releases.into_iter().collect();
             let now = self.now.seconds();
@@ -53,14 +55,21 @@ impl<S: Store> Addressing<'_, S> {
             let outcome =
                 self.release_in(prefix, |block| Ok(block.release(&releases, now, cooldown)?)).await;
             match outcome {
-                Ok(Some(outcome)) => {
-                    self.uncount(prefix, &outcome).await?;
+                Ok(Some((outcome, generations))) => {
+                    for (handle, count) in &outcome.handles {
+                        let Some(generation) = generations.get(handle) else { continue };
+                        let place = uncounted.entry((handle.clone(), generation.clone()));
+                        place.or_default().insert(prefix, *count);
+                    }
                     freed.released.extend(outcome.released);
                     freed.unallocated.extend(outcome.unallocated);
                 }
                 Ok(None) => freed.unallocated.extend(releases.iter().map(|it| it.address)),
                 Err(error) => freed.errors.push(error),
             }
+        }
+        for ((handle, generation), counts) in uncounted {
+            self.take_from_handle(&handle, &generation, &counts).await?;
         }
         Ok(freed)
     }
@@ -107,7 +116,7 @@ impl<S: Store> Addressing<'_, S> {
                 Ok(outcome)
             })
             .await?;
-        Ok(outcome.unwrap_or_default().released)
+        Ok(outcome.map(|(outcome, _)| outcome.released).unwrap_or_default())
     }
 
     /// The blocks that a handle names.
@@ -120,18 +129,24 @@ impl<S: Store> Addressing<'_, S> {
         Ok(found.value.counts.into_keys().collect())
     }
 
-    /// Changes a block by a release; `None` if there is no such block.
+    /// Changes a block by a release; `None` if there is no such block. Returns which handles led to it before.
     async fn release_in(
         &self,
         prefix: Prefix,
         release: impl Fn(&mut Block) -> Result<Released, IpamError>,
-    ) -> Result<Option<Released>, IpamError> {
+    ) -> Result<Option<(Released, BTreeMap<String, Generation>)>, IpamError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(mut block) = self.load(prefix).await? else { return Ok(None) };
             let before = block.value.sequence();
             let outcome = release(&mut block.value)?;
+            let mut generations = BTreeMap::new();
             if block.value.sequence() == before {
-                return Ok(Some(outcome));
+                return Ok(Some((outcome, generations)));
+            }
+            for handle in outcome.handles.keys() {
+                if let Some(generation) = self.generation(handle).await? {
+                    generations.insert(handle.clone(), generation);
+                }
             }
             let owner = block.value.owner().cloned();
             match self.put_block(block).await {
@@ -139,7 +154,7 @@ impl<S: Store> Addressing<'_, S> {
                 written => {
                     written?;
                     self.give_up_unselected(owner.as_ref(), prefix).await;
-                    return Ok(Some(outcome));
+                    return Ok(Some((outcome, generations)));
                 }
             }
         }
@@ -162,13 +177,6 @@ impl<S: Store> Addressing<'_, S> {
             // What fails here is done when the node asks for addresses the next time: the release itself has succeeded.
             _ = self.give_up(owner, prefix, ReleaseIf::Empty).await;
         }
-    }
-
-    async fn uncount(&self, prefix: Prefix, outcome: &Released) -> Result<(), IpamError> {
-        for (handle, count) in &outcome.handles {
-            self.take_from_handle(handle, &BTreeMap::from([(prefix, *count)])).await?;
-        }
-        Ok(())
     }
 
     /// The block that has the address: the one of its pool's size, unless only another one says that it is taken.

@@ -57,8 +57,13 @@ pub enum Selection {
 }
 
 /// The state of an object, as its store names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version(pub String);
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Which object: another one, once it was deleted and made again under the same key.
+    pub object: String,
+    /// Which state of it.
+    pub state: String,
+}
 
 /// An object as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +99,8 @@ pub trait Store: Sync {
         selection: &Selection,
     ) -> impl Future<Output = Result<Vec<Versioned<Object>>, StoreError>> + Send;
 
-    /// Writes the object if it has this version, or makes it if it has none. Returns the new version.
+    /// Writes the object if it has this version, or makes it if it has none; one that is only marked as deleted is none.
+    /// Returns the new version, which is the old one where nothing has changed.
     fn write(
         &self,
         object: Object,

@@ -13,6 +13,7 @@ use crate::addressing::Addressing;
 use crate::assign::Assigned;
 use crate::block::Block;
 use crate::error::IpamError;
+use crate::handle::Generation;
 use crate::request::AddressRequest;
 use crate::store::{Object, Store, StoreError, Versioned};
 
@@ -105,20 +106,24 @@ impl<S: Store> Addressing<'_, S> {
         }
         let counted = counts.iter().map(|(handle, counts)| self.add_to_handle(handle, counts));
         // A handle that is not written leads to no address: its Pod gets none, and what is planned for it rests in no block.
-        let failures: BTreeMap<&str, IpamError> = counts
-            .keys()
-            .copied()
-            .zip(join_all(counted).await)
-            .filter_map(|(handle, outcome)| Some((handle, outcome.err()?)))
-            .collect();
+        let mut generations: BTreeMap<&str, Generation> = BTreeMap::new();
+        let mut failures: BTreeMap<&str, IpamError> = BTreeMap::new();
+        for (handle, outcome) in counts.keys().copied().zip(join_all(counted).await) {
+            match outcome {
+                Ok(generation) => _ = generations.insert(handle, generation),
+                Err(error) => _ = failures.insert(handle, error),
+            }
+        }
         if !failures.is_empty() {
             for (request, answer) in requests.iter().zip(answers) {
                 let handle = request.attributes.handle.as_deref().unwrap_or_default();
                 answer.error = failures.get(handle).cloned();
             }
-            for (handle, counts) in counts.iter().filter(|(it, _)| !failures.contains_key(*it)) {
+            for (handle, generation) in &generations {
                 // What fails here is corrected by the collector.
-                _ = self.take_from_handle(handle, counts).await;
+                if let Some(counts) = counts.get(handle) {
+                    _ = self.take_from_handle(handle, generation, counts).await;
+                }
             }
             return;
         }
@@ -138,8 +143,10 @@ impl<S: Store> Addressing<'_, S> {
                     Err(StoreError::Conflict) => {
                         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
                         let counts = BTreeMap::from([(prefix, count)]);
-                        if let Some(handle) = &request.attributes.handle {
-                            answer.error = self.take_from_handle(handle, &counts).await.err();
+                        let handle = request.attributes.handle.as_deref().unwrap_or_default();
+                        if let Some(generation) = generations.get(handle) {
+                            let taken = self.take_from_handle(handle, generation, &counts).await;
+                            answer.error = taken.err();
                         }
                     }
                     // It may have been written: the handles have to lead to it.

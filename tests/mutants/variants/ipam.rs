@@ -130,14 +130,14 @@ const VARIANTS: &[Variant] = &[
     variant(
         "assign: a handle counts what was not written",
         ASSIGN,
-        "self.take_from_handle(handle, &BTreeMap::from([(prefix, *count)])).await?;",
-        "_ = (handle, count);",
+        "self.take_from_handle(handle, &generation, &counts).await?;\n                }",
+        "_ = (handle, generation, counts);\n                }",
     ),
     variant(
         "assign: the block is written before the handle",
         ASSIGN,
-        "self.add_to_handle(handle, &BTreeMap::from([(prefix, *count)])).await?;",
-        "_ = (handle, count);",
+        "let generation = self.add_to_handle(handle, &counts).await?;",
+        "let Some(generation) = self.generation(handle).await? else { continue };",
     ),
     variant(
         "assign: strict nodes borrow",
@@ -172,8 +172,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "release: handles are not counted down",
         RELEASE,
-        "self.uncount(prefix, &outcome).await?;",
-        "",
+        "self.take_from_handle(&handle, &generation, &counts).await?;",
+        "_ = (handle, generation, counts);",
     ),
     variant(
         "release: a block of a pool for others stays the node's",
@@ -190,8 +190,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "handle: one without addresses stays",
         HANDLE,
-        "after.counts.retain(|_, count| *count > 0);",
-        "",
+        "handle.counts.retain(|_, count| *count > 0);\n            match",
+        "match",
     ),
     variant(
         "collector: the grace is not waited for",
@@ -238,8 +238,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "cni: DEL frees the other interface's address",
         CNI,
-        "if others.is_empty() {\n            self.release_handle",
-        "if true {\n            self.release_handle",
+        "let mine = held.iter().filter(|it| self.is_of_interface(it));",
+        "let mine = held.iter();",
     ),
     variant(
         "cni: a repeated ADD takes a second address",

@@ -163,14 +163,11 @@ impl<S: Store> Call<'_, S> {
 
     async fn delete(&self) -> Result<(), CniError> {
         let held = self.held(&self.handle).await?;
-        let (mine, others): (Vec<_>, Vec<_>) =
-            held.into_iter().partition(|it| self.is_of_interface(it));
-        if others.is_empty() {
-            self.release_handle(&self.handle).await?;
-        } else {
-            let mine: Vec<IpAddr> = mine.iter().map(|it| it.assigned.address).collect();
-            self.take_back(&mine).await?;
-        }
+        let mine = held.iter().filter(|it| self.is_of_interface(it));
+        let mine: Vec<IpAddr> = mine.map(|it| it.assigned.address).collect();
+        self.take_back(&mine).await?;
+        // It may count an address that was never written.
+        self.addressing.settle_handle(&self.handle).await.map_err(|it| CniError::refused(&it))?;
         // What releases of long ago have called it.
         let earlier = match &self.request.pod {
             Some(PodName { namespace, name }) => format!("{namespace}.{name}"),

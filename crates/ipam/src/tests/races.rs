@@ -123,6 +123,30 @@ fn a_handle_is_not_corrected_under_an_assignment_that_is_about_to_be_written() {
 }
 
 #[test]
+fn what_one_handle_has_counted_is_not_taken_from_the_next_of_its_name() {
+    for (i, j) in (0..10).flat_map(|i| (0..8).map(move |j| (i, j))) {
+        let (store, facts) = (store(AffinityState::Confirmed), facts());
+        let it = addressing(&store, &facts);
+        let (request, mut got) = (request("a", "x"), Vec::new());
+        let mut first: Pin<Box<dyn Future<Output = _>>> =
+            Box::pin(it.assign_families(&request, &mut got));
+        let mut has_ended = go(&mut first, i).is_some();
+        let mut release: Pin<Box<dyn Future<Output = _>>> = Box::pin(it.release_handle("x"));
+        let is_released = go(&mut release, j).is_some();
+        let mut second = Vec::new();
+        to_end(Box::pin(it.assign_families(&request, &mut second))).unwrap();
+        while !has_ended {
+            has_ended = go(&mut first, 0).is_some();
+        }
+        if !is_released {
+            _ = to_end(release);
+        }
+        let (counted, held) = counts(&store, "x");
+        assert_eq!(counted as usize, held, "after {i} and {j} calls");
+    }
+}
+
+#[test]
 fn an_owner_that_uses_a_block_that_is_being_given_up_keeps_it() {
     for calls in 0..12 {
         let (store, facts) = (store(AffinityState::Confirmed), facts());
