@@ -2,8 +2,8 @@
 //!
 //! ∅ → pending → confirmed → pendingDeletion → ∅. A claim makes the affinity *pending*, then the block, which succeeds for
 //! one owner alone, then sets *confirmed*. A release sets *pendingDeletion*, deletes the block, or makes it nobody's while
-//! it has addresses, and deletes the affinity. The next claim or release that meets something half done completes it or takes it back. Knows
-//! nothing of which block is to be claimed.
+//! it has addresses, and deletes the affinity. The next claim or release that meets something half done completes it or
+//! takes it back. Knows nothing of which block is to be claimed.
 
 use fairway_ground::Prefix;
 

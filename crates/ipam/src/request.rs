@@ -71,8 +71,8 @@ impl AddressRequest {
 }
 
 impl<S: Store> Addressing<'_, S> {
-    /// Gives addresses; `got` has them even where an error ends it, and what it has at the beginning counts. Fewer than asked for is no error where no more are to be
-    /// had.
+    /// Gives addresses; `got` has them even where an error ends it, and what it has at the beginning counts.
+    /// Fewer than asked for is no error where no more are to be had.
     ///
     /// # Errors
     /// Why no more are given. IPv6 is not tried then if it is IPv4's.

@@ -91,7 +91,7 @@ impl<S: Store> Addressing<'_, S> {
     async fn carry_out(
         &self,
         requests: &[AddressRequest],
-        mut plans: Vec<Plan>,
+        plans: Vec<Plan>,
         answers: &mut [Answered],
     ) {
         let mut counts: BTreeMap<&str, BTreeMap<Prefix, u32>> = BTreeMap::new();
@@ -127,7 +127,7 @@ impl<S: Store> Addressing<'_, S> {
             }
             return;
         }
-        for Plan { block, given } in plans.drain(..) {
+        for Plan { block, given } in plans {
             let prefix = block.value.prefix();
             let outcome = self.store.write(Object::Block(block.value), Some(&block.version)).await;
             for (index, addresses) in given {

@@ -153,8 +153,12 @@ impl<S: Store> Call<'_, S> {
     /// Releases what this call was given before it failed.
     async fn take_back(&self, addresses: &[IpAddr]) -> Result<(), CniError> {
         let releases: Vec<Release> = addresses.iter().map(|it| self.release(*it)).collect();
-        self.addressing.release(&releases).await.map_err(|it| CniError::refused(&it))?;
-        Ok(())
+        let failed =
+            |it: &IpamError| CniError::new(Code::TryAgain, "the addresses are not released", it);
+        let freed = self.addressing.release(&releases).await.map_err(|it| failed(&it))?;
+        // One that is somebody else's by now is not to be released.
+        let is_theirs = |it: &&IpamError| matches!(it, IpamError::Release(_));
+        freed.errors.iter().find(|it| !is_theirs(it)).map_or(Ok(()), |it| Err(failed(it)))
     }
 
     fn release(&self, address: IpAddr) -> Release {
