@@ -272,6 +272,17 @@ impl Block {
         chosen.into_iter().map(|(_, address)| address).collect()
     }
 
+    /// Takes back what [`Self::assign`] gave and nobody has written: it is the next to be given.
+    pub(crate) fn take_back(&mut self, addresses: &[IpAddr]) {
+        for address in addresses.iter().rev() {
+            if let Some(ordinal) = self.ordinal(*address)
+                && self.taken.remove(&ordinal).is_some()
+            {
+                self.free.push_front(ordinal);
+            }
+        }
+    }
+
     /// Gives this address, reserved or not.
     ///
     /// # Errors

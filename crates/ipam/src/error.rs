@@ -70,6 +70,9 @@ pub enum IpamError {
         /// How many it has.
         count: usize,
     },
+    /// It was to be made.
+    #[error("handle {0:?} is there already")]
+    HandleInUse(String),
     /// No address is of it.
     #[error("there is no handle {0:?}")]
     NoSuchHandle(String),
@@ -124,6 +127,7 @@ impl IpamError {
             Self::UseNotAllowed { .. } => "use-not-allowed",
             Self::StrictRequired => "strict-required",
             Self::HandleLimit { .. } => "handle-limit",
+            Self::HandleInUse(_) => "handle-in-use",
             Self::NoSuchHandle(_) => "no-such-handle",
             Self::NotAssigned(_) => "not-assigned",
             Self::Cooling(_) => "cooling",

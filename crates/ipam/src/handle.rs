@@ -16,6 +16,19 @@ use crate::store::{self, Handle, Key, Object, Store, StoreError, Version, Versio
 pub(crate) struct Generation(String);
 
 impl<S: Store> Addressing<'_, S> {
+    /// Makes it, with so many in each block. Returns which handle that is.
+    pub(crate) async fn make_handle(
+        &self,
+        id: &str,
+        counts: &BTreeMap<Prefix, u32>,
+    ) -> Result<Generation, IpamError> {
+        let new = Handle { id: id.to_owned(), counts: counts.clone() };
+        match self.store.write(Object::Handle(new), None).await {
+            Err(StoreError::Conflict) => Err(IpamError::HandleInUse(id.to_owned())),
+            outcome => Ok(Generation(outcome?.object)),
+        }
+    }
+
     /// It has so many more in each block. Returns which handle that is.
     pub(crate) async fn add_to_handle(
         &self,

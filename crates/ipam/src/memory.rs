@@ -48,6 +48,12 @@ impl MemoryStore {
         self.contents().objects.values().map(|it| it.object.clone()).collect()
     }
 
+    /// The same, with versions.
+    #[cfg(test)]
+    pub(crate) fn versioned(&self) -> Vec<Versioned<Object>> {
+        self.contents().objects.values().map(Kept::versioned).collect()
+    }
+
     /// How many writes and deletions took place.
     pub fn writes(&self) -> u64 {
         self.contents().writes

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairway_ground::Prefix;
+use futures_util::future::join_all;
 
 use crate::addressing::{ATTEMPTS_MAX, Addressing};
 use crate::block::{Block, Owner, Release, Released};
@@ -68,9 +69,10 @@ impl<S: Store> Addressing<'_, S> {
                 Err(error) => freed.errors.push(error),
             }
         }
-        for ((handle, generation), counts) in uncounted {
-            self.take_from_handle(&handle, &generation, &counts).await?;
-        }
+        let uncounted = uncounted.iter().map(|((handle, generation), counts)| {
+            self.take_from_handle(handle, generation, counts)
+        });
+        join_all(uncounted).await.into_iter().collect::<Result<(), _>>()?;
         Ok(freed)
     }
 

@@ -44,6 +44,8 @@ pub struct AddressRequest {
     pub per_handle_max: Option<usize>,
     /// The node runs Windows.
     pub is_windows: bool,
+    /// The handle is believed to have nothing yet: nothing is given if it does, which is found out by the write that makes it.
+    pub is_first: bool,
 }
 
 impl AddressRequest {

@@ -61,7 +61,9 @@ pub(crate) struct Search<'a> {
     pub(crate) own: BTreeSet<Prefix>,
     /// Those in the pools that were not looked at, the last one first.
     untried: Vec<Prefix>,
-    /// What there is besides, once it was listed.
+    /// What there is besides, as far as the store knows it without a question.
+    occupied: Option<Ranges>,
+    /// All of that, once it was listed.
     others: Option<Others>,
 }
 
@@ -89,13 +91,13 @@ impl Others {
 impl Search<'_> {
     /// The next block that nobody has.
     fn next_free(&mut self) -> Option<Prefix> {
-        let others = self.others.as_mut()?;
+        let listed = self.others.as_mut().map(|it| &mut it.occupied);
+        let occupied = listed.or(self.occupied.as_mut())?;
         let found = self.pools.iter().find_map(|pool| {
             let Pool { prefix, block_length, .. } = pool;
-            let host = &self.scope.host;
-            first_free(*prefix, *block_length, host, &others.occupied, &self.reserved)
+            first_free(*prefix, *block_length, &self.scope.host, occupied, &self.reserved)
         })?;
-        others.occupied.add(found);
+        occupied.add(found);
         Some(found)
     }
 
@@ -186,6 +188,9 @@ impl<S: Store> Addressing<'_, S> {
             reserved: self.facts.reserved(*family),
             own,
             untried,
+            occupied: self.store.occupied().map(|prefixes| {
+                Ranges::new(prefixes.into_iter().filter(|it| it.family() == *family))
+            }),
             others: None,
         })
     }
@@ -277,11 +282,32 @@ impl<S: Store> Addressing<'_, S> {
         Ok(None)
     }
 
+    /// A block that nobody had, as far as is known; `None` if there is none, or the node may claim none.
+    async fn next_free_block(
+        &self,
+        search: &mut Search<'_>,
+    ) -> Result<Option<Versioned<Block>>, IpamError> {
+        if self.may_claim(search).is_err() {
+            return Ok(None);
+        }
+        let reserved = search.scope.host_reserved.as_ref();
+        while let Some(prefix) = search.next_free() {
+            if let Claim::Ours(block) = self.claim_free(&search.owner, prefix, reserved).await? {
+                search.own.insert(prefix);
+                return Ok(Some(block));
+            }
+        }
+        Ok(None)
+    }
+
     /// A block that nobody had, or that its owner did not use; `None` if there is none.
     pub(crate) async fn next_new_block(
         &self,
         search: &mut Search<'_>,
     ) -> Result<Option<Versioned<Block>>, IpamError> {
+        if let Some(block) = self.next_free_block(search).await? {
+            return Ok(Some(block));
+        }
         if search.others.is_none() {
             search.others =
                 Some(Others::new(self.load_all().await?, search.scope.family, &search.pools));
@@ -293,13 +319,10 @@ impl<S: Store> Addressing<'_, S> {
             }
         }
         self.may_claim(search)?;
-        let reserved = search.scope.host_reserved.as_ref();
-        while let Some(prefix) = search.next_free() {
-            if let Claim::Ours(block) = self.claim_free(&search.owner, prefix, reserved).await? {
-                search.own.insert(prefix);
-                return Ok(Some(block));
-            }
+        if let Some(block) = self.next_free_block(search).await? {
+            return Ok(Some(block));
         }
+        let reserved = search.scope.host_reserved.as_ref();
         while let Some((owner, prefix, sequence)) = search.next_unused(self.now.seconds()) {
             self.give_up(&owner, prefix, ReleaseIf::EmptySince(sequence)).await?;
             if let Claim::Ours(block) = self.claim(&search.owner, prefix, reserved).await? {

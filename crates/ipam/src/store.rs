@@ -99,6 +99,12 @@ pub trait Store: Sync {
         selection: &Selection,
     ) -> impl Future<Output = Result<Vec<Versioned<Object>>, StoreError>> + Send;
 
+    /// The prefixes in which there may be blocks, if the store knows that without a question; those that it names are not free
+    /// to be claimed.
+    fn occupied(&self) -> Option<Vec<Prefix>> {
+        None
+    }
+
     /// Writes the object if it has this version, or makes it if it has none; one that is only marked as deleted is none.
     /// Returns the new version, which is the old one where nothing has changed.
     fn write(

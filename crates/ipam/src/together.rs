@@ -3,7 +3,7 @@
 //! Out of the node's own blocks alone; what they do not have, and what somebody else's write prevents, is assigned for each Pod
 //! by itself. Knows no queue: the caller says which requests wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairway_ground::{AddressFamily, Prefix};
@@ -15,6 +15,7 @@ use crate::block::Block;
 use crate::error::IpamError;
 use crate::handle::Generation;
 use crate::request::AddressRequest;
+use crate::search::Scope;
 use crate::store::{Object, Store, StoreError, Versioned};
 
 /// What came of a request. It has what it got even where an error ended it.
@@ -26,10 +27,32 @@ pub struct Answered {
     pub error: Option<IpamError>,
 }
 
+const FAMILIES: [AddressFamily; 2] = [AddressFamily::Ipv4Unicast, AddressFamily::Ipv6Unicast];
+
 /// A block out of which addresses are given, and to which request.
 struct Plan {
     block: Versioned<Block>,
     given: Vec<(usize, Vec<IpAddr>)>,
+}
+
+/// Requests that are served out of the same blocks, by their numbers.
+struct Group {
+    /// For each family.
+    scopes: [Scope; 2],
+    members: Vec<usize>,
+}
+
+/// The handles of what is planned.
+#[derive(Default)]
+struct Handles<'a> {
+    /// What each is to have more.
+    counts: BTreeMap<&'a str, BTreeMap<Prefix, u32>>,
+    /// Those that nothing leads to yet.
+    are_new: BTreeSet<&'a str>,
+    /// Which one of its ID each is, once it is written.
+    generations: BTreeMap<&'a str, Generation>,
+    /// Why some were not written.
+    failures: BTreeMap<&'a str, IpamError>,
 }
 
 impl<S: Store> Addressing<'_, S> {
@@ -37,36 +60,71 @@ impl<S: Store> Addressing<'_, S> {
     /// of IPv4.
     pub async fn assign_together(&self, requests: &[AddressRequest]) -> Vec<Answered> {
         let mut answers: Vec<Answered> = requests.iter().map(|_| Answered::default()).collect();
-        if let Ok(plans) = self.plan(requests).await {
-            self.carry_out(requests, plans, &mut answers).await;
+        for group in self.groups(requests) {
+            if let Ok(plans) = self.plan(requests, &group).await {
+                self.carry_out(requests, plans, &mut answers).await;
+            }
         }
         for (request, answer) in requests.iter().zip(&mut answers) {
             if answer.error.is_none() {
-                answer.error = self.assign_families(request, &mut answer.got).await.err();
+                answer.error = self.complete(request, answer).await.err();
             }
         }
         answers
     }
 
+    /// Serves one request by itself, as far as it is not served.
+    async fn complete(
+        &self,
+        request: &AddressRequest,
+        answer: &mut Answered,
+    ) -> Result<(), IpamError> {
+        let new = request.attributes.handle.as_ref().filter(|_| request.is_first);
+        if let Some(handle) = new.filter(|_| answer.got.is_empty())
+            && self.generation(handle).await?.is_some()
+        {
+            return Err(IpamError::HandleInUse(handle.clone()));
+        }
+        self.assign_families(request, &mut answer.got).await
+    }
+
+    fn groups(&self, requests: &[AddressRequest]) -> Vec<Group> {
+        let namespaces_matter = self.facts.pools.iter().any(|it| it.namespaces.is_some());
+        let mut groups: Vec<Group> = Vec::new();
+        for (index, request) in requests.iter().enumerate() {
+            if request.per_handle_max.is_some() {
+                continue;
+            }
+            let scopes = FAMILIES.map(|family| {
+                let mut scope = request.scope(family);
+                scope.namespace = scope.namespace.filter(|_| namespaces_matter);
+                scope
+            });
+            match groups.iter_mut().find(|it| it.scopes == scopes) {
+                Some(group) => group.members.push(index),
+                None => groups.push(Group { scopes, members: vec![index] }),
+            }
+        }
+        groups
+    }
+
     /// Gives addresses out of blocks that nobody has written yet.
-    async fn plan(&self, requests: &[AddressRequest]) -> Result<Vec<Plan>, IpamError> {
+    async fn plan(
+        &self,
+        requests: &[AddressRequest],
+        group: &Group,
+    ) -> Result<Vec<Plan>, IpamError> {
         let mut plans = Vec::new();
-        let Some(first) = requests.first() else { return Ok(plans) };
-        for family in [AddressFamily::Ipv4Unicast, AddressFamily::Ipv6Unicast] {
-            let scope = first.scope(family);
-            let is_served =
-                |it: &AddressRequest| it.per_handle_max.is_none() && it.scope(family) == scope;
-            let mut missing: Vec<(usize, usize)> = requests
-                .iter()
-                .enumerate()
-                .filter(|(_, it)| is_served(it))
-                .map(|(index, it)| (index, it.of(family).count))
+        for scope in &group.scopes {
+            let members = group.members.iter().filter_map(|it| Some((*it, requests.get(*it)?)));
+            let mut missing: Vec<(usize, usize)> = members
+                .map(|(index, it)| (index, it.of(scope.family).count))
                 .filter(|(_, count)| *count > 0)
                 .collect();
             if missing.is_empty() {
                 continue;
             }
-            let mut search = self.search(&scope).await?;
+            let mut search = self.search(scope).await?;
             while !missing.is_empty() {
                 let Some(mut block) = self.next_own_block(&mut search).await? else { break };
                 let mut given = Vec::new();
@@ -91,68 +149,104 @@ impl<S: Store> Addressing<'_, S> {
     async fn carry_out(
         &self,
         requests: &[AddressRequest],
-        plans: Vec<Plan>,
+        mut plans: Vec<Plan>,
         answers: &mut [Answered],
     ) {
-        let mut counts: BTreeMap<&str, BTreeMap<Prefix, u32>> = BTreeMap::new();
-        for Plan { block, given } in &plans {
-            for (index, addresses) in given {
-                let handle = requests.get(*index).and_then(|it| it.attributes.handle.as_deref());
-                let Some(handle) = handle else { continue };
-                let count = counts.entry(handle).or_default().entry(block.value.prefix());
-                let count = count.or_default();
-                *count = count.saturating_add(u32::try_from(addresses.len()).unwrap_or(u32::MAX));
+        let mut handles = Handles::of(requests, &plans);
+        self.write_handles(&mut handles).await;
+        for (request, answer) in requests.iter().zip(answers.iter_mut()) {
+            if let Some(failure) = handles.failure(request) {
+                answer.error = Some(failure.clone());
             }
         }
-        let counted = counts.iter().map(|(handle, counts)| self.add_to_handle(handle, counts));
-        // A handle that is not written leads to no address: its Pod gets none, and what is planned for it rests in no block.
-        let mut generations: BTreeMap<&str, Generation> = BTreeMap::new();
-        let mut failures: BTreeMap<&str, IpamError> = BTreeMap::new();
-        for (handle, outcome) in counts.keys().copied().zip(join_all(counted).await) {
+        for Plan { block, given } in &mut plans {
+            // A handle that is not written leads to no address: its Pod gets none.
+            given.retain(|(index, addresses)| {
+                let is_failed =
+                    requests.get(*index).is_some_and(|it| handles.failure(it).is_some());
+                if is_failed {
+                    block.value.take_back(addresses);
+                }
+                !is_failed
+            });
+        }
+        for plan in plans.into_iter().filter(|it| !it.given.is_empty()) {
+            self.carry_out_in_block(requests, plan, &handles, answers).await;
+        }
+    }
+
+    async fn write_handles(&self, handles: &mut Handles<'_>) {
+        let are_new = &handles.are_new;
+        let counted =
+            handles.counts.iter().map(async |(handle, counts)| match are_new.contains(handle) {
+                true => self.make_handle(handle, counts).await,
+                false => self.add_to_handle(handle, counts).await,
+            });
+        let outcomes = join_all(counted).await;
+        for (handle, outcome) in handles.counts.keys().copied().zip(outcomes) {
             match outcome {
-                Ok(generation) => _ = generations.insert(handle, generation),
-                Err(error) => _ = failures.insert(handle, error),
+                Ok(generation) => _ = handles.generations.insert(handle, generation),
+                Err(error) => _ = handles.failures.insert(handle, error),
             }
         }
-        if !failures.is_empty() {
-            for (request, answer) in requests.iter().zip(answers) {
-                let handle = request.attributes.handle.as_deref().unwrap_or_default();
-                answer.error = failures.get(handle).cloned();
-            }
-            for (handle, generation) in &generations {
-                // What fails here is corrected by the collector.
-                if let Some(counts) = counts.get(handle) {
-                    _ = self.take_from_handle(handle, generation, counts).await;
+    }
+
+    async fn carry_out_in_block(
+        &self,
+        requests: &[AddressRequest],
+        Plan { block, given }: Plan,
+        handles: &Handles<'_>,
+        answers: &mut [Answered],
+    ) {
+        let prefix = block.value.prefix();
+        let outcome = self.store.write(Object::Block(block.value), Some(&block.version)).await;
+        for (index, addresses) in given {
+            let (Some(request), Some(answer)) = (requests.get(index), answers.get_mut(index))
+            else {
+                continue;
+            };
+            match &outcome {
+                Ok(_) => {
+                    let assigned = |address| Assigned { address, block: prefix };
+                    answer.got.extend(addresses.into_iter().map(assigned));
                 }
+                Err(StoreError::Conflict) => {
+                    let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+                    let counts = BTreeMap::from([(prefix, count)]);
+                    let handle = request.attributes.handle.as_deref().unwrap_or_default();
+                    if let Some(generation) = handles.generations.get(handle) {
+                        let taken = self.take_from_handle(handle, generation, &counts).await;
+                        // What became of another block may be unknown already: nothing more is given then.
+                        answer.error = answer.error.take().or(taken.err());
+                    }
+                }
+                // It may have been written: the handles have to lead to it.
+                Err(error) => answer.error = Some(error.clone().into()),
             }
-            return;
         }
+    }
+}
+
+impl<'a> Handles<'a> {
+    fn of(requests: &'a [AddressRequest], plans: &[Plan]) -> Self {
+        let mut handles = Self::default();
         for Plan { block, given } in plans {
-            let prefix = block.value.prefix();
-            let outcome = self.store.write(Object::Block(block.value), Some(&block.version)).await;
             for (index, addresses) in given {
-                let (Some(request), Some(answer)) = (requests.get(index), answers.get_mut(index))
-                else {
-                    continue;
-                };
-                match &outcome {
-                    Ok(_) => {
-                        let assigned = |address| Assigned { address, block: prefix };
-                        answer.got.extend(addresses.into_iter().map(assigned));
-                    }
-                    Err(StoreError::Conflict) => {
-                        let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-                        let counts = BTreeMap::from([(prefix, count)]);
-                        let handle = request.attributes.handle.as_deref().unwrap_or_default();
-                        if let Some(generation) = generations.get(handle) {
-                            let taken = self.take_from_handle(handle, generation, &counts).await;
-                            answer.error = taken.err();
-                        }
-                    }
-                    // It may have been written: the handles have to lead to it.
-                    Err(error) => answer.error = Some(error.clone().into()),
+                let Some(request) = requests.get(*index) else { continue };
+                let Some(handle) = request.attributes.handle.as_deref() else { continue };
+                let counts = handles.counts.entry(handle).or_default();
+                let count = counts.entry(block.value.prefix()).or_default();
+                *count = count.saturating_add(u32::try_from(addresses.len()).unwrap_or(u32::MAX));
+                if request.is_first {
+                    handles.are_new.insert(handle);
                 }
             }
         }
+        handles
+    }
+
+    /// Why the handle of a request was not written.
+    fn failure(&self, request: &AddressRequest) -> Option<&IpamError> {
+        self.failures.get(request.attributes.handle.as_deref()?)
     }
 }

@@ -16,13 +16,16 @@ const BLOCK: &str = "block.rs";
 const CLAIM: &str = "claim.rs";
 const COLLECTOR: &str = "collector.rs";
 const CNI: &str = "cni/serve.rs";
+const CNI_ADDING: &str = "cni/adding.rs";
 const CNI_REQUEST: &str = "cni/request.rs";
 const HANDLE: &str = "handle.rs";
 const POOL: &str = "pool.rs";
 const RELEASE: &str = "release.rs";
+const REMEMBERED: &str = "remembered.rs";
 const ROUTES: &str = "routes.rs";
 const SEARCH: &str = "search.rs";
 const SELECTOR: &str = "selector.rs";
+const TOGETHER: &str = "together.rs";
 
 const VARIANTS: &[Variant] = &[
     variant(
@@ -172,8 +175,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "release: handles are not counted down",
         RELEASE,
-        "self.take_from_handle(&handle, &generation, &counts).await?;",
-        "_ = (handle, generation, counts);",
+        "let uncounted = uncounted.iter().map(",
+        "let uncounted = uncounted.iter().take(0).map(",
     ),
     variant(
         "release: a block of a pool for others stays the node's",
@@ -243,15 +246,70 @@ const VARIANTS: &[Variant] = &[
     ),
     variant(
         "cni: a repeated ADD takes a second address",
-        CNI,
+        CNI_ADDING,
         "had.retain(|it| families.contains(&AddressFamily::of(it.address)));",
         "had.clear();",
     ),
     variant(
         "cni: one family is given where two are asked for",
-        CNI,
+        CNI_ADDING,
         "if error.is_some() || got.len() < missing.len() {",
         "if error.is_some() && got.is_empty() {",
+    ),
+    variant("cni: a container is believed to be new", CNI_ADDING, "request.is_first = true;", ""),
+    variant(
+        "together: what became of one block is forgotten with the next",
+        TOGETHER,
+        "answer.error = answer.error.take().or(taken.err());",
+        "answer.error = taken.err();",
+    ),
+    variant(
+        "together: a full block gives a container addresses that it has",
+        TOGETHER,
+        "&& self.generation(handle).await?.is_some()",
+        "&& self.generation(handle).await?.is_none()",
+    ),
+    variant(
+        "together: an address of a failed Pod is lost",
+        TOGETHER,
+        "block.value.take_back(addresses);",
+        "",
+    ),
+    variant(
+        "remembered: a late watch is believed",
+        REMEMBERED,
+        "(Ok(state), Ok(earlier)) => state >= earlier,",
+        "(Ok(_), Ok(_)) => true,",
+    ),
+    variant(
+        "remembered: the end of an earlier affinity ends the next",
+        REMEMBERED,
+        "it.version.object == version.object",
+        "!version.object.is_empty()",
+    ),
+    variant(
+        "remembered: a write that fails is no reason to doubt a block",
+        REMEMBERED,
+        "Key::Block(prefix) => _ = self.blocks.remove(prefix),",
+        "Key::Block(_) => {}",
+    ),
+    variant(
+        "remembered: a write that fails is no reason to doubt an affinity",
+        REMEMBERED,
+        "_ = self.doubtful.insert(*prefix),",
+        "_ = prefix,",
+    ),
+    variant(
+        "remembered: blocks of others are not occupied",
+        REMEMBERED,
+        "own.chain(memory.foreign.keys())",
+        "own.chain(memory.foreign.keys().take(0))",
+    ),
+    variant(
+        "remembered: a handle that is deleted is believed to be there",
+        REMEMBERED,
+        "(Ok(()), Key::Handle(id)) => memory.put_handle(id.clone(), None),",
+        "(Ok(()), Key::Handle(_)) => {}",
     ),
     variant(
         "cni: GC reaches other nodes",

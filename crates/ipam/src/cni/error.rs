@@ -56,6 +56,16 @@ impl CniError {
         Self { code, message: message.to_owned(), details: details.to_string() }
     }
 
+    /// A call that is to be repeated.
+    pub fn try_again(details: impl ToString) -> Self {
+        Self::new(Code::TryAgain, "no answer can be given now", details)
+    }
+
+    /// STATUS: no Pod is to be sent here.
+    pub fn not_available(details: impl ToString) -> Self {
+        Self::new(Code::NotAvailable, "no address can be given", details)
+    }
+
     pub(super) fn environment(details: impl ToString) -> Self {
         Self::new(Code::Environment, "the environment is not as it should be", details)
     }

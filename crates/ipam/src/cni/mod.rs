@@ -3,10 +3,12 @@
 //! Environment and configuration become a [`Request`], or an error with the code that the CNI specification has for it. Knows no
 //! process and no socket: [`answer`] is given what a process received.
 
+mod adding;
 mod error;
 mod request;
 mod serve;
 mod version;
+mod wire;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 pub use error::{CniError, Code};
 pub use request::{Attachment, Command, Configuration, Request};
 pub use version::CniVersion;
+pub use wire::{CALL_BYTES_MAX, WireError};
 
 use crate::addressing::Addressing;
 use crate::census::PodName;
@@ -62,23 +65,48 @@ pub async fn answer<S: Store>(
     node: &str,
     notes: impl Fn(&PodName) -> PodNotes,
 ) -> Answer {
-    let asked = version::of(invocation.stdin);
-    let outcome = match Request::parse(invocation) {
-        Ok(Request { command: Command::Version, .. }) => Ok(Some(versions(asked.as_deref()))),
-        Ok(request) => serve::serve(addressing, &request, node, notes).await,
-        Err(error) => Err(error),
+    let request = Request::parse(invocation);
+    let mut answers =
+        answer_together(addressing, std::slice::from_ref(&request), node, notes).await;
+    let answer = answers.pop().unwrap_or_else(|| Err(CniError::try_again("there is no answer")));
+    Answer::of(invocation, answer)
+}
+
+/// What calls come to, each about another container. Those that need addresses are given them together.
+pub async fn answer_together<S: Store>(
+    addressing: &Addressing<'_, S>,
+    requests: &[Result<Request, CniError>],
+    node: &str,
+    notes: impl Fn(&PodName) -> PodNotes,
+) -> Vec<Result<Option<Value>, CniError>> {
+    let good: Vec<&Request> = requests.iter().filter_map(|it| it.as_ref().ok()).collect();
+    let mut served = serve::serve_together(addressing, &good, node, notes).await.into_iter();
+    let outcome = |request: &Result<Request, CniError>| match request {
+        Ok(_) => served.next().unwrap_or(Ok(None)),
+        Err(error) => Err(error.clone()),
     };
-    match outcome {
-        Ok(stdout) => Answer { exit: 0, stdout },
-        Err(CniError { code, message, details }) => Answer {
-            exit: 1,
-            stdout: Some(json!({
-                "cniVersion": asked.unwrap_or_else(|| CniVersion::LATEST.to_string()),
-                "code": code.number(),
-                "msg": message,
-                "details": details,
-            })),
-        },
+    requests.iter().map(outcome).collect()
+}
+
+impl Answer {
+    /// What the plugin ends with where a call came to this.
+    pub fn of(invocation: &Invocation<'_>, outcome: Result<Option<Value>, CniError>) -> Self {
+        let asked = version::of(invocation.stdin);
+        match outcome {
+            Ok(_) if invocation.command.as_deref() == Some("VERSION") => {
+                Self { exit: 0, stdout: Some(versions(asked.as_deref())) }
+            }
+            Ok(stdout) => Self { exit: 0, stdout },
+            Err(CniError { code, message, details }) => Self {
+                exit: 1,
+                stdout: Some(json!({
+                    "cniVersion": asked.unwrap_or_else(|| CniVersion::LATEST.to_string()),
+                    "code": code.number(),
+                    "msg": message,
+                    "details": details,
+                })),
+            },
+        }
     }
 }
 

@@ -1,15 +1,15 @@
-//! A call is answered out of the store.
+//! Calls are answered out of the store: what all commands need, and all commands but ADD.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairway_ground::{AddressFamily, Prefix};
-use serde_json::{Value, json};
+use futures_util::future::join_all;
+use serde_json::Value;
 
 use super::PodNotes;
 use super::error::{CniError, Code};
-use super::request::{Attachment, Command, Request, address};
-use super::version::CniVersion;
+use super::request::{Attachment, Command, Request};
 use crate::addressing::Addressing;
 use crate::assign::Assigned;
 use crate::block::{Attributes, Release};
@@ -18,46 +18,86 @@ use crate::error::IpamError;
 use crate::pool::Use;
 use crate::request::{AddressRequest, FamilyRequest};
 use crate::store::{self, Store};
-use crate::together::Answered;
 
 /// The attributes of an address that a Pod has.
 const NODE: &str = "node";
 const INTERFACE: &str = "interface";
 
 /// What precedes the annotations that decide about addresses.
-const ANNOTATIONS: &str = "cni.projectcalico.org/";
+pub(super) const ANNOTATIONS: &str = "cni.projectcalico.org/";
 
 /// A call with what it is answered from.
-struct Call<'a, S> {
-    addressing: &'a Addressing<'a, S>,
-    request: &'a Request,
-    node: &'a str,
-    notes: PodNotes,
-    handle: String,
+pub(super) struct Call<'a, S> {
+    pub(super) addressing: &'a Addressing<'a, S>,
+    pub(super) request: &'a Request,
+    pub(super) node: &'a str,
+    pub(super) notes: PodNotes,
+    pub(super) handle: String,
 }
 
-pub(super) async fn serve<S: Store>(
+/// How far a call is answered.
+pub(super) enum Begun {
+    /// What is printed.
+    Done(Option<Value>),
+    /// It needs these addresses.
+    Asks(Box<AddressRequest>),
+}
+
+/// Answers calls, each about another container.
+pub(super) async fn serve_together<S: Store>(
     addressing: &Addressing<'_, S>,
-    request: &Request,
+    requests: &[&Request],
     node: &str,
     notes: impl Fn(&PodName) -> PodNotes,
-) -> Result<Option<Value>, CniError> {
-    let Request { configuration, attachment, .. } = request;
-    let call = Call {
-        addressing,
-        request,
-        node: configuration.node.as_deref().unwrap_or(node),
-        notes: request.pod.as_ref().map(notes).unwrap_or_default(),
-        handle: handle(&configuration.network, &attachment.container),
-    };
-    match request.command {
-        Command::Add => call.add().await.map(Some),
-        Command::Delete => call.delete().await.map(|()| None),
-        Command::Check => call.check().await.map(|()| None),
-        Command::Status => call.status().await.map(|()| None),
-        Command::CollectGarbage => call.collect_garbage().await.map(|()| None),
-        Command::Version => Ok(None),
+) -> Vec<Result<Option<Value>, CniError>> {
+    let mut calls = Vec::with_capacity(requests.len());
+    for request in requests {
+        calls.push(Call {
+            addressing,
+            request,
+            node: request.configuration.node.as_deref().unwrap_or(node),
+            notes: request.pod.as_ref().map(&notes).unwrap_or_default(),
+            handle: handle(&request.configuration.network, &request.attachment.container),
+        });
     }
+    release_together(addressing, &calls).await;
+    let begun = join_all(calls.iter().map(Call::begin)).await;
+    let asked: Vec<AddressRequest> = begun
+        .iter()
+        .filter_map(|it| match it {
+            Ok(Begun::Asks(request)) => Some(AddressRequest::clone(request)),
+            _ => None,
+        })
+        .collect();
+    let mut answered = addressing.assign_together(&asked).await.into_iter();
+    let mut outcomes = Vec::with_capacity(calls.len());
+    for (call, begun) in calls.iter().zip(begun) {
+        outcomes.push(match begun {
+            Ok(Begun::Done(stdout)) => Ok(stdout),
+            Ok(Begun::Asks(_)) => {
+                call.finish_add(answered.next().unwrap_or_default()).await.map(Some)
+            }
+            Err(error) => Err(error),
+        });
+    }
+    outcomes
+}
+
+/// Releases what containers have that are deleted: one write for each block. Each of the calls looks for what is left of it.
+async fn release_together<S: Store>(addressing: &Addressing<'_, S>, calls: &[Call<'_, S>]) {
+    let deleting: Vec<&Call<'_, S>> =
+        calls.iter().filter(|it| it.request.command == Command::Delete).collect();
+    if deleting.len() < 2 {
+        return;
+    }
+    let held = join_all(deleting.iter().map(|it| it.held(&it.handle))).await;
+    let mut releases = Vec::new();
+    for (call, held) in deleting.iter().zip(held) {
+        let mine = held.into_iter().flatten().filter(|it| call.is_of_interface(it));
+        releases.extend(mine.map(|it| call.release(it.assigned.address)));
+    }
+    // What fails is released, or fails, again with its call.
+    _ = addressing.release(&releases).await;
 }
 
 /// The handle of a container in a network.
@@ -66,8 +106,8 @@ fn handle(network: &str, container: &str) -> String {
 }
 
 /// An address of a handle, and the interface that it is for, where that is known.
-struct Held {
-    assigned: Assigned,
+pub(super) struct Held {
+    pub(super) assigned: Assigned,
     interface: Option<String>,
     node: Option<String>,
     pod: Option<PodName>,
@@ -81,77 +121,21 @@ impl Held {
 }
 
 impl<S: Store> Call<'_, S> {
-    async fn add(&self) -> Result<Value, CniError> {
-        if !self.addressing.facts.nodes.contains_key(self.node) {
-            return Err(CniError::refused(&IpamError::NodeUnknown(self.node.to_owned())));
+    /// The answer, but where it takes addresses that several calls are given together.
+    async fn begin(&self) -> Result<Begun, CniError> {
+        let done = |()| Begun::Done(None);
+        match self.request.command {
+            Command::Add => self.begin_add().await,
+            Command::Delete => self.delete().await.map(done),
+            Command::Check => self.check().await.map(done),
+            Command::Status => self.status().await.map(done),
+            Command::CollectGarbage => self.collect_garbage().await.map(done),
+            Command::Version => Ok(Begun::Done(None)),
         }
-        let held = self.held(&self.handle).await?;
-        let is_mine = |it: &Held| self.is_of_interface(it);
-        let mut had: Vec<Assigned> =
-            held.into_iter().filter(|it| is_mine(it)).map(|it| it.assigned).collect();
-        let wished = self.wished()?;
-        if !wished.is_empty() {
-            let got = self.assign_wished(&wished, &had).await?;
-            let lines = got.iter().map(|it| (*it, Prefix::host(*it))).collect::<Vec<_>>();
-            return Ok(self.result(&lines));
-        }
-        // A runtime that had no answer asks again: the container has its addresses.
-        let families = self.families()?;
-        had.retain(|it| families.contains(&AddressFamily::of(it.address)));
-        had.dedup_by_key(|it| AddressFamily::of(it.address));
-        let missing: BTreeSet<AddressFamily> = families
-            .into_iter()
-            .filter(|family| !had.iter().any(|it| AddressFamily::of(it.address) == *family))
-            .collect();
-        let request = self.address_request(&missing)?;
-        let answered = self.addressing.assign_together(std::slice::from_ref(&request)).await;
-        let Answered { got, error } = answered.into_iter().next().unwrap_or_default();
-        if error.is_some() || got.len() < missing.len() {
-            let addresses: Vec<IpAddr> = got.iter().map(|it| it.address).collect();
-            self.take_back(&addresses).await?;
-            return Err(match error {
-                Some(error) => CniError::refused(&error),
-                None => CniError::new(
-                    Code::TryAgain,
-                    "no address is assigned",
-                    "the IPPools have no free address for this node",
-                ),
-            });
-        }
-        had.extend(got);
-        had.sort_by_key(|it| AddressFamily::of(it.address));
-        let with_length = |it: &Assigned| {
-            let length = it.block.length();
-            (it.address, Prefix::new(it.address, length).unwrap_or(it.block))
-        };
-        Ok(self.result(&had.iter().map(with_length).collect::<Vec<_>>()))
-    }
-
-    /// The addresses that are asked for: all, or none.
-    async fn assign_wished(
-        &self,
-        wished: &[IpAddr],
-        had: &[Assigned],
-    ) -> Result<Vec<IpAddr>, CniError> {
-        let request = self.address_request(&BTreeSet::new())?;
-        let mut got = Vec::new();
-        for address in wished {
-            if had.iter().any(|it| it.address == *address) {
-                continue;
-            }
-            match self.addressing.assign_address_within(*address, &request).await {
-                Ok(_) => got.push(*address),
-                Err(error) => {
-                    self.take_back(&got).await?;
-                    return Err(CniError::refused(&error));
-                }
-            }
-        }
-        Ok(wished.to_vec())
     }
 
     /// Releases what this call was given before it failed.
-    async fn take_back(&self, addresses: &[IpAddr]) -> Result<(), CniError> {
+    pub(super) async fn take_back(&self, addresses: &[IpAddr]) -> Result<(), CniError> {
         let releases: Vec<Release> = addresses.iter().map(|it| self.release(*it)).collect();
         let failed =
             |it: &IpamError| CniError::new(Code::TryAgain, "the addresses are not released", it);
@@ -161,7 +145,7 @@ impl<S: Store> Call<'_, S> {
         freed.errors.iter().find(|it| !is_theirs(it)).map_or(Ok(()), |it| Err(failed(it)))
     }
 
-    fn release(&self, address: IpAddr) -> Release {
+    pub(super) fn release(&self, address: IpAddr) -> Release {
         Release { address, handle: Some(self.handle.clone()), sequence: None }
     }
 
@@ -213,10 +197,8 @@ impl<S: Store> Call<'_, S> {
     }
 
     async fn status(&self) -> Result<(), CniError> {
-        let unavailable =
-            |details: String| CniError::new(Code::NotAvailable, "no address can be given", details);
         let request = self.address_request(&self.request.configuration.families);
-        let mut request = request.map_err(|error| unavailable(error.details))?;
+        let mut request = request.map_err(|error| CniError::not_available(error.details))?;
         request.ipv4.named = self.pools_for_some_pod(request.ipv4.named, |it| it.is_ipv4());
         request.ipv6.named = self.pools_for_some_pod(request.ipv6.named, |it| it.is_ipv6());
         for family in &self.request.configuration.families {
@@ -225,9 +207,9 @@ impl<S: Store> Call<'_, S> {
                 Ok(false) => {
                     let details =
                         format!("the IPPools have no free {family} address for this node");
-                    return Err(unavailable(details));
+                    return Err(CniError::not_available(details));
                 }
-                Err(error) => return Err(unavailable(error.to_string())),
+                Err(error) => return Err(CniError::not_available(error)),
             }
         }
         Ok(())
@@ -310,7 +292,7 @@ impl<S: Store> Call<'_, S> {
     }
 
     /// The addresses of a handle.
-    async fn held(&self, handle: &str) -> Result<Vec<Held>, CniError> {
+    pub(super) async fn held(&self, handle: &str) -> Result<Vec<Held>, CniError> {
         let found = match self.addressing.addresses_of_handle(handle).await {
             Err(IpamError::NoSuchHandle(_)) => return Ok(Vec::new()),
             outcome => outcome.map_err(|it| CniError::refused(&it))?,
@@ -330,7 +312,7 @@ impl<S: Store> Call<'_, S> {
     }
 
     /// Whether an address is for the interface that is asked about. Other writers do not say.
-    fn is_of_interface(&self, held: &Held) -> bool {
+    pub(super) fn is_of_interface(&self, held: &Held) -> bool {
         held.interface.as_ref().is_none_or(|it| *it == self.request.attachment.interface)
     }
 
@@ -347,7 +329,7 @@ impl<S: Store> Call<'_, S> {
         Attributes { handle: Some(self.handle.clone()), secondary, ..Attributes::default() }
     }
 
-    fn address_request(
+    pub(super) fn address_request(
         &self,
         families: &BTreeSet<AddressFamily>,
     ) -> Result<AddressRequest, CniError> {
@@ -367,6 +349,7 @@ impl<S: Store> Call<'_, S> {
             blocks_max: None,
             per_handle_max: None,
             is_windows: false,
+            is_first: false,
         })
     }
 
@@ -390,46 +373,8 @@ impl<S: Store> Call<'_, S> {
         names.iter().map(named).collect()
     }
 
-    /// The families of the container: those of the Pod's annotation, else the configuration's.
-    fn families(&self) -> Result<BTreeSet<AddressFamily>, CniError> {
-        let Some(names) = self.annotation(&self.notes.of_pod, "ipFamilies")? else {
-            return Ok(self.request.configuration.families.clone());
-        };
-        let family = |name: &String| match name.to_ascii_lowercase().as_str() {
-            "ipv4" => Ok(AddressFamily::Ipv4Unicast),
-            "ipv6" => Ok(AddressFamily::Ipv6Unicast),
-            _ => {
-                let details =
-                    format!("{ANNOTATIONS}ipFamilies has {name:?}; expected IPv4 or IPv6");
-                Err(CniError::configuration(details))
-            }
-        };
-        let families: BTreeSet<AddressFamily> =
-            names.iter().map(family).collect::<Result<_, _>>()?;
-        match families.is_empty() {
-            true => Ok(self.request.configuration.families.clone()),
-            false => Ok(families),
-        }
-    }
-
-    /// The addresses that are asked for: by CNI_ARGS, else by the Pod's annotation.
-    fn wished(&self) -> Result<Vec<IpAddr>, CniError> {
-        if !self.request.wished.is_empty() {
-            return Ok(self.request.wished.clone());
-        }
-        let texts = self.annotation(&self.notes.of_pod, "ipAddrs")?.unwrap_or_default();
-        let read = |text: &String| {
-            let details = || format!("{ANNOTATIONS}ipAddrs has {text:?}; expected an address");
-            address(text).ok_or_else(|| CniError::configuration(details()))
-        };
-        let mut wished: Vec<IpAddr> = texts.iter().map(read).collect::<Result<_, _>>()?;
-        wished.sort_unstable();
-        wished.dedup();
-        Ok(wished)
-    }
-
     /// An annotation whose value is a JSON list of texts.
-    fn annotation(
+    pub(super) fn annotation(
         &self,
         notes: &BTreeMap<String, String>,
         key: &str,
@@ -438,33 +383,6 @@ impl<S: Store> Call<'_, S> {
         let Some(text) = notes.get(&key) else { return Ok(None) };
         serde_json::from_str(text).map(Some).map_err(|_| {
             CniError::configuration(format!("{key} is {text:?}; expected a JSON list of texts"))
-        })
-    }
-
-    /// What ADD prints.
-    fn result(&self, addresses: &[(IpAddr, Prefix)]) -> Value {
-        let Request { version, configuration, .. } = self.request;
-        let ip = |(address, prefix): &(IpAddr, Prefix)| {
-            let mut ip = serde_json::Map::new();
-            if *version < CniVersion::V1_0_0 {
-                let number = if address.is_ipv4() { "4" } else { "6" };
-                ip.insert("version".to_owned(), number.into());
-            }
-            ip.insert("address".to_owned(), format!("{address}/{}", prefix.length()).into());
-            let gateway =
-                configuration.gateways.iter().find(|it| it.is_ipv4() == address.is_ipv4());
-            if let Some(gateway) = gateway {
-                ip.insert("gateway".to_owned(), gateway.to_string().into());
-            }
-            Value::Object(ip)
-        };
-        let own_routes =
-            || addresses.iter().map(|(it, _)| json!({"dst": Prefix::host(*it)})).collect();
-        json!({
-            "cniVersion": version.to_string(),
-            "ips": addresses.iter().map(ip).collect::<Vec<_>>(),
-            "routes": configuration.routes.clone().unwrap_or_else(own_routes),
-            "dns": {},
         })
     }
 }

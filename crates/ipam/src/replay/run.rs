@@ -267,6 +267,7 @@ impl Run {
             blocks_max: it.max_blocks,
             per_handle_max: it.max_per_handle.filter(|it| *it > 0),
             is_windows: it.os.eq_ignore_ascii_case("windows"),
+            is_first: false,
         };
         let mut got = Vec::new();
         let outcome = now(self.addressing().assign_families(&request, &mut got));
@@ -291,6 +292,7 @@ impl Run {
             blocks_max: None,
             per_handle_max: it.max_per_handle.filter(|it| *it > 0),
             is_windows: it.os.eq_ignore_ascii_case("windows"),
+            is_first: false,
         };
         let outcome = now(self.addressing().assign_address_within(it.ip.0, &request));
         told(outcome, |it| json!({"ip": it.address}))
@@ -313,6 +315,7 @@ impl Run {
             blocks_max: it.max_blocks,
             per_handle_max: None,
             is_windows: it.os.eq_ignore_ascii_case("windows"),
+            is_first: false,
         };
         if request.is_windows && !self.facts.config.is_strict {
             return with_error(json!({}), Some(&IpamError::StrictRequired));

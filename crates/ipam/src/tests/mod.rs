@@ -4,6 +4,7 @@ mod block;
 mod calico;
 mod pool;
 mod races;
+mod remembering;
 mod schedules;
 mod selector;
 mod stories;

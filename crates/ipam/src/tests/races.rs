@@ -47,6 +47,7 @@ fn request(host: &str, handle: &str) -> AddressRequest {
         blocks_max: None,
         per_handle_max: None,
         is_windows: false,
+        is_first: false,
     }
 }
 

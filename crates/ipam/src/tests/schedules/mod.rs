@@ -4,6 +4,7 @@
 //! `FAIRWAY_SEED` begins with another schedule, `FAIRWAY_SEEDS` says how many there are.
 
 mod invariants;
+mod node_store;
 mod shaky_store;
 mod world;
 
@@ -19,7 +20,7 @@ fn number(name: &str) -> Option<u64> {
 const SEEDS: u64 = 400;
 
 /// Schedules that once found a mistake.
-const FOUND: &[u64] = &[540, 2082, 3100, 12780];
+const FOUND: &[u64] = &[540, 2082, 3100, 12780, 51285];
 
 #[test]
 fn no_address_has_two_owners_and_nothing_is_lost_in_any_schedule() {

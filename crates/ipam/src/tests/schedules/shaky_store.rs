@@ -8,7 +8,8 @@ use std::task::Poll;
 
 use fairway_ground::Rng;
 
-use crate::{Key, MemoryStore, Object, Selection, Store, StoreError, Version, Versioned};
+use super::node_store::Event;
+use crate::{Affinity, Key, MemoryStore, Object, Selection, Store, StoreError, Version, Versioned};
 
 pub(in crate::tests) struct ShakyStore {
     pub(in crate::tests) inner: MemoryStore,
@@ -17,6 +18,8 @@ pub(in crate::tests) struct ShakyStore {
     failures_per_mille: AtomicU64,
     /// The last writes, to understand a fault by.
     log: Mutex<VecDeque<String>>,
+    /// What became of affinities.
+    events: Mutex<Vec<Event>>,
 }
 
 /// How many writes are remembered.
@@ -37,12 +40,28 @@ impl ShakyStore {
             rng: Mutex::new(Rng::seeded(seed)),
             failures_per_mille: failures_per_mille.into(),
             log: Mutex::default(),
+            events: Mutex::default(),
         }
     }
 
     /// The last writes.
     pub(super) fn log(&self) -> String {
         Vec::from(self.log.lock().unwrap().clone()).join("\n")
+    }
+
+    /// All that became of affinities.
+    pub(super) fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap().clone()
+    }
+
+    /// The affinities as they are.
+    pub(super) fn affinities(&self) -> Vec<Versioned<Affinity>> {
+        let listed = self.inner.versioned();
+        let affinity = |it: Versioned<Object>| match it.value {
+            Object::Affinity(value) => Some(Versioned { value, version: it.version }),
+            _ => None,
+        };
+        listed.into_iter().filter_map(affinity).collect()
     }
 
     fn note(&self, line: String) {
@@ -104,8 +123,12 @@ impl Store for ShakyStore {
         let line = format!("{} over {expected:?}", short(&object));
         let outcome = match fate {
             Fate::Lost => return unavailable(),
-            _ => self.inner.write(object, expected).await,
+            _ => self.inner.write(object.clone(), expected).await,
         };
+        if let (Ok(version), Object::Affinity(value)) = (&outcome, object) {
+            let version = version.clone();
+            self.events.lock().unwrap().push(Event::Is(Versioned { value, version }));
+        }
         self.note(format!("{line}: {outcome:?}"));
         if matches!(fate, Fate::Unheard) { unavailable() } else { outcome }
     }
@@ -116,6 +139,10 @@ impl Store for ShakyStore {
             Fate::Lost => return unavailable(),
             _ => self.inner.delete(key, expected).await,
         };
+        if let (Ok(()), Key::Affinity(owner, prefix)) = (&outcome, key) {
+            let event = Event::Gone(owner.clone(), *prefix, expected.clone());
+            self.events.lock().unwrap().push(event);
+        }
         self.note(format!("delete {key:?} at {expected:?}: {outcome:?}"));
         if matches!(fate, Fate::Unheard) { unavailable() } else { outcome }
     }

@@ -9,6 +9,7 @@ use std::task::{Context, Waker};
 use fairway_ground::{Prefix, Rng};
 
 use super::invariants::Contents;
+use super::node_store::{NodeStore, Watched};
 use super::shaky_store::ShakyStore;
 use crate::tests::pool::pool;
 use crate::{
@@ -57,7 +58,7 @@ struct Truth {
 }
 
 struct Shared {
-    store: ShakyStore,
+    store: Arc<ShakyStore>,
     truth: Mutex<Truth>,
 }
 
@@ -67,6 +68,8 @@ pub(super) struct World {
     /// Each with the Pods whose runtime it is.
     processes: Vec<(Process, Vec<String>)>,
     collector: Arc<Mutex<Collector>>,
+    /// What nodes remember, where they do.
+    watched: BTreeMap<String, Watched>,
     nanoseconds: u64,
     named: u64,
     /// Nobody dies and no call fails: nothing is left for the collector to put right.
@@ -142,10 +145,19 @@ impl World {
         let failures_per_mille = [0, 0, 20, 100][roll(&mut dice, 4)];
         let failures_per_mille = if is_quiet { 0 } else { failures_per_mille };
         let store = ShakyStore::new(MemoryStore::default(), dice.next_u64(), failures_per_mille);
+        let store = Arc::new(store);
+        // Calico's nodes may be beside ours: one that remembers nothing is as they are.
+        let remember = roll(&mut dice, 3);
+        let watched = HOSTS
+            .iter()
+            .skip(remember)
+            .map(|host| ((*host).to_owned(), Watched::new(&store, host, roll(&mut dice, 2) == 0)));
+        let watched = watched.collect();
         Self {
             shared: Arc::new(Shared { store, truth: Mutex::new(truth) }),
             processes: Vec::new(),
             collector: Arc::default(),
+            watched,
             nanoseconds: 1_000_000_000_000,
             named: 0,
             is_quiet,
@@ -164,6 +176,7 @@ impl World {
                 0..=2 if self.processes.len() < 6 => self.begin(),
                 3 => self.nanoseconds += 1_000_000_000 * self.roll(40) as u64,
                 4 if !self.is_quiet && self.roll(4) == 0 => self.kill(),
+                5..=7 => self.watch(),
                 _ => self.step(),
             }
             self.check()?;
@@ -186,6 +199,25 @@ impl World {
         let contents = Contents::new(self.shared.store.inner.objects());
         let outcome = contents.check_always(&truth.owned);
         outcome.map_err(|fault| format!("{fault}\n{}", self.shared.store.log()))
+    }
+
+    /// Some node hears of affinities, or starts again.
+    fn watch(&mut self) {
+        let (host, kind, count) = (self.host(), self.roll(20), self.roll(4));
+        let Some(watched) = self.watched.get_mut(&host) else { return };
+        match kind {
+            0 => *watched = Watched::new(&self.shared.store, &host, count % 2 == 0),
+            1 | 2 => watched.list_again(),
+            _ => watched.see(count),
+        }
+    }
+
+    /// What a node reaches the store by.
+    fn store_of(&self, host: &str) -> NodeStore {
+        match self.watched.get(host) {
+            Some(watched) => NodeStore::Remembered(Arc::clone(&watched.store)),
+            None => NodeStore::Straight(Arc::clone(&self.shared.store)),
+        }
     }
 
     /// One process goes on to its next call.
@@ -232,6 +264,9 @@ impl World {
                 self.check()?;
             }
         }
+        for (host, watched) in &mut self.watched {
+            watched.check(host)?;
+        }
         let truth = self.shared.truth.lock().unwrap();
         Contents::new(self.shared.store.inner.objects()).check_at_rest(&truth.owned)
     }
@@ -277,6 +312,7 @@ impl World {
             blocks_max: None,
             per_handle_max: None,
             is_windows: false,
+            is_first: false,
         };
         let mut truth = self.shared.truth.lock().unwrap();
         truth.pods.insert(pod.clone(), Pod { host, addresses: Vec::new() });
@@ -289,11 +325,12 @@ impl World {
             return self.give_together();
         }
         let (pod, request) = self.new_pod();
+        let store = self.store_of(&request.host);
         let (shared, now) = (Arc::clone(&self.shared), self.moment());
         let facts = shared.facts();
         let name = pod.clone();
         let process = async move {
-            let addressing = Addressing { store: &shared.store, facts: &facts, now };
+            let addressing = Addressing { store: &store, facts: &facts, now };
             let mut got = Vec::new();
             let outcome = addressing.assign_families(&request, &mut got).await;
             let wanted = request.ipv4.count + request.ipv6.count;
@@ -316,16 +353,18 @@ impl World {
             let (pod, mut request) = self.new_pod();
             request.attributes.secondary.insert("node".to_owned(), host.clone());
             request.host.clone_from(&host);
+            request.is_first = self.roll(2) == 0;
             let mut truth = self.shared.truth.lock().unwrap();
             truth.pods.insert(pod.clone(), Pod { host: host.clone(), addresses: Vec::new() });
             drop(truth);
             pods.push((pod, request));
         }
+        let store = self.store_of(&host);
         let (shared, now) = (Arc::clone(&self.shared), self.moment());
         let facts = shared.facts();
         let names: Vec<String> = pods.iter().map(|(pod, _)| pod.clone()).collect();
         let process = async move {
-            let addressing = Addressing { store: &shared.store, facts: &facts, now };
+            let addressing = Addressing { store: &store, facts: &facts, now };
             let requests: Vec<AddressRequest> = pods.iter().map(|(_, it)| it.clone()).collect();
             let answers = addressing.assign_together(&requests).await;
             for ((pod, request), answer) in pods.iter().zip(answers) {
@@ -344,11 +383,12 @@ impl World {
     fn wish(&mut self) {
         let (pod, request) = self.new_pod();
         let address: IpAddr = format!("10.0.0.{}", self.roll(16)).parse().unwrap();
+        let store = self.store_of(&request.host);
         let (shared, now) = (Arc::clone(&self.shared), self.moment());
         let facts = shared.facts();
         let name = pod.clone();
         let process = async move {
-            let addressing = Addressing { store: &shared.store, facts: &facts, now };
+            let addressing = Addressing { store: &store, facts: &facts, now };
             let outcome = addressing.assign_address_within(address, &request).await;
             let mut truth = shared.truth.lock().unwrap();
             match outcome {
@@ -370,13 +410,14 @@ impl World {
         if state.addresses.is_empty() {
             return;
         }
-        let pod = pod.clone();
+        let (pod, host) = (pod.clone(), state.host.clone());
         truth.remove(&pod);
         drop(truth);
+        let store = self.store_of(&host);
         let (shared, now) = (Arc::clone(&self.shared), self.moment());
         let facts = shared.facts();
         let process = async move {
-            let addressing = Addressing { store: &shared.store, facts: &facts, now };
+            let addressing = Addressing { store: &store, facts: &facts, now };
             _ = addressing.release_handle(&pod).await;
         };
         self.processes.push((Box::pin(process), Vec::new()));
