@@ -22,6 +22,7 @@ const CRATES: &[&str] = &[
     "crates/bfd",
     "crates/bgp",
     "crates/cluster",
+    "crates/cni",
     "crates/daemon",
     "crates/dataplane",
     "crates/fib",

@@ -26,6 +26,7 @@ pub mod cli;
 pub mod frr_agent;
 pub mod host;
 pub mod http_server;
+pub mod ipam;
 pub mod kubernetes;
 mod members;
 pub mod metrics;

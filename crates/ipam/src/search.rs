@@ -18,6 +18,9 @@ use crate::walk::{Ranges, first_free};
 /// For how long a node has a new block before another may take it while it is empty: the node is about to use it.
 const YOUNG_SECONDS: Seconds = 60;
 
+/// A node claims its next block once less than one of so many parts of a block is free.
+const STOCK_SHARE: usize = 4;
+
 /// Whose addresses, and out of which pools: what orders that are served at once have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
@@ -280,6 +283,34 @@ impl<S: Store> Addressing<'_, S> {
             }
         }
         Ok(None)
+    }
+
+    /// Claims a block where those that the node has in these pools have few free addresses left, so that the next Pod need not
+    /// wait for one. Takes none from another node. Returns what was claimed.
+    ///
+    /// # Errors
+    /// The store fails, or there are no such pools.
+    pub async fn keep_stock(&self, scope: &Scope) -> Result<Option<Prefix>, IpamError> {
+        let mut search = self.search(scope).await?;
+        let own = std::mem::take(&mut search.untried);
+        let (mut free_count, mut enough) = (0_usize, 1);
+        for prefix in own.iter().filter(|it| !search.reserved.cover(**it)) {
+            let Some(block) = self.load(*prefix).await? else { continue };
+            if block.value.owner() == Some(&search.owner) {
+                let free = block.value.free().filter(|it| !search.reserved.contain(*it));
+                free_count = free_count.saturating_add(free.count());
+                let size = block.value.free_count().saturating_add(block.value.taken().count());
+                enough = enough.max(size / STOCK_SHARE);
+            }
+        }
+        // A node without a block has no Pods either.
+        if own.is_empty() || free_count >= enough {
+            return Ok(None);
+        }
+        if search.occupied.is_none() {
+            search.others = Some(Others::new(self.load_all().await?, scope.family, &search.pools));
+        }
+        Ok(self.next_free_block(&mut search).await?.map(|it| it.value.prefix()))
     }
 
     /// A block that nobody had, as far as is known; `None` if there is none, or the node may claim none.

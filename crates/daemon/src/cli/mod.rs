@@ -9,6 +9,7 @@ mod capabilities;
 mod check;
 mod clear;
 mod cluster;
+mod cni;
 mod complete;
 mod completions;
 mod controller;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
+use super::cni::CniArguments;
 use super::host::{HostArguments, run_daemon};
 use super::members::Role;
 use super::proxy::KernelArguments;
@@ -19,6 +20,7 @@ use crate::standalone::{self, Options};
   fairway run --config /etc/fairway --vty-dir /run/fairway/vty
   fairway run --config /etc/fairway --bgp frr
   fairway run --config /etc/fairway --proxy
+  fairway run --config /etc/fairway --ipam
   kill -HUP PID                              read all files again")]
 pub(super) struct RunArguments {
     /// A file, or a folder of *.yaml, *.yml and *.json; may be given more than once, or as a list separated
@@ -42,15 +44,19 @@ pub(super) struct RunArguments {
 
     #[command(flatten)]
     kernel: KernelArguments,
+
+    #[command(flatten)]
+    cni: CniArguments,
 }
 
 pub(super) fn run(arguments: RunArguments) -> Result<ExitCode> {
-    let RunArguments { config, host, proxy, kernel } = arguments;
+    let RunArguments { config, host, proxy, kernel, cni } = arguments;
     let mut host = host.options(Role::Standalone)?;
     let services = ServiceSource::Files(config.clone(), None);
     let proxy = proxy.then(|| kernel.options(services, host.node.clone(), host.socket_mode));
     if let Some(proxy) = &proxy {
         host.proxy_socket.get_or_insert_with(|| proxy.run_dir.join(SOCKET));
     }
-    run_daemon(standalone::run(Options { host, config, proxy }))
+    let ipam = cni.options(&host);
+    run_daemon(standalone::run(Options { host, config, proxy, ipam }))
 }

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::build_info;
+use crate::ipam::{self, IpamError, IpamOptions};
 use crate::metrics::ClientCounters;
 use crate::node::{self, Claimed, Kind, NodeError};
 use crate::options::{HostOptions, Unsaid};
@@ -28,6 +29,8 @@ pub struct Options {
     pub config: Vec<PathBuf>,
     /// Of the service proxy of the same Services, if there is to be one.
     pub proxy: Option<ProxyOptions>,
+    /// Of the addresses of Pods, if they are to be given here.
+    pub ipam: Option<IpamOptions>,
 }
 
 /// Why the daemon cannot start, or ends.
@@ -42,6 +45,9 @@ pub enum StartError {
     /// The service proxy.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
+    /// The addresses of Pods.
+    #[error(transparent)]
+    Ipam(#[from] IpamError),
 }
 
 fn log_start(options: &HostOptions) {
@@ -55,7 +61,8 @@ fn log_start(options: &HostOptions) {
 }
 
 /// Runs until a signal ends it.
-pub async fn run(Options { host: options, config, proxy }: Options) -> Result<(), StartError> {
+pub async fn run(options: Options) -> Result<(), StartError> {
+    let Options { host: options, config, proxy, ipam } = options;
     let claimed = Claimed::new(&options)?;
     let catalog = files::restored_catalog(&options.state_dir, options.backend.kind());
     let (source, changes) = FileSource::start(&config, catalog.files_in_force())?;
@@ -81,6 +88,14 @@ pub async fn run(Options { host: options, config, proxy }: Options) -> Result<()
         // There is none, or a signal has ended it, which ends the rest as well.
         std::future::pending().await
     };
+    let addressing = async {
+        if let Some(ipam) = ipam
+            && let Err(error) = ipam::run_from_files(ipam, config.clone()).await
+        {
+            return error;
+        }
+        std::future::pending().await
+    };
     let start = |_: &mut _, backend: &Arc<_>, _| {
         let files = Files::new(
             &options,
@@ -97,5 +112,6 @@ pub async fn run(Options { host: options, config, proxy }: Options) -> Result<()
     tokio::select! {
         ended = node::run(&options, claimed, kind, start) => Ok(ended?),
         error = proxying => Err(error.into()),
+        error = addressing => Err(error.into()),
     }
 }

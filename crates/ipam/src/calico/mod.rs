@@ -10,6 +10,7 @@ mod pool;
 mod write;
 
 pub use name::{NameError, name};
+pub use pool::{Refusal, refusal};
 pub use write::write;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use crate::affinity::{Affinity, AffinityState};
 use crate::block::{Attributes, Block, Owner, SIZE_BITS_MAX};
 use crate::census::{PodName, PodState};
+use crate::cni::ANNOTATIONS;
 use crate::facts::{Config, Facts};
 use crate::store::Handle;
 
@@ -30,6 +32,8 @@ use crate::store::Handle;
 pub struct Cluster {
     /// Pools, nodes, namespaces, reservations, the configuration.
     pub facts: Facts,
+    /// The annotations of each namespace that decide about addresses.
+    pub notes: BTreeMap<String, BTreeMap<String, String>>,
     /// The blocks.
     pub blocks: BTreeMap<Prefix, Block>,
     /// The affinities.
@@ -174,6 +178,7 @@ impl Cluster {
             }
             (false, "Namespace") if is_core => {
                 self.facts.namespaces.insert(name.to_owned(), labels(object));
+                self.notes.insert(name.to_owned(), notes(object));
             }
             (false, "Pod") if is_core => {
                 let namespace = text("/metadata/namespace").to_owned();
@@ -190,9 +195,19 @@ impl Cluster {
 }
 
 fn labels(object: &Value) -> BTreeMap<String, String> {
-    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    texts(object.pointer("/metadata/labels"))
+}
+
+/// The annotations of an object that decide about addresses.
+pub fn notes(object: &Value) -> BTreeMap<String, String> {
+    let mut notes = texts(object.pointer("/metadata/annotations"));
+    notes.retain(|key, _| key.starts_with(ANNOTATIONS));
+    notes
+}
+
+fn texts(fields: Option<&Value>) -> BTreeMap<String, String> {
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-    labels.into_iter().flatten().filter_map(text).collect()
+    fields.and_then(Value::as_object).into_iter().flatten().filter_map(text).collect()
 }
 
 fn pod_state(object: &Value) -> PodState {

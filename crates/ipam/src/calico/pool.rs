@@ -65,3 +65,30 @@ fn uses(reader: &mut Reader<'_>) -> BTreeSet<Use> {
     }
     uses
 }
+
+/// Why a pool is not served here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The pool.
+    pub pool: String,
+    /// What it asks for.
+    pub mode: String,
+}
+
+/// Whether an object is a pool whose packets would have to be encapsulated: nobody here does that.
+pub fn refusal(object: &Value) -> Option<Refusal> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/kind") != "IPPool" || !text("/apiVersion").contains("projectcalico.org/") {
+        return None;
+    }
+    let mode = ["ipipMode", "vxlanMode"].into_iter().find_map(|field| {
+        let mode = text(&format!("/spec/{field}"));
+        let is_never = matches!(mode, "" | "Never");
+        (!is_never).then(|| {
+            format!(
+                "{field} is {mode:?}; Fairway does not encapsulate, and takes pools with Never only"
+            )
+        })
+    });
+    mode.map(|mode| Refusal { pool: text("/metadata/name").to_owned(), mode })
+}

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 pub use error::{CniError, Code};
 pub use request::{Attachment, Command, Configuration, Request};
+pub(crate) use serve::ANNOTATIONS;
 pub use version::CniVersion;
 pub use wire::{CALL_BYTES_MAX, WireError};
 
@@ -86,6 +87,18 @@ pub async fn answer_together<S: Store>(
         Err(error) => Err(error.clone()),
     };
     requests.iter().map(outcome).collect()
+}
+
+/// Claims blocks where Pods that ask as this one did have few addresses left.
+///
+/// # Errors
+/// Why none could be claimed; they are asked for when they are needed, then.
+pub async fn keep_stock<S: Store>(
+    addressing: &Addressing<'_, S>,
+    request: &Request,
+    node: &str,
+) -> Result<(), CniError> {
+    serve::keep_stock(addressing, request, node).await
 }
 
 impl Answer {

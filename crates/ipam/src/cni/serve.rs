@@ -24,7 +24,7 @@ const NODE: &str = "node";
 const INTERFACE: &str = "interface";
 
 /// What precedes the annotations that decide about addresses.
-pub(super) const ANNOTATIONS: &str = "cni.projectcalico.org/";
+pub(crate) const ANNOTATIONS: &str = "cni.projectcalico.org/";
 
 /// A call with what it is answered from.
 pub(super) struct Call<'a, S> {
@@ -52,13 +52,8 @@ pub(super) async fn serve_together<S: Store>(
 ) -> Vec<Result<Option<Value>, CniError>> {
     let mut calls = Vec::with_capacity(requests.len());
     for request in requests {
-        calls.push(Call {
-            addressing,
-            request,
-            node: request.configuration.node.as_deref().unwrap_or(node),
-            notes: request.pod.as_ref().map(&notes).unwrap_or_default(),
-            handle: handle(&request.configuration.network, &request.attachment.container),
-        });
+        let notes = request.pod.as_ref().map(&notes).unwrap_or_default();
+        calls.push(Call::new(addressing, request, node, notes));
     }
     release_together(addressing, &calls).await;
     let begun = join_all(calls.iter().map(Call::begin)).await;
@@ -81,6 +76,22 @@ pub(super) async fn serve_together<S: Store>(
         });
     }
     outcomes
+}
+
+/// Claims blocks where Pods such as this one have few addresses left.
+pub(super) async fn keep_stock<S: Store>(
+    addressing: &Addressing<'_, S>,
+    request: &Request,
+    node: &str,
+) -> Result<(), CniError> {
+    let call = Call::new(addressing, request, node, PodNotes::default());
+    let families = &request.configuration.families;
+    let asked = call.address_request(families)?;
+    for family in families {
+        let outcome = addressing.keep_stock(&asked.scope(*family)).await;
+        outcome.map_err(|it| CniError::refused(&it))?;
+    }
+    Ok(())
 }
 
 /// Releases what containers have that are deleted: one write for each block. Each of the calls looks for what is left of it.
@@ -117,6 +128,23 @@ impl Held {
     fn is_named_after_pod(&self, handle: &str) -> bool {
         let name = |it: &PodName| format!("{}.{}", it.namespace, it.name).to_lowercase();
         self.pod.as_ref().is_some_and(|it| name(it) == handle)
+    }
+}
+
+impl<'a, S> Call<'a, S> {
+    fn new(
+        addressing: &'a Addressing<'a, S>,
+        request: &'a Request,
+        node: &'a str,
+        notes: PodNotes,
+    ) -> Self {
+        Self {
+            addressing,
+            request,
+            node: request.configuration.node.as_deref().unwrap_or(node),
+            notes,
+            handle: handle(&request.configuration.network, &request.attachment.container),
+        }
     }
 }
 

@@ -1,0 +1,336 @@
+//! Calls are served in batches, one after the other: each has what waits when the one before is done.
+//!
+//! A container that is deleted while its addresses cannot be released waits in the spool, where the plugin leaves it as well
+//! when there is no daemon. What waits there goes before a call about the same container.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairway_cni::spool;
+use fairway_ground::printable;
+use fairway_ipam::cni::{
+    Answer, Attachment, CniError, Code, Command, Invocation, PodNotes, Request, answer_together,
+    keep_stock,
+};
+use fairway_ipam::{Addressing, Facts, Moment, PodName, Store};
+use futures_util::future::join_all;
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{info, warn};
+
+use super::calls::{Call, CallSocket};
+use super::knowledge::Knowledge;
+use crate::host::epoch_milliseconds;
+
+/// The most calls of a batch: more would keep the first one waiting.
+const BATCH_CALLS_MAX: usize = 512;
+/// How often calls that wait in the spool are tried.
+const SPOOL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// See the module.
+pub(super) struct Server<S, K> {
+    store: S,
+    knowledge: K,
+    node: String,
+    spool: PathBuf,
+    /// The store has not served the last release: further ones wait without being tried.
+    is_away: bool,
+    /// What was logged of the spool last.
+    spool_trouble: Option<String>,
+}
+
+/// What a call is about: no two calls of a batch are about the same.
+type Subject = (String, Attachment);
+
+/// A call that was read.
+struct Arrived {
+    bytes: Vec<u8>,
+    request: Result<Request, CniError>,
+    answer: Option<oneshot::Sender<Answer>>,
+}
+
+impl Arrived {
+    fn new(bytes: Vec<u8>, answer: Option<oneshot::Sender<Answer>>) -> Self {
+        let invocation = Invocation::parse(&bytes);
+        let request = match &invocation {
+            Ok(invocation) => Request::parse(invocation),
+            Err(error) => Err(CniError::try_again(error)),
+        };
+        Self { bytes, request, answer }
+    }
+
+    fn command(&self) -> Option<Command> {
+        self.request.as_ref().ok().map(|it| it.command)
+    }
+
+    fn subject(&self) -> Option<Subject> {
+        let Request { attachment, configuration, .. } = self.request.as_ref().ok()?;
+        let is_of_container = !attachment.container.is_empty();
+        is_of_container.then(|| (configuration.network.clone(), attachment.clone()))
+    }
+
+    /// The plugin has given up.
+    fn is_abandoned(&self) -> bool {
+        self.answer.as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
+}
+
+impl<S: Store, K: Knowledge> Server<S, K> {
+    pub(super) fn new(store: S, knowledge: K, node: String, spool: PathBuf) -> Self {
+        Self { store, knowledge, node, spool, is_away: false, spool_trouble: None }
+    }
+
+    /// Serves calls until it is dropped.
+    pub(super) async fn run(mut self, mut socket: CallSocket) {
+        let mut retries = interval(SPOOL_INTERVAL);
+        retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                calls = socket.take(BATCH_CALLS_MAX) => {
+                    let calls = calls.into_iter().map(|it| {
+                        let Call { bytes, answer } = it;
+                        Arrived::new(bytes, Some(answer))
+                    });
+                    let mut arrived: VecDeque<Arrived> = calls.collect();
+                    while !arrived.is_empty() {
+                        let batch = next_batch(&mut arrived);
+                        self.serve(batch).await;
+                    }
+                }
+                _ = retries.tick() => drop(self.serve_spool().await),
+            }
+        }
+    }
+
+    /// Answers calls that are about different containers.
+    async fn serve(&mut self, mut batch: Vec<Arrived>) {
+        batch.retain(|it| it.command() != Some(Command::Add) || !it.is_abandoned());
+        let is_about_containers = |it: &Arrived| it.command() == Some(Command::Add);
+        let waiting = match batch.iter().any(is_about_containers) {
+            true => self.serve_spool().await,
+            false => BTreeSet::new(),
+        };
+        let facts = self.knowledge.facts();
+        let mut served: Vec<Arrived> = Vec::with_capacity(batch.len());
+        for arrived in batch {
+            match self.answer_now(&arrived, &facts, &waiting) {
+                Some(outcome) => reply(arrived, outcome),
+                None => served.push(arrived),
+            }
+        }
+        let Ok(facts) = facts else { return };
+        let notes = self.notes(&served).await;
+        let mut known = Vec::with_capacity(served.len());
+        for arrived in served {
+            let pod = arrived.request.as_ref().ok().and_then(|it| it.pod.as_ref());
+            match pod.and_then(|it| notes.get(it)) {
+                Some(Err(reason)) => reply(arrived, Err(CniError::try_again(reason))),
+                _ => known.push(arrived),
+            }
+        }
+        let notes = |pod: &PodName| match notes.get(pod) {
+            Some(Ok(notes)) => notes.clone(),
+            _ => PodNotes::default(),
+        };
+        let example = known.iter().find(|it| it.command() == Some(Command::Add));
+        let example = example.and_then(|it| it.request.as_ref().ok()).cloned();
+        let outcomes = self.outcomes(&facts, &mut known, notes).await;
+        for (arrived, outcome) in known.into_iter().zip(outcomes) {
+            let outcome = self.noted(&arrived, outcome);
+            reply(arrived, outcome);
+        }
+        // Nobody waits for this.
+        if let Some(request) = example {
+            let addressing = self.addressing(&facts);
+            _ = keep_stock(&addressing, &request, &self.node).await;
+        }
+    }
+
+    /// The answer to a call that nothing has to be asked for.
+    fn answer_now(
+        &self,
+        arrived: &Arrived,
+        facts: &Result<Arc<Facts>, String>,
+        waiting: &BTreeSet<Subject>,
+    ) -> Option<Result<Option<Value>, CniError>> {
+        let command = match &arrived.request {
+            Ok(request) => request.command,
+            Err(error) => return Some(Err(error.clone())),
+        };
+        let is_deletion = command == Command::Delete;
+        match facts {
+            Err(_) if is_deletion => return Some(self.note(arrived)),
+            Err(reason) if command == Command::Status => {
+                return Some(Err(CniError::not_available(reason)));
+            }
+            Err(reason) => return Some(Err(CniError::try_again(reason))),
+            Ok(_) => {}
+        }
+        if is_deletion && self.is_away {
+            return Some(self.note(arrived));
+        }
+        let is_waiting = arrived.subject().is_some_and(|it| waiting.contains(&it));
+        (is_waiting && command == Command::Add).then(|| {
+            let reason = "the addresses that the container had are not released yet";
+            Err(CniError::try_again(reason))
+        })
+    }
+
+    /// What is known of the Pods that are to get addresses.
+    async fn notes(&self, batch: &[Arrived]) -> BTreeMap<PodName, Result<PodNotes, String>> {
+        let added = batch.iter().filter(|it| it.command() == Some(Command::Add));
+        let pods: BTreeSet<PodName> =
+            added.filter_map(|it| it.request.as_ref().ok()?.pod.clone()).collect();
+        let noted = join_all(pods.iter().map(|it| self.knowledge.notes(it))).await;
+        pods.into_iter().zip(noted).collect()
+    }
+
+    async fn outcomes(
+        &self,
+        facts: &Facts,
+        batch: &mut [Arrived],
+        notes: impl Fn(&PodName) -> PodNotes,
+    ) -> Vec<Result<Option<Value>, CniError>> {
+        let unread = || Err(CniError::try_again("the call was answered before"));
+        let requests: Vec<Result<Request, CniError>> =
+            batch.iter_mut().map(|it| std::mem::replace(&mut it.request, unread())).collect();
+        let outcomes = answer_together(&self.addressing(facts), &requests, &self.node, notes).await;
+        for (arrived, request) in batch.iter_mut().zip(requests) {
+            arrived.request = request;
+        }
+        outcomes
+    }
+
+    fn addressing<'a>(&'a self, facts: &'a Facts) -> Addressing<'a, S> {
+        let now = Moment::from_nanoseconds(epoch_milliseconds().saturating_mul(1_000_000));
+        Addressing { store: &self.store, facts, now }
+    }
+
+    /// A deletion that was not served waits, and its runtime need not.
+    fn noted(
+        &mut self,
+        arrived: &Arrived,
+        outcome: Result<Option<Value>, CniError>,
+    ) -> Result<Option<Value>, CniError> {
+        match &outcome {
+            Err(CniError { code: Code::TryAgain, .. })
+                if arrived.command() == Some(Command::Delete) =>
+            {
+                self.is_away = true;
+                self.note(arrived)
+            }
+            _ => outcome,
+        }
+    }
+
+    fn note(&self, arrived: &Arrived) -> Result<Option<Value>, CniError> {
+        match spool::put(&self.spool, &arrived.bytes) {
+            Ok(()) => Ok(None),
+            Err(error) => {
+                let folder = self.spool.display();
+                let details = format!("cannot note the call in {folder}: {error}");
+                Err(CniError::try_again(details))
+            }
+        }
+    }
+
+    /// Serves what waits in the spool, if it can be served now. Returns what still waits.
+    async fn serve_spool(&mut self) -> BTreeSet<Subject> {
+        let mut waiting = BTreeSet::new();
+        let paths = match spool::list(&self.spool) {
+            Ok(paths) => paths,
+            Err(error) => {
+                self.log_spool(Some(format!("cannot read {}: {error}", self.spool.display())));
+                return waiting;
+            }
+        };
+        let facts = self.knowledge.facts();
+        let mut calls = VecDeque::new();
+        for path in paths {
+            match spool::read(&path) {
+                Ok(bytes) => calls.push_back((path, Arrived::new(bytes, None))),
+                Err(error) => self.set_aside(&path, &error.to_string()),
+            }
+        }
+        if calls.is_empty() {
+            self.is_away = false;
+            return waiting;
+        }
+        let mut is_served = facts.is_ok();
+        while !calls.is_empty() {
+            let count = calls.len().min(BATCH_CALLS_MAX);
+            let (paths, mut batch): (Vec<PathBuf>, Vec<Arrived>) = calls.drain(..count).unzip();
+            let Some(facts) = facts.as_ref().ok().filter(|_| is_served) else {
+                waiting.extend(batch.iter().filter_map(Arrived::subject));
+                continue;
+            };
+            let outcomes = self.outcomes(facts, &mut batch, |_| PodNotes::default()).await;
+            for ((path, arrived), outcome) in paths.iter().zip(&batch).zip(outcomes) {
+                match outcome {
+                    Err(error) if arrived.request.is_ok() && error.code == Code::TryAgain => {
+                        is_served = false;
+                        waiting.extend(arrived.subject());
+                    }
+                    Err(error) => self.set_aside(path, &error.to_string()),
+                    Ok(_) => {
+                        if let Err(error) = spool::remove(path) {
+                            let reason = format!("cannot remove {}: {error}", path.display());
+                            self.log_spool(Some(reason));
+                        }
+                    }
+                }
+            }
+        }
+        self.is_away = !is_served;
+        let reason = "the addresses of deleted containers cannot be released yet";
+        self.log_spool((!waiting.is_empty()).then(|| format!("{reason}: {}", waiting.len())));
+        waiting
+    }
+
+    fn set_aside(&self, path: &std::path::Path, reason: &str) {
+        let (shown, reason) = (path.display().to_string(), printable(reason));
+        match spool::set_aside(path) {
+            Ok(aside) => warn!("{}: {reason}; moved to {}", printable(&shown), aside.display()),
+            Err(error) => warn!("{}: {reason}; cannot move it aside: {error}", printable(&shown)),
+        }
+    }
+
+    /// Says what is wrong with the spool, once for as long as it lasts.
+    fn log_spool(&mut self, trouble: Option<String>) {
+        match (&self.spool_trouble, &trouble) {
+            (None, Some(now)) => warn!("{}", printable(now)),
+            (Some(_), None) => info!("the addresses of all deleted containers are released"),
+            _ => {}
+        }
+        self.spool_trouble = trouble;
+    }
+}
+
+/// The calls from the first on of which no two are about the same container. GC, which is about all, is served alone.
+fn next_batch(arrived: &mut VecDeque<Arrived>) -> Vec<Arrived> {
+    let mut subjects = BTreeSet::new();
+    let mut batch: Vec<Arrived> = Vec::new();
+    while let Some(next) = arrived.front() {
+        let is_alone = next.command() == Some(Command::CollectGarbage);
+        let is_new = next.subject().is_none_or(|it| subjects.insert(it));
+        if !batch.is_empty() && (is_alone || !is_new) {
+            break;
+        }
+        batch.extend(arrived.pop_front());
+        if is_alone {
+            break;
+        }
+    }
+    batch
+}
+
+fn reply(arrived: Arrived, outcome: Result<Option<Value>, CniError>) {
+    let invocation = Invocation::parse(&arrived.bytes).unwrap_or_default();
+    if let Some(answer) = arrived.answer {
+        // The plugin may have gone: its runtime deletes the container then.
+        let _ = answer.send(Answer::of(&invocation, outcome));
+    }
+}
