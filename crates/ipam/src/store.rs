@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 
 use fairway_ground::Prefix;
 
@@ -119,6 +120,32 @@ pub trait Store: Sync {
         key: &Key,
         expected: &Version,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+impl<S: Store + Send> Store for Arc<S> {
+    async fn get(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
+        S::get(self, key).await
+    }
+
+    async fn list(&self, selection: &Selection) -> Result<Vec<Versioned<Object>>, StoreError> {
+        S::list(self, selection).await
+    }
+
+    fn occupied(&self) -> Option<Vec<Prefix>> {
+        S::occupied(self)
+    }
+
+    async fn write(
+        &self,
+        object: Object,
+        expected: Option<&Version>,
+    ) -> Result<Version, StoreError> {
+        S::write(self, object, expected).await
+    }
+
+    async fn delete(&self, key: &Key, expected: &Version) -> Result<(), StoreError> {
+        S::delete(self, key, expected).await
+    }
 }
 
 impl Object {

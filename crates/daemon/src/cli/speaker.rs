@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::cluster::ClusterArguments;
+use super::cni::CniArguments;
 use super::host::{HostArguments, filled, run_daemon};
 use super::members::Role;
 use crate::kubernetes::{SpeakerOptions, run_speaker};
@@ -44,15 +45,20 @@ pub(super) struct SpeakerArguments {
         env = "FAIRWAY_NODE_API_CERT_DIR"
     )]
     node_api_cert_dir: PathBuf,
+
+    #[command(flatten)]
+    cni: CniArguments,
 }
 
 pub(super) fn run(arguments: SpeakerArguments) -> Result<ExitCode> {
-    let SpeakerArguments { cluster, host, daemonset, ignore_exclude_lb, node_api_cert_dir } =
+    let SpeakerArguments { cluster, host, daemonset, ignore_exclude_lb, node_api_cert_dir, cni } =
         arguments;
+    let host = host.options(Role::Cluster)?;
     let node_api =
         NodeApiOptions { listen: cluster.node_api_listen, certificate_folder: node_api_cert_dir };
     run_daemon(run_speaker(SpeakerOptions {
-        host: host.options(Role::Cluster)?,
+        ipam: cni.options(&host),
+        host,
         connection: cluster.connection(),
         ignore_exclude_label: ignore_exclude_lb,
         empty_list_hold: cluster.empty_list_hold,

@@ -34,7 +34,7 @@ pub(super) struct Call {
 }
 
 /// The open socket, which goes with it.
-pub(super) struct CallSocket {
+pub(crate) struct CallSocket {
     calls: mpsc::Receiver<Call>,
     task: AbortHandle,
     _file: SocketFile,
@@ -47,7 +47,7 @@ impl Drop for CallSocket {
 }
 
 impl CallSocket {
-    pub(super) fn open(path: &Path) -> Result<Self, SocketError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, SocketError> {
         let (listener, file) = listen_at(path, SOCKET_MODE, "--cni-socket")?;
         let (tell, calls) = mpsc::channel(CALLS_MAX);
         let task = tokio::spawn(serve(listener, tell)).abort_handle();

@@ -55,7 +55,7 @@ impl Knowledge for FileKnowledge {
         Ok(Arc::clone(&known.facts))
     }
 
-    async fn notes(&self, pod: &PodName) -> Result<PodNotes, String> {
+    async fn notes(&self, pod: &PodName, _: Option<&str>) -> Result<PodNotes, String> {
         let known = self.0.borrow();
         let of_namespace = known.as_ref().and_then(|it| it.notes.get(&pod.namespace)).cloned();
         Ok(PodNotes { of_namespace: of_namespace.unwrap_or_default(), ..PodNotes::default() })

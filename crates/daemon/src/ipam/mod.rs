@@ -22,10 +22,11 @@ use tracing::{error, info};
 
 use crate::admin::{SocketError, SocketMode};
 use crate::source::FileSourceError;
-use calls::CallSocket;
+pub(crate) use calls::CallSocket;
 use disk::DiskStore;
 use files::FileKnowledge;
-use server::Server;
+pub(crate) use knowledge::Knowledge;
+pub(crate) use server::Server;
 
 /// The options of the role that gives Pods their addresses.
 #[derive(Debug, Clone)]

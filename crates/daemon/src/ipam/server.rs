@@ -31,7 +31,7 @@ const BATCH_CALLS_MAX: usize = 512;
 const SPOOL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// See the module.
-pub(super) struct Server<S, K> {
+pub(crate) struct Server<S, K> {
     store: S,
     knowledge: K,
     node: String,
@@ -79,12 +79,12 @@ impl Arrived {
 }
 
 impl<S: Store, K: Knowledge> Server<S, K> {
-    pub(super) fn new(store: S, knowledge: K, node: String, spool: PathBuf) -> Self {
+    pub(crate) fn new(store: S, knowledge: K, node: String, spool: PathBuf) -> Self {
         Self { store, knowledge, node, spool, is_away: false, spool_trouble: None }
     }
 
     /// Serves calls until it is dropped.
-    pub(super) async fn run(mut self, mut socket: CallSocket) {
+    pub(crate) async fn run(mut self, mut socket: CallSocket) {
         let mut retries = interval(SPOOL_INTERVAL);
         retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -181,11 +181,13 @@ impl<S: Store, K: Knowledge> Server<S, K> {
 
     /// What is known of the Pods that are to get addresses.
     async fn notes(&self, batch: &[Arrived]) -> BTreeMap<PodName, Result<PodNotes, String>> {
-        let added = batch.iter().filter(|it| it.command() == Some(Command::Add));
-        let pods: BTreeSet<PodName> =
-            added.filter_map(|it| it.request.as_ref().ok()?.pod.clone()).collect();
-        let noted = join_all(pods.iter().map(|it| self.knowledge.notes(it))).await;
-        pods.into_iter().zip(noted).collect()
+        let requests = batch.iter().filter_map(|it| it.request.as_ref().ok());
+        let added = requests.filter(|it| it.command == Command::Add);
+        let pods: BTreeMap<PodName, Option<String>> =
+            added.filter_map(|it| Some((it.pod.clone()?, it.pod_uid.clone()))).collect();
+        let noting = pods.iter().map(|(pod, uid)| self.knowledge.notes(pod, uid.as_deref()));
+        let noted = join_all(noting).await;
+        pods.into_keys().zip(noted).collect()
     }
 
     async fn outcomes(

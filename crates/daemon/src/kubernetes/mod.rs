@@ -9,6 +9,7 @@
 //!
 //! The cores (`cluster`) decide; this module has sockets, clocks and files. Only it uses the crate `kube`.
 
+mod addressing;
 mod aggregation;
 mod api;
 mod controller;

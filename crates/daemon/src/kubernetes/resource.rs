@@ -56,6 +56,23 @@ pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Resource = everywhere(
 pub(super) const API_SERVICE: Resource =
     everywhere("apiregistration.k8s.io/v1", "APIService", "apiservices");
 
+const CALICO: &str = "crd.projectcalico.org/v1";
+
+/// The blocks of addresses of Pods.
+pub(super) const IPAM_BLOCK: Resource = everywhere(CALICO, "IPAMBlock", "ipamblocks");
+/// Which node has which block.
+pub(super) const BLOCK_AFFINITY: Resource = everywhere(CALICO, "BlockAffinity", "blockaffinities");
+/// Where the addresses of a container are.
+pub(super) const IPAM_HANDLE: Resource = everywhere(CALICO, "IPAMHandle", "ipamhandles");
+/// The pools that blocks are cut from.
+pub(super) const IP_POOL: Resource = everywhere(CALICO, "IPPool", "ippools");
+/// What holds for all blocks.
+pub(super) const IPAM_CONFIG: Resource = everywhere(CALICO, "IPAMConfig", "ipamconfigs");
+/// Addresses that are given to nobody who does not ask for them.
+pub(super) const IP_RESERVATION: Resource = everywhere(CALICO, "IPReservation", "ipreservations");
+/// The Pods.
+pub(super) const POD: Resource = everywhere("v1", "Pod", "pods");
+
 /// The definitions of kinds.
 const DEFINITION: Resource =
     everywhere("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");

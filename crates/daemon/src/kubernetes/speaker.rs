@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::time;
 use tracing::{error, info};
 
+use super::addressing;
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::holds::Holds;
 use super::leaving::how_to_leave;
@@ -34,6 +35,7 @@ use super::writing::Written;
 use crate::admin::ReloadOrder;
 use crate::build_info;
 use crate::host::{self, Clock, GatewayWatch, Published, saver};
+use crate::ipam::{IpamError, IpamOptions};
 use crate::metrics::SecureOptions;
 use crate::node::{self, Announcing, Claimed, NodeError, Owners, Source};
 use crate::node_api::NodeApiOptions;
@@ -69,6 +71,8 @@ pub struct SpeakerOptions {
     pub pod: Option<OwnPod>,
     /// The DaemonSet of this pod, if known.
     pub daemon_set: Option<String>,
+    /// Of the addresses of Pods, if they are to be given here.
+    pub ipam: Option<IpamOptions>,
 }
 
 /// Why a speaker cannot start, or ends.
@@ -83,6 +87,9 @@ pub enum SpeakerError {
     /// The certificate for metrics.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    /// The addresses of Pods.
+    #[error(transparent)]
+    Ipam(#[from] IpamError),
 }
 
 fn log_start(options: &HostOptions, api: &Api) {
@@ -114,8 +121,18 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
         log_start(&options.host, &api);
         Cluster::new(&options, &api, backend, clock)
     };
-    node::run(&options.host, claimed, kind, start).await?;
-    Ok(())
+    let addressing = async {
+        if let Some(ipam) = options.ipam.clone()
+            && let Err(error) = addressing::run(ipam, api.clone()).await
+        {
+            return error;
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        ended = node::run(&options.host, claimed, kind, start) => Ok(ended?),
+        error = addressing => Err(error.into()),
+    }
 }
 
 /// What arrives.

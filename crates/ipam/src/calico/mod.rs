@@ -5,10 +5,12 @@
 //! marked as deleted are none. Knows no store and no file.
 
 mod block;
+mod definition;
 mod name;
 mod pool;
 mod write;
 
+pub use definition::definitions;
 pub use name::{NameError, name};
 pub use pool::{Refusal, refusal};
 pub use write::write;

@@ -74,6 +74,8 @@ pub struct Request {
     pub attachment: Attachment,
     /// The Pod.
     pub pod: Option<PodName>,
+    /// Its UID, where the runtime tells it: another Pod may have had the same name.
+    pub pod_uid: Option<String>,
     /// The addresses that CNI_ARGS asks for.
     pub wished: Vec<IpAddr>,
     /// The configuration.
@@ -101,6 +103,7 @@ impl Request {
                 version: CniVersion::LATEST,
                 attachment: Attachment::default(),
                 pod: None,
+                pod_uid: None,
                 wished: Vec::new(),
                 configuration: Configuration::default(),
             });
@@ -108,9 +111,10 @@ impl Request {
         let attachment = attachment(command, invocation)?;
         let network = network(&document)?;
         let version = version(command, &document)?;
-        let (pod, wished) = args(command, invocation.args.as_deref().unwrap_or_default())?;
+        let Args { pod, pod_uid, wished } =
+            args(command, invocation.args.as_deref().unwrap_or_default())?;
         let configuration = configuration(command, network, &document)?;
-        Ok(Self { command, version, attachment, pod, wished, configuration })
+        Ok(Self { command, version, attachment, pod, pod_uid, wished, configuration })
     }
 }
 
@@ -195,16 +199,25 @@ fn version(command: Command, document: &Value) -> Result<CniVersion, CniError> {
     }
 }
 
+/// What CNI_ARGS says.
+#[derive(Debug, Default)]
+struct Args {
+    pod: Option<PodName>,
+    pod_uid: Option<String>,
+    wished: Vec<IpAddr>,
+}
+
 /// The Pod and the addresses of CNI_ARGS. What is wrong with them keeps no container from being deleted.
-fn args(command: Command, text: &str) -> Result<(Option<PodName>, Vec<IpAddr>), CniError> {
+fn args(command: Command, text: &str) -> Result<Args, CniError> {
     match (read_args(text), command) {
-        (Err(_), Command::Delete | Command::CollectGarbage) => Ok((None, Vec::new())),
+        (Err(_), Command::Delete | Command::CollectGarbage) => Ok(Args::default()),
         (outcome, _) => outcome,
     }
 }
 
-fn read_args(text: &str) -> Result<(Option<PodName>, Vec<IpAddr>), CniError> {
+fn read_args(text: &str) -> Result<Args, CniError> {
     let (mut namespace, mut name, mut wished) = (String::new(), String::new(), Vec::new());
+    let mut pod_uid = None;
     let (mut unknown, mut ignores_unknown) = (Vec::new(), false);
     for pair in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
         let Some((key, value)) = pair.split_once('=') else {
@@ -226,7 +239,8 @@ fn read_args(text: &str) -> Result<(Option<PodName>, Vec<IpAddr>), CniError> {
                 }
             }
             "IgnoreUnknown" => ignores_unknown = matches!(value, "1" | "true" | "True" | "TRUE"),
-            "K8S_POD_INFRA_CONTAINER_ID" | "K8S_POD_UID" => {}
+            "K8S_POD_UID" => pod_uid = Some(value.to_owned()).filter(|it| !it.is_empty()),
+            "K8S_POD_INFRA_CONTAINER_ID" => {}
             other => unknown.push(other.to_owned()),
         }
     }
@@ -236,7 +250,7 @@ fn read_args(text: &str) -> Result<(Option<PodName>, Vec<IpAddr>), CniError> {
         )));
     }
     let pod = (!namespace.is_empty() && !name.is_empty()).then_some(PodName { namespace, name });
-    Ok((pod, wished))
+    Ok(Args { pod, pod_uid, wished })
 }
 
 /// An address, with or without a length.

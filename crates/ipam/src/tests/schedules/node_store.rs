@@ -74,28 +74,6 @@ impl Watched {
     }
 }
 
-impl Store for Arc<ShakyStore> {
-    async fn get(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
-        ShakyStore::get(self, key).await
-    }
-
-    async fn list(&self, selection: &Selection) -> Result<Vec<Versioned<Object>>, StoreError> {
-        ShakyStore::list(self, selection).await
-    }
-
-    async fn write(
-        &self,
-        object: Object,
-        expected: Option<&Version>,
-    ) -> Result<Version, StoreError> {
-        ShakyStore::write(self, object, expected).await
-    }
-
-    async fn delete(&self, key: &Key, expected: &Version) -> Result<(), StoreError> {
-        ShakyStore::delete(self, key, expected).await
-    }
-}
-
 impl Store for NodeStore {
     async fn get(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
         match self {

@@ -1,0 +1,313 @@
+//! Blocks, affinities and handles in the API server, as Calico's objects: its nodes may work on the same ones.
+//!
+//! A write carries the resourceVersion that it was decided by, and a deletion as well, so that the API server decides who
+//! was first. What an object has that is unknown here stays in it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use fairway_ipam::calico::{self, Cluster};
+use fairway_ipam::{Key, Object, Owner, Selection, Store, StoreError, Version, Versioned};
+use http::Method;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tracing::warn;
+
+use super::super::api::{Api, Page, Problem};
+use super::super::resource::{BLOCK_AFFINITY, IPAM_BLOCK, IPAM_HANDLE, Resource};
+use crate::metrics::ApiVerb;
+
+/// The time limit of one object: a runtime waits, and asks again.
+const OBJECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit of a page of a list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Objects of a page.
+const PAGE_OBJECTS: u32 = 500;
+/// Requests at the same time: each is a connection.
+const REQUESTS_MAX: usize = 16;
+/// Objects whose fields are remembered; those of others are read before a write.
+const OBJECTS_MAX: usize = 256;
+
+/// See the module.
+pub(super) struct ApiStore {
+    api: Api,
+    turns: Semaphore,
+    originals: Mutex<Originals>,
+}
+
+/// Blocks and affinities as the API server has them, in the order of their last use: text, which is a tenth of the memory.
+#[derive(Default)]
+struct Originals {
+    texts: BTreeMap<Key, (Version, String)>,
+    order: VecDeque<Key>,
+}
+
+impl Originals {
+    fn put(&mut self, key: Key, version: Version, text: String) {
+        if self.texts.insert(key.clone(), (version, text)).is_none() {
+            self.order.push_back(key);
+        }
+        while self.order.len() > OBJECTS_MAX {
+            if let Some(oldest) = self.order.pop_front() {
+                self.texts.remove(&oldest);
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if self.texts.remove(key).is_some() {
+            self.order.retain(|it| it != key);
+        }
+    }
+}
+
+fn resource(key: &Key) -> Resource {
+    match key {
+        Key::Block(_) => IPAM_BLOCK,
+        Key::Affinity(..) => BLOCK_AFFINITY,
+        Key::Handle(_) => IPAM_HANDLE,
+    }
+}
+
+/// The path of an object.
+fn path(key: &Key) -> Result<String, StoreError> {
+    let name = calico::name(key).map_err(|it| StoreError::Unavailable(it.to_string()))?;
+    Ok(format!("{}/{name}", resource(key).in_namespace("")))
+}
+
+fn failed(problem: Problem) -> StoreError {
+    match problem.code {
+        // 404: it is gone.
+        Some(404 | 409) => StoreError::Conflict,
+        _ => StoreError::Unavailable(problem.to_string()),
+    }
+}
+
+fn version(object: &Value) -> Result<Version, StoreError> {
+    let text = |field: &str| Some(object.pointer(field)?.as_str()?.to_owned());
+    let version = text("/metadata/uid").zip(text("/metadata/resourceVersion"));
+    let unread = || StoreError::Unavailable("the answer has no uid and resourceVersion".to_owned());
+    version.map(|(object, state)| Version { object, state }).ok_or_else(unread)
+}
+
+fn is_deleted(object: &Value) -> bool {
+    match object.pointer("/spec/deleted") {
+        Some(Value::Bool(it)) => *it,
+        Some(Value::String(it)) => it == "true",
+        _ => false,
+    }
+}
+
+/// The object of an answer; `None` if it is marked as deleted.
+pub(super) fn parse(
+    resource: Resource,
+    mut object: Value,
+) -> Result<Option<Versioned<Object>>, StoreError> {
+    if is_deleted(&object) {
+        return Ok(None);
+    }
+    let version = version(&object)?;
+    if let Some(fields) = object.as_object_mut() {
+        // Those of a list lack them.
+        fields.insert("apiVersion".to_owned(), resource.api_version.into());
+        fields.insert("kind".to_owned(), resource.kind.into());
+    }
+    let mut cluster = Cluster::default();
+    cluster.read(&object);
+    let Cluster { blocks, affinities, handles, faults, .. } = cluster;
+    let block = blocks.into_values().next().map(Object::Block);
+    let affinity = || affinities.into_iter().next().map(Object::Affinity);
+    let handle = || handles.into_values().next().map(Object::Handle);
+    match block.or_else(affinity).or_else(handle) {
+        Some(value) => Ok(Some(Versioned { value, version })),
+        None => {
+            let fault = faults.first().map(ToString::to_string).unwrap_or_default();
+            Err(StoreError::Unavailable(format!("an object cannot be read: {fault}")))
+        }
+    }
+}
+
+impl ApiStore {
+    pub(super) fn new(api: Api) -> Self {
+        Self { api, turns: Semaphore::new(REQUESTS_MAX), originals: Mutex::default() }
+    }
+
+    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, StoreError> {
+        self.turns.acquire().await.map_err(|it| StoreError::Unavailable(it.to_string()))
+    }
+
+    fn keep(&self, key: &Key, version: &Version, object: &Value) {
+        if !matches!(key, Key::Handle(_)) {
+            let mut originals = self.originals.lock().unwrap_or_else(PoisonError::into_inner);
+            originals.put(key.clone(), version.clone(), object.to_string());
+        }
+    }
+
+    fn forget(&self, key: &Key) {
+        self.originals.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    /// The object as it is, marked as deleted or not.
+    async fn original(&self, key: &Key) -> Result<Option<Value>, StoreError> {
+        let _turn = self.turn().await?;
+        match self.api.get(&path(key)?, OBJECT_TIMEOUT).await {
+            Ok(object) => Ok(Some(object)),
+            Err(problem) if problem.code == Some(404) && is_of_object(&problem) => Ok(None),
+            Err(problem) => Err(StoreError::Unavailable(problem.to_string())),
+        }
+    }
+
+    /// The object of this version, with what is unknown here.
+    async fn original_of(&self, key: &Key, expected: &Version) -> Result<Value, StoreError> {
+        let kept = {
+            let originals = self.originals.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = originals.texts.get(key).filter(|(version, _)| version == expected);
+            kept.and_then(|(_, text)| serde_json::from_str(text).ok())
+        };
+        if let Some(object) = kept {
+            return Ok(object);
+        }
+        let object = self.original(key).await?.ok_or(StoreError::Conflict)?;
+        match version(&object)? == *expected {
+            true => Ok(object),
+            false => Err(StoreError::Conflict),
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, Problem> {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let path = format!("{path}{separator}fieldManager={FIELD_MANAGER}");
+        self.api.send(method, &path, "application/json", body, OBJECT_TIMEOUT).await
+    }
+
+    async fn create(&self, object: &Object) -> Result<Value, StoreError> {
+        let key = object.key();
+        let written =
+            calico::write(object, None).map_err(|it| StoreError::Unavailable(it.to_string()))?;
+        let collection = resource(&key).in_namespace("");
+        let created = {
+            let _turn = self.turn().await?;
+            self.send(Method::POST, &collection, &written).await
+        };
+        match created {
+            // Calico deletes in two steps, and may have died between them.
+            Err(problem) if problem.code == Some(409) => match self.original(&key).await? {
+                Some(before) if is_deleted(&before) => self.put(object, &before).await,
+                _ => Err(StoreError::Conflict),
+            },
+            // The kind is not there.
+            Err(problem) if problem.code == Some(404) => {
+                Err(StoreError::Unavailable(problem.to_string()))
+            }
+            outcome => outcome.map_err(failed),
+        }
+    }
+
+    async fn put(&self, object: &Object, before: &Value) -> Result<Value, StoreError> {
+        let written = calico::write(object, Some(before))
+            .map_err(|it| StoreError::Unavailable(it.to_string()))?;
+        let _turn = self.turn().await?;
+        self.send(Method::PUT, &path(&object.key())?, &written).await.map_err(failed)
+    }
+}
+
+/// Who writes, as the API server notes it.
+const FIELD_MANAGER: &str = "fairway-ipam";
+
+/// Whether it is the object that is missing, and not its kind.
+fn is_of_object(problem: &Problem) -> bool {
+    problem.message.contains("\" not found")
+}
+
+impl Store for ApiStore {
+    async fn get(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
+        let Some(object) = self.original(key).await? else { return Ok(None) };
+        self.keep(key, &version(&object)?, &object);
+        parse(resource(key), object)
+    }
+
+    async fn list(&self, selection: &Selection) -> Result<Vec<Versioned<Object>>, StoreError> {
+        let resource = match selection {
+            Selection::Blocks => IPAM_BLOCK,
+            Selection::Affinities | Selection::AffinitiesOf(_) => BLOCK_AFFINITY,
+            Selection::Handles => IPAM_HANDLE,
+        };
+        // Rows from before Calico set labels lack them: all are read, and chosen here.
+        let mut listed = list(&self.api, resource).await?;
+        if let Selection::AffinitiesOf(owner) = selection {
+            listed.retain(|it| is_affinity_of(&it.value, owner));
+        }
+        listed.sort_by_cached_key(|it| it.value.key());
+        Ok(listed)
+    }
+
+    async fn write(
+        &self,
+        object: Object,
+        expected: Option<&Version>,
+    ) -> Result<Version, StoreError> {
+        let key = object.key();
+        let outcome = match expected {
+            None => self.create(&object).await,
+            Some(expected) => {
+                let before = self.original_of(&key, expected).await?;
+                self.put(&object, &before).await
+            }
+        };
+        match outcome {
+            Ok(written) => {
+                let version = version(&written)?;
+                self.keep(&key, &version, &written);
+                Ok(version)
+            }
+            Err(error) => {
+                self.forget(&key);
+                Err(error)
+            }
+        }
+    }
+
+    async fn delete(&self, key: &Key, expected: &Version) -> Result<(), StoreError> {
+        self.forget(key);
+        let Version { object, state } = expected;
+        let options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": object, "resourceVersion": state},
+        });
+        let _turn = self.turn().await?;
+        self.send(Method::DELETE, &path(key)?, &options).await.map(|_| ()).map_err(failed)
+    }
+}
+
+fn is_affinity_of(object: &Object, owner: &Owner) -> bool {
+    matches!(object, Object::Affinity(it) if it.owner == *owner)
+}
+
+/// All objects of a kind but those that are marked as deleted.
+async fn list(api: &Api, resource: Resource) -> Result<Vec<Versioned<Object>>, StoreError> {
+    let mut listed = Vec::new();
+    let mut continue_token = None;
+    loop {
+        let parameters =
+            ListParams { limit: Some(PAGE_OBJECTS), continue_token, ..ListParams::default() };
+        let request = kube::core::Request::new(resource.in_namespace("")).list(&parameters);
+        let unavailable = |it: Problem| StoreError::Unavailable(it.to_string());
+        let request = request.map_err(|it| unavailable(Problem::of_request(it)))?;
+        let list = api.ask(ApiVerb::List, request, LIST_TIMEOUT).await.map_err(unavailable)?;
+        let page = Page::of(list).ok_or_else(|| unavailable(Problem::no_list()))?;
+        for item in page.items {
+            match parse(resource, item) {
+                Ok(object) => listed.extend(object),
+                // The others are read all the same; what is where it is fails when it is asked for.
+                Err(error) => warn!("{}: {error}", resource.plural),
+            }
+        }
+        continue_token = page.continue_token;
+        if continue_token.is_none() {
+            return Ok(listed);
+        }
+    }
+}

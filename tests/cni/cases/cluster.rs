@@ -1,0 +1,128 @@
+//! A cluster: pools, blocks, affinities and handles in a real API server.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::{Scene, ptp};
+use crate::daemon::{Daemon, pool, spool};
+use crate::runtime::{Container, Runtime};
+use lab::cluster::Cluster;
+use lab::fairway::program;
+use lab::namespace::Namespace;
+use lab::process::{bounded, output_of};
+use lab::wait::{PATIENCE, wait_until};
+
+const CALICO: &str = "/apis/crd.projectcalico.org/v1";
+
+/// An API server with the definitions, two pools, and these nodes.
+fn cluster(scene: &Scene, nodes: &[&str]) -> Result<Cluster> {
+    let assets = scene.assets.as_deref().context("there is no API server here")?;
+    let mut cluster = Cluster::start(assets)?;
+    cluster.wait_until_ready()?;
+    let definitions = output_of(bounded(program()).args(["crds", "--ipam"]))?;
+    let file = scene.directory.join("crds.yaml");
+    std::fs::write(&file, definitions)?;
+    cluster.kubectl(&["apply", "-f", "-"], Some(&file))?;
+    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all"], None)?;
+    for pool in [pool("v4", "10.244.0.0/24", 28), pool("v6", "fd00:244::/120", 124)] {
+        create(&cluster, &format!("{CALICO}/ippools"), &pool)?;
+    }
+    for node in nodes {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}});
+        create(&cluster, "/api/v1/nodes", &node)?;
+    }
+    Ok(cluster)
+}
+
+fn create(cluster: &Cluster, path: &str, object: &Value) -> Result<()> {
+    let reply = cluster.ask("POST", path, Some(object))?;
+    ensure!(reply.status == 201, "{path}: {} {}", reply.status, reply.text);
+    Ok(())
+}
+
+fn list(cluster: &Cluster, plural: &str) -> Result<Vec<Value>> {
+    let reply = cluster.ask("GET", &format!("{CALICO}/{plural}"), None)?;
+    ensure!(reply.status == 200, "{plural}: {} {}", reply.status, reply.text);
+    let listed: Value = serde_json::from_str(&reply.text)?;
+    Ok(listed["items"].as_array().cloned().unwrap_or_default())
+}
+
+/// How many addresses blocks say are taken.
+fn taken(cluster: &Cluster) -> Result<usize> {
+    let blocks = list(cluster, "ipamblocks")?;
+    let slots = |it: &Value| {
+        let slots = it["spec"]["allocations"].as_array().map(Vec::as_slice).unwrap_or_default();
+        slots.iter().filter(|it| !it.is_null()).count()
+    };
+    Ok(blocks.iter().map(slots).sum())
+}
+
+/// Adds once the daemon has read what it needs.
+fn first(runtime: &Runtime<'_>, cell: usize, id: &str) -> Result<Container> {
+    wait_until("the daemon knows the pools", PATIENCE, || runtime.add(cell, id))
+}
+
+pub(super) fn containers_get_addresses_of_the_cluster(scene: &Scene) -> Result<()> {
+    let cluster = cluster(scene, &["n1"])?;
+    let mut daemon = Daemon::in_cluster(&scene.directory, "n1", &cluster)?;
+    daemon.start()?;
+    let host = Namespace::create(scene.cell, "host")?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let mut containers = vec![first(&runtime, scene.cell, "c0")?];
+    for it in 1..20 {
+        containers.push(runtime.add(scene.cell, &format!("c{it}"))?);
+    }
+    ensure!(taken(&cluster)? == 40, "{} are taken", taken(&cluster)?);
+    let affinities = list(&cluster, "blockaffinities")?;
+    for affinity in &affinities {
+        let spec = &affinity["spec"];
+        ensure!(spec["state"] == "confirmed" && spec["node"] == "n1", "{affinity}");
+        let labels = &affinity["metadata"]["labels"];
+        ensure!(labels["projectcalico.org/hostname-hash"].is_string(), "{affinity}");
+    }
+    ensure!(list(&cluster, "ipamhandles")?.len() == 20, "handles");
+    // What Calico has written beside is kept.
+    let block = list(&cluster, "ipamblocks")?.into_iter().next().context("a block")?;
+    let name = block["metadata"]["name"].as_str().context("its name")?;
+    let patch = r#"{"spec": {"ofAnotherRelease": {"a": 1}}}"#;
+    cluster.kubectl(&["patch", "ipamblock", name, "--type=merge", "-p", patch], None)?;
+    for container in &containers {
+        runtime.delete(container)?;
+    }
+    ensure!(taken(&cluster)? == 0, "{} stay behind", taken(&cluster)?);
+    let handles = list(&cluster, "ipamhandles")?;
+    ensure!(handles.is_empty(), "handles stay behind: {handles:?}");
+    let blocks = list(&cluster, "ipamblocks")?;
+    let block = blocks.iter().find(|it| it["metadata"]["name"] == name).context("the block")?;
+    ensure!(block["spec"]["ofAnotherRelease"]["a"] == 1, "{block}");
+    daemon.fairway.stop()
+}
+
+pub(super) fn an_api_server_that_is_away_costs_no_address(scene: &Scene) -> Result<()> {
+    let mut cluster = cluster(scene, &["n1"])?;
+    let mut daemon = Daemon::in_cluster(&scene.directory, "n1", &cluster)?;
+    daemon.start()?;
+    let host = Namespace::create(scene.cell, "host")?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let gone = first(&runtime, scene.cell, "c0")?;
+    let stays = runtime.add(scene.cell, "c1")?;
+    cluster.kill_server();
+    let refused = runtime.ask("ADD", "c2", &runtime.configuration)?;
+    ensure!(refused.error() == Some(11), "{refused:?}");
+    runtime.delete(&gone)?;
+    ensure!(std::fs::read_dir(spool(&scene.directory))?.count() == 1, "nothing waits");
+    // The daemon has the call in its folder, also over a restart.
+    daemon.fairway.kill()?;
+    daemon.start()?;
+    cluster.start_server()?;
+    cluster.wait_until_ready()?;
+    wait_until("the addresses are released", PATIENCE, || {
+        ensure!(taken(&cluster)? == 2, "{} are taken", taken(&cluster)?);
+        Ok(())
+    })?;
+    let again = runtime.ask("ADD", "c1", &runtime.configuration)?.done()?;
+    ensure!(crate::runtime::addresses(&again) == stays.addresses(), "{again}");
+    let next = runtime.ask("ADD", "c2", &runtime.configuration)?.done()?;
+    ensure!(crate::runtime::addresses(&next).len() == 2, "{next}");
+    daemon.fairway.stop()
+}

@@ -1,0 +1,112 @@
+//! One machine: pools from files, blocks on disk.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Scene, ptp};
+use crate::daemon::{Daemon, pool, spool};
+use crate::runtime::{Container, Runtime};
+use lab::namespace::Namespace;
+use lab::wait::{PATIENCE, wait_until};
+
+fn daemon(scene: &Scene) -> Result<Daemon> {
+    let pools = [pool("v4", "10.244.0.0/16", 26), pool("v6", "fd00:244::/64", 122)];
+    let mut daemon = Daemon::on_disk(&scene.directory, "n1", &pools)?;
+    daemon.start()?;
+    Ok(daemon)
+}
+
+/// How many addresses the blocks on disk say are taken.
+fn taken(directory: &Path) -> Result<usize> {
+    let mut taken = 0;
+    for entry in std::fs::read_dir(directory.join("state/ipam-blocks"))? {
+        let block: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(entry?.path())?)?;
+        let slots = block["spec"]["allocations"].as_array().context("allocations")?;
+        taken += slots.iter().filter(|it| !it.is_null()).count();
+    }
+    Ok(taken)
+}
+
+pub(super) fn containers_of_two_families_reach_each_other(scene: &Scene) -> Result<()> {
+    let count = if scene.is_short { 6 } else { 200 };
+    let _daemon = daemon(scene)?;
+    let host = Namespace::create(scene.cell, "host")?;
+    host.enable_forwarding()?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let containers: Vec<Container> =
+        (0..count).map(|it| runtime.add(scene.cell, &format!("c{it}"))).collect::<Result<_>>()?;
+    let mut addresses: Vec<String> = containers.iter().flat_map(Container::addresses).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    ensure!(addresses.len() == 2 * count, "{} addresses of {count} containers", addresses.len());
+    ensure!(taken(&scene.directory)? == 2 * count, "the disk has {}", taken(&scene.directory)?);
+    for (place, container) in containers.iter().enumerate() {
+        let other = containers.get((place + 1) % count).context("another container")?;
+        for address in other.addresses() {
+            container.namespace.run("busybox", &["ping", "-c", "1", "-W", "5", &address])?;
+        }
+    }
+    for container in &containers {
+        runtime.delete(container)?;
+        // A runtime may repeat it.
+        runtime.delete(container)?;
+    }
+    ensure!(taken(&scene.directory)? == 0, "{} addresses stay behind", taken(&scene.directory)?);
+    let links = host.ip(&["-br", "link"])?;
+    ensure!(!links.contains("veth"), "interfaces stay behind: {links}");
+    Ok(())
+}
+
+pub(super) fn a_deletion_without_a_daemon_waits_for_the_next(scene: &Scene) -> Result<()> {
+    let mut daemon = daemon(scene)?;
+    let host = Namespace::create(scene.cell, "host")?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let container = runtime.add(scene.cell, "c1")?;
+    let stays = runtime.add(scene.cell, "c2")?;
+    daemon.fairway.kill()?;
+    runtime.delete(&container)?;
+    ensure!(std::fs::read_dir(spool(&scene.directory))?.count() == 1, "nothing waits");
+    let refused = runtime.ask("ADD", "c3", &runtime.configuration)?;
+    ensure!(refused.error() == Some(11), "{refused:?}");
+    let status = runtime.ask("STATUS", "", &runtime.configuration)?;
+    ensure!(runtime.plugins.version != "1.1.0" || status.error() == Some(50), "{status:?}");
+    ensure!(taken(&scene.directory)? == 4, "{} are taken", taken(&scene.directory)?);
+    daemon.start()?;
+    wait_until("the addresses are released", PATIENCE, || {
+        ensure!(taken(&scene.directory)? == 2, "{} are taken", taken(&scene.directory)?);
+        ensure!(std::fs::read_dir(spool(&scene.directory))?.count() == 0, "it still waits");
+        Ok(())
+    })?;
+    // A container that lives has kept its addresses over the restart.
+    let again = runtime.ask("ADD", "c2", &runtime.configuration)?.done()?;
+    ensure!(crate::runtime::addresses(&again) == stays.addresses(), "{again}");
+    runtime.delete(&stays)
+}
+
+pub(super) fn a_block_that_cannot_be_read_stops_addresses_and_nothing_else(
+    scene: &Scene,
+) -> Result<()> {
+    let mut daemon = daemon(scene)?;
+    let host = Namespace::create(scene.cell, "host")?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let container = runtime.add(scene.cell, "c1")?;
+    daemon.fairway.stop()?;
+    let folder = scene.directory.join("state/ipam-blocks");
+    let file = std::fs::read_dir(&folder)?.next().context("a block")??.path();
+    let text = std::fs::read_to_string(&file)?;
+    std::fs::write(&file, &text[..text.len() / 2])?;
+    daemon.start()?;
+    let refused = runtime.ask("ADD", "c2", &runtime.configuration)?;
+    let details = refused.stdout["details"].as_str().unwrap_or_default();
+    let name = file.file_name().context("a name")?.to_string_lossy().into_owned();
+    ensure!(refused.error() == Some(11) && details.contains(&name), "{refused:?}");
+    daemon.fairway.check_running()?;
+    daemon.fairway.stop()?;
+    std::fs::write(&file, text)?;
+    daemon.start()?;
+    runtime.delete(&container)?;
+    ensure!(taken(&scene.directory)? == 0, "{} stay behind", taken(&scene.directory)?);
+    Ok(())
+}
