@@ -8,6 +8,8 @@ CARGO ?= cargo
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 # Statically linked, so that it runs on any Linux and in an empty container.
 BINARY := target/$(HOST)/release/fairway
+# The daemon, and the plugin that container runtimes start.
+PROGRAMS := --package fairway --package fairway-cni --bin fairway --bin fairway-cni
 # For tests.
 DAEMON := target/stages/fairway
 # Runs the stages of tests/tiers.toml.
@@ -40,7 +42,7 @@ run: ## See it work: two daemons on loopback (or: make run CONFIG=FOLDER)
 
 build: ## The release binary, statically linked
 	@scripts/setup.sh rust
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --release --bin fairway --target $(HOST)
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --release $(PROGRAMS) --target $(HOST)
 
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
@@ -58,12 +60,13 @@ test-unit: ## Tests that need no root
 
 daemon: ## The daemon for tests, with every assertion
 	@scripts/setup.sh rust
-	$(CARGO) build --locked --bin fairway
+	$(CARGO) build --locked $(PROGRAMS)
 	@$(MAKE) --no-print-directory daemon-of-suites
 
 # A copy, which no later build changes while a test runs it; and another build, to upgrade to.
 daemon-of-suites:
 	@install -D target/debug/fairway $(DAEMON)
+	@install target/debug/fairway-cni $(DAEMON)-cni
 	@strip -o $(DAEMON)-next $(DAEMON)
 	@ls -l $(DAEMON) $(DAEMON)-next
 

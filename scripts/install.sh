@@ -12,7 +12,7 @@ usage() {
     cat <<EOT
 Usage: scripts/install.sh [--uninstall]
 
-Installs the binary, its man pages, completions, systemd unit and system user below PREFIX (default
+Installs the binary, the CNI plugin beside it, man pages, completions, systemd unit and system user below PREFIX (default
 /usr/local), and an example configuration in /etc/fairway, unless one exists. Never starts a service.
 
   DESTDIR      install below this folder, for a package
@@ -30,6 +30,9 @@ install_files() {
     [[ -x $binary ]] || die "$binary does not exist; run: make build"
     local to=$root$prefix man=$root$prefix/share/man/man1 shell
     install -D -m 0755 "$binary" "$to/bin/fairway"
+    # In lib/cni, where Debian's packages have such plugins.
+    [[ ! -x ${binary%/*}/fairway-cni ]] ||
+        install -D -m 0755 "${binary%/*}/fairway-cni" "$to/lib/cni/fairway-cni"
     install -d -m 0755 "$man"
     (umask 022 && "$binary" man --dir "$man")
     local -A completions=(
@@ -62,7 +65,7 @@ set_up() {
 
 uninstall_files() {
     local to=$root$prefix
-    rm -f "$to/bin/fairway" "$to"/share/man/man1/fairway{,-*}.1 \
+    rm -f "$to/bin/fairway" "$to/lib/cni/fairway-cni" "$to"/share/man/man1/fairway{,-*}.1 \
         "$to/share/bash-completion/completions/fairway" "$to"/share/zsh/{vendor-completions,site-functions}/_fairway \
         "$to/share/fish/vendor_completions.d/fairway.fish" \
         "$to/lib/systemd/system/fairway.service" "$to/lib/sysusers.d/fairway.conf"

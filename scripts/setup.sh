@@ -10,7 +10,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   rust      a C linker and make; checks that cargo is there and new enough
   routers   FRR, BIRD, GoBGP, OpenBGPD: the peers of the interoperability tests
   trixie    Debian 13 in a separate root directory (scripts/trixie.sh): FRR 10 and BIRD 3
-  network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6
+  network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6, busybox; the standard CNI plugins
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
   rivals    keepalived, beside which `make bench-layer2` measures failover; installed, not started
   kubernetes  etcd, openssl and curl, for the API server that scripts/kube-apiserver.sh builds
@@ -38,7 +38,7 @@ packages_of() {
     rust) echo gcc libc6-dev make ;;
     routers) echo "${routers[@]}" ;;
     trixie) echo debootstrap debian-archive-keyring ;;
-    network) echo iproute2 nftables tcpdump iputils-arping ndisc6 ;;
+    network) echo iproute2 nftables tcpdump iputils-arping ndisc6 busybox-static containernetworking-plugins ;;
     docker)
         echo debootstrap ca-certificates
         # Docker's own packages conflict with Debian's; any engine will do.

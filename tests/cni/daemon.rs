@@ -12,7 +12,12 @@ use lab::wait::{PATIENCE, wait_until};
 
 /// The plugin under test: `FAIRWAY_CNI_BIN`, else the one beside the daemon's binary.
 pub(crate) fn plugin() -> PathBuf {
-    let beside = || lab::fairway::program().with_file_name("fairway-cni");
+    let beside = || {
+        let beside = lab::fairway::program().with_file_name("fairway-cni");
+        // As the package has it.
+        let packed = beside.with_file_name("../lib/cni/fairway-cni");
+        if packed.exists() { packed } else { beside }
+    };
     std::env::var_os("FAIRWAY_CNI_BIN").map_or_else(beside, |path| lab::checkout().join(path))
 }
 

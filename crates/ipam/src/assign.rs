@@ -13,9 +13,8 @@ use crate::claim::Claim;
 use crate::error::IpamError;
 use crate::pool::{ChoiceError, Use};
 use crate::release::Places;
-use crate::search::{Scope, owner_for};
+use crate::search::{Scope, Withheld, owner_for};
 use crate::store::{Object, Store, StoreError, Versioned};
-use crate::walk::Ranges;
 
 /// Addresses for one handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +65,7 @@ impl<S: Store> Addressing<'_, S> {
         self.leave_pools_of_others(&mut search).await;
         while !are_served(orders) {
             let Some(block) = self.next_own_block(&mut search).await? else { break };
-            self.fill(block, Some(&search.owner), orders, &search.reserved).await?;
+            self.fill(block, Some(&search.owner), orders, search.withheld()).await?;
         }
         if are_served(orders) {
             return Ok(());
@@ -74,7 +73,7 @@ impl<S: Store> Addressing<'_, S> {
         while !are_served(orders) {
             let Some(block) = self.next_new_block(&mut search).await? else { break };
             let prefix = block.value.prefix();
-            let filled = self.fill(block, Some(&search.owner), orders, &search.reserved).await?;
+            let filled = self.fill(block, Some(&search.owner), orders, search.withheld()).await?;
             if filled == Filled::Lost {
                 search.own.remove(&prefix);
             }
@@ -84,7 +83,7 @@ impl<S: Store> Addressing<'_, S> {
                 if are_served(orders) {
                     break;
                 }
-                self.fill(block, None, orders, &search.reserved).await?;
+                self.fill(block, None, orders, search.withheld()).await?;
             }
         }
         Ok(())
@@ -172,7 +171,7 @@ impl<S: Store> Addressing<'_, S> {
         block: Versioned<Block>,
         owner: Option<&Owner>,
         orders: &mut [Order],
-        reserved: &Ranges,
+        withheld: Withheld<'_>,
     ) -> Result<Filled, IpamError> {
         let prefix = block.value.prefix();
         let mut read = Some(block);
@@ -185,8 +184,8 @@ impl<S: Store> Addressing<'_, S> {
             let mut counts: BTreeMap<String, u32> = BTreeMap::new();
             for order in &*orders {
                 let attributes = &order.attributes;
-                let is_reserved = |it| reserved.contain(it);
-                let addresses = block.value.assign(order.missing(), attributes, is_reserved);
+                let is_withheld = |it| withheld.contain(prefix, it);
+                let addresses = block.value.assign(order.missing(), attributes, is_withheld);
                 if let Some(handle) = attributes.handle.as_ref().filter(|_| !addresses.is_empty()) {
                     let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
                     let counted = counts.entry(handle.clone()).or_default();

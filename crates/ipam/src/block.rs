@@ -14,6 +14,13 @@ use crate::moment::{Moment, Seconds};
 
 /// The handle of addresses that Windows takes of each block for itself: no Pod has them.
 pub const WINDOWS_RESERVED_HANDLE: &str = "windows-reserved-ipam-handle";
+/// The handle of the address of a block that is its gateway.
+pub const GATEWAY_HANDLE: &str = "fairway-gateway";
+
+/// Whether a handle is of an address that is for no Pod: it has no object.
+pub(crate) fn is_for_no_pod(handle: &str) -> bool {
+    matches!(handle, WINDOWS_RESERVED_HANDLE | GATEWAY_HANDLE)
+}
 
 /// The most addresses of a block, as a power of 2: /20, or /116.
 pub(crate) const SIZE_BITS_MAX: u8 = 12;
@@ -207,9 +214,7 @@ impl Block {
 
     /// Whether no Pod has an address of it, nor had one a short time ago.
     pub fn is_empty(&self) -> bool {
-        let is_for_no_pod =
-            |it: &Taken| it.attributes.handle.as_deref() == Some(WINDOWS_RESERVED_HANDLE);
-        self.taken.values().all(is_for_no_pod)
+        self.taken.values().all(|it| it.attributes.handle.as_deref().is_some_and(is_for_no_pod))
     }
 
     /// Whether it has an address that is neither taken nor reserved.

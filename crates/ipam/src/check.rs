@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use fairway_ground::Prefix;
 
 use crate::affinity::{Affinity, AffinityState};
-use crate::block::{Block, Owner, WINDOWS_RESERVED_HANDLE};
+use crate::block::{Block, Owner, is_for_no_pod};
 use crate::calico::Cluster;
 use crate::census::{PodName, PodState, left, pod_of};
 
@@ -159,7 +159,7 @@ impl Findings<'_> {
         let mut held: BTreeMap<&str, BTreeMap<Prefix, u32>> = BTreeMap::new();
         for block in self.cluster.blocks.values() {
             let handles = block.taken().filter_map(|(_, it)| it.handle.as_deref());
-            for handle in handles.filter(|it| *it != WINDOWS_RESERVED_HANDLE) {
+            for handle in handles.filter(|it| !is_for_no_pod(it)) {
                 let count = held.entry(handle).or_default().entry(block.prefix()).or_default();
                 *count = count.saturating_add(1);
             }

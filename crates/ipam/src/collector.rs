@@ -10,7 +10,7 @@ use fairway_ground::{AddressFamily, Prefix};
 
 use crate::addressing::Addressing;
 use crate::affinity::{Affinity, AffinityState};
-use crate::block::{Attributes, Block, Owner, Release, WINDOWS_RESERVED_HANDLE};
+use crate::block::{Attributes, Block, Owner, Release, is_for_no_pod};
 use crate::census::{Census, PodName, left, pod_of};
 use crate::claim::{Departure, ReleaseIf};
 use crate::error::IpamError;
@@ -320,7 +320,7 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
                 let sequence = block.inspect(address).map_or(0, |(_, sequence)| sequence);
                 let is_resting = attributes.released_at.is_some();
                 let handle = attributes.handle.clone().unwrap_or_default();
-                if is_resting || handle == WINDOWS_RESERVED_HANDLE {
+                if is_resting || is_for_no_pod(&handle) {
                     continue;
                 }
                 let node = attributes.secondary.get("node").cloned();
@@ -459,7 +459,7 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
         let mut held: BTreeMap<String, BTreeMap<Prefix, u32>> = BTreeMap::new();
         for block in self.blocks.values() {
             let handles = block.taken().filter_map(|(_, it)| it.handle.clone());
-            for handle in handles.filter(|it| it != WINDOWS_RESERVED_HANDLE) {
+            for handle in handles.filter(|it| !is_for_no_pod(it)) {
                 let count = held.entry(handle).or_default().entry(block.prefix()).or_default();
                 *count = count.saturating_add(1);
             }

@@ -20,6 +20,7 @@ pub mod cni;
 mod collector;
 mod error;
 mod facts;
+mod gateway;
 mod handle;
 mod memory;
 mod moment;
@@ -44,8 +45,8 @@ pub use addressing::Addressing;
 pub use affinity::{Affinity, AffinityState};
 pub use assign::{Assigned, Order};
 pub use block::{
-    AssignError, Attributes, Block, BlockSizeError, HostReserved, Owner, Release, ReleaseError,
-    Released, Taken, WINDOWS_RESERVED_HANDLE,
+    AssignError, Attributes, Block, BlockSizeError, GATEWAY_HANDLE, HostReserved, Owner, Release,
+    ReleaseError, Released, Taken, WINDOWS_RESERVED_HANDLE,
 };
 pub use census::{Census, PodName, PodState};
 pub use check::{Defect, check};

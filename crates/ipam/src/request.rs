@@ -46,6 +46,8 @@ pub struct AddressRequest {
     pub is_windows: bool,
     /// The handle is believed to have nothing yet: nothing is given if it does, which is found out by the write that makes it.
     pub is_first: bool,
+    /// The Pods are on links with the prefix of their block: addresses that mean something there are given to none.
+    pub avoids_edges: bool,
 }
 
 impl AddressRequest {
@@ -68,6 +70,7 @@ impl AddressRequest {
             namespace: self.namespace.clone(),
             blocks_max: self.blocks_max,
             host_reserved,
+            avoids_edges: self.avoids_edges,
         }
     }
 }

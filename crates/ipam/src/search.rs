@@ -3,6 +3,7 @@
 //! Knows no order and gives no address: [`crate::assign`] does that with the blocks that are found.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use fairway_ground::{AddressFamily, Prefix};
 
@@ -10,6 +11,7 @@ use crate::addressing::Addressing;
 use crate::block::{Block, HostReserved, Owner};
 use crate::claim::{Claim, Departure, ReleaseIf};
 use crate::error::IpamError;
+use crate::gateway::is_edge;
 use crate::moment::Seconds;
 use crate::pool::{Pool, Request, Use, choose};
 use crate::store::{self, Store, Versioned};
@@ -38,6 +40,8 @@ pub struct Scope {
     pub blocks_max: Option<u32>,
     /// What is for no Pod of each new block.
     pub host_reserved: Option<HostReserved>,
+    /// The Pods are on links with the prefix of their block: see [`crate::gateway`].
+    pub avoids_edges: bool,
 }
 
 impl Scope {
@@ -59,7 +63,7 @@ pub(crate) struct Search<'a> {
     scope: &'a Scope,
     pub(crate) owner: Owner,
     pools: Vec<&'a Pool>,
-    pub(crate) reserved: Ranges,
+    reserved: Ranges,
     /// All blocks of the node of this family: they count for the limit.
     pub(crate) own: BTreeSet<Prefix>,
     /// Those in the pools that were not looked at, the last one first.
@@ -91,7 +95,30 @@ impl Others {
     }
 }
 
+/// The addresses that nobody gets who does not ask for them.
+#[derive(Clone, Copy)]
+pub(crate) struct Withheld<'a> {
+    reserved: &'a Ranges,
+    avoids_edges: bool,
+}
+
+impl Withheld<'_> {
+    /// Whether an address of this block is one.
+    pub(crate) fn contain(self, block: Prefix, address: IpAddr) -> bool {
+        self.reserved.contain(address) || (self.avoids_edges && is_edge(block, address))
+    }
+
+    /// Whether a block has another one.
+    fn leave_room_in(self, block: &Block) -> bool {
+        block.has_room(|it| self.contain(block.prefix(), it))
+    }
+}
+
 impl Search<'_> {
+    pub(crate) fn withheld(&self) -> Withheld<'_> {
+        Withheld { reserved: &self.reserved, avoids_edges: self.scope.avoids_edges }
+    }
+
     /// The next block that nobody has.
     fn next_free(&mut self) -> Option<Prefix> {
         let listed = self.others.as_mut().map(|it| &mut it.occupied);
@@ -118,6 +145,7 @@ impl Search<'_> {
 
     /// The next block that another node has for no Pod, its owner and its sequence number.
     fn next_unused(&mut self, now: Seconds) -> Option<(Owner, Prefix, u64)> {
+        let withheld = Withheld { reserved: &self.reserved, avoids_edges: self.scope.avoids_edges };
         let others = self.others.as_mut()?;
         for block in others.blocks.iter().map(|it| &it.value) {
             let Some(owner @ Owner::Host(_)) = block.owner().filter(|it| **it != self.owner) else {
@@ -125,7 +153,7 @@ impl Search<'_> {
             };
             let is_young =
                 block.claimed_at().is_some_and(|it| now.saturating_sub(it) <= YOUNG_SECONDS);
-            let has_room = || block.has_room(|it| self.reserved.contain(it));
+            let has_room = || withheld.leave_room_in(block);
             let serves = self.pools.iter().any(|it| it.serves(block.prefix()));
             if serves && !is_young && block.is_empty() && has_room() {
                 let prefix = block.prefix();
@@ -233,7 +261,7 @@ impl<S: Store> Addressing<'_, S> {
             }
             let has_room = match block {
                 None => !search.reserved.cover(prefix),
-                Some(block) => !is_lost && block.has_room(|it| search.reserved.contain(it)),
+                Some(block) => !is_lost && search.withheld().leave_room_in(&block),
             };
             if has_room {
                 return Ok(true);
@@ -251,8 +279,8 @@ impl<S: Store> Addressing<'_, S> {
             return Ok(true);
         }
         let foreign = search.foreign_blocks();
-        let has_room =
-            |it: &Versioned<Block>| it.value.has_room(|address| search.reserved.contain(address));
+        let withheld = search.withheld();
+        let has_room = |it: &Versioned<Block>| withheld.leave_room_in(&it.value);
         Ok(!self.facts.config.is_strict && foreign.iter().any(has_room))
     }
 
@@ -297,7 +325,7 @@ impl<S: Store> Addressing<'_, S> {
         for prefix in own.iter().filter(|it| !search.reserved.cover(**it)) {
             let Some(block) = self.load(*prefix).await? else { continue };
             if block.value.owner() == Some(&search.owner) {
-                let free = block.value.free().filter(|it| !search.reserved.contain(*it));
+                let free = block.value.free().filter(|it| !search.withheld().contain(*prefix, *it));
                 free_count = free_count.saturating_add(free.count());
                 let size = block.value.free_count().saturating_add(block.value.taken().count());
                 enough = enough.max(size / STOCK_SHARE);

@@ -127,11 +127,11 @@ impl<S: Store> Addressing<'_, S> {
             let mut search = self.search(scope).await?;
             while !missing.is_empty() {
                 let Some(mut block) = self.next_own_block(&mut search).await? else { break };
-                let mut given = Vec::new();
+                let (mut given, prefix) = (Vec::new(), block.value.prefix());
                 for (index, count) in &mut missing {
                     let Some(request) = requests.get(*index) else { continue };
-                    let is_reserved = |it| search.reserved.contain(it);
-                    let addresses = block.value.assign(*count, &request.attributes, is_reserved);
+                    let is_withheld = |it| search.withheld().contain(prefix, it);
+                    let addresses = block.value.assign(*count, &request.attributes, is_withheld);
                     *count = count.saturating_sub(addresses.len());
                     if !addresses.is_empty() {
                         given.push((*index, addresses));

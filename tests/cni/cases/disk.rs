@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Scene, ptp};
+use super::{Scene, bridge, ptp};
 use crate::daemon::{Daemon, pool, spool};
 use crate::runtime::{Container, Runtime};
 use lab::namespace::Namespace;
@@ -35,26 +35,56 @@ pub(super) fn containers_of_two_families_reach_each_other(scene: &Scene) -> Resu
     let host = Namespace::create(scene.cell, "host")?;
     host.enable_forwarding()?;
     let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    reach_each_other(scene, &runtime, count, 0)
+}
+
+pub(super) fn containers_on_a_bridge_reach_each_other_with_each_set_of_plugins(
+    scene: &Scene,
+) -> Result<()> {
+    let _daemon = daemon(scene)?;
+    for plugins in &scene.plugins {
+        let host = Namespace::create(scene.cell, "host")?;
+        host.enable_forwarding()?;
+        let runtime = Runtime::new(&host, plugins, &scene.directory, bridge())?;
+        // Each of two blocks has a gateway, which stays.
+        reach_each_other(scene, &runtime, 5, 2)
+            .with_context(|| format!("with the plugins of CNI {}", plugins.version))?;
+    }
+    Ok(())
+}
+
+/// Makes containers that ping each other, and takes them away. `stays` addresses are taken before and after.
+fn reach_each_other(
+    scene: &Scene,
+    runtime: &Runtime<'_>,
+    count: usize,
+    stays: usize,
+) -> Result<()> {
     let containers: Vec<Container> =
         (0..count).map(|it| runtime.add(scene.cell, &format!("c{it}"))).collect::<Result<_>>()?;
     let mut addresses: Vec<String> = containers.iter().flat_map(Container::addresses).collect();
     addresses.sort_unstable();
     addresses.dedup();
     ensure!(addresses.len() == 2 * count, "{} addresses of {count} containers", addresses.len());
-    ensure!(taken(&scene.directory)? == 2 * count, "the disk has {}", taken(&scene.directory)?);
+    let on_disk = taken(&scene.directory)?;
+    ensure!(on_disk == 2 * count + stays, "{on_disk} addresses are on disk");
     for (place, container) in containers.iter().enumerate() {
         let other = containers.get((place + 1) % count).context("another container")?;
         for address in other.addresses() {
             container.namespace.run("busybox", &["ping", "-c", "1", "-W", "5", &address])?;
         }
+        let of_bridge = runtime.configuration["type"] == "bridge";
+        let checked = runtime.check(container)?;
+        ensure!(!of_bridge || checked.code == 0, "{checked:?}");
     }
     for container in &containers {
         runtime.delete(container)?;
         // A runtime may repeat it.
         runtime.delete(container)?;
     }
-    ensure!(taken(&scene.directory)? == 0, "{} addresses stay behind", taken(&scene.directory)?);
-    let links = host.ip(&["-br", "link"])?;
+    let left = taken(&scene.directory)?;
+    ensure!(left == stays, "{left} addresses stay behind");
+    let links = runtime.host.ip(&["-br", "link"])?;
     ensure!(!links.contains("veth"), "interfaces stay behind: {links}");
     Ok(())
 }
@@ -96,7 +126,7 @@ pub(super) fn a_block_that_cannot_be_read_stops_addresses_and_nothing_else(
     let folder = scene.directory.join("state/ipam-blocks");
     let file = std::fs::read_dir(&folder)?.next().context("a block")??.path();
     let text = std::fs::read_to_string(&file)?;
-    std::fs::write(&file, &text[..text.len() / 2])?;
+    std::fs::write(&file, text.get(..text.len() / 2).context("half of it")?)?;
     daemon.start()?;
     let refused = runtime.ask("ADD", "c2", &runtime.configuration)?;
     let details = refused.stdout["details"].as_str().unwrap_or_default();

@@ -58,11 +58,23 @@ macro_rules! cases {
 pub(crate) fn all() -> Vec<Case> {
     cases![
         Disk disk::containers_of_two_families_reach_each_other,
+        Disk disk::containers_on_a_bridge_reach_each_other_with_each_set_of_plugins,
         Disk disk::a_deletion_without_a_daemon_waits_for_the_next,
         Disk disk::a_block_that_cannot_be_read_stops_addresses_and_nothing_else,
         Cluster cluster::containers_get_addresses_of_the_cluster,
         Cluster cluster::an_api_server_that_is_away_costs_no_address,
     ]
+}
+
+/// `bridge` with ours: the gateway is an address of each block.
+pub(crate) fn bridge() -> Value {
+    json!({
+        "type": "bridge", "bridge": "pods0", "isGateway": true, "hairpinMode": true,
+        "ipam": {
+            "type": "fairway-cni", "assign_ipv4": "true", "assign_ipv6": "true", "gateway": "block",
+            "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
+        },
+    })
 }
 
 /// `ptp` with ours, for Pods whose gateway is the host.

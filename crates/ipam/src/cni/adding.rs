@@ -7,13 +7,21 @@ use fairway_ground::{AddressFamily, Prefix};
 use serde_json::{Value, json};
 
 use super::error::{CniError, Code};
-use super::request::{Request, address};
+use super::request::{Gateways, Request, address};
 use super::serve::{ANNOTATIONS, Begun, Call};
 use super::version::CniVersion;
 use crate::assign::Assigned;
 use crate::error::IpamError;
+use crate::release::Places;
 use crate::store::Store;
 use crate::together::Answered;
+
+/// An address as it is printed.
+struct Line {
+    address: IpAddr,
+    length: u8,
+    gateway: Option<IpAddr>,
+}
 
 impl<S: Store> Call<'_, S> {
     /// What it is to be given; or the answer, where it asks for certain addresses.
@@ -25,8 +33,13 @@ impl<S: Store> Call<'_, S> {
         if !wished.is_empty() {
             let had = self.had().await?;
             let got = self.assign_wished(&wished, &had).await?;
-            let lines = got.iter().map(|it| (*it, Prefix::host(*it))).collect::<Vec<_>>();
-            return Ok(Begun::Done(Some(self.result(&lines))));
+            let outcome = self.lines_of_wished(&got).await;
+            if outcome.is_err() {
+                let had: Vec<IpAddr> = had.iter().map(|it| it.address).collect();
+                let new: Vec<IpAddr> = got.into_iter().filter(|it| !had.contains(it)).collect();
+                self.take_back(&new).await?;
+            }
+            return Ok(Begun::Done(Some(self.result(&outcome?))));
         }
         // Most containers are new, which the write of the handle tells without a question.
         let mut request = self.address_request(&self.families()?)?;
@@ -71,13 +84,49 @@ impl<S: Store> Call<'_, S> {
                 ),
             });
         }
+        let addresses: Vec<IpAddr> = got.iter().map(|it| it.address).collect();
         had.extend(got);
         had.sort_by_key(|it| AddressFamily::of(it.address));
-        let with_length = |it: &Assigned| {
-            let length = it.block.length();
-            (it.address, Prefix::new(it.address, length).unwrap_or(it.block))
-        };
-        Ok(self.result(&had.iter().map(with_length).collect::<Vec<_>>()))
+        let mut lines = Vec::with_capacity(had.len());
+        for Assigned { address, block } in had {
+            match self.gateway(address, block).await {
+                Ok(gateway) => lines.push(Line { address, length: block.length(), gateway }),
+                Err(error) => {
+                    self.take_back(&addresses).await?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.result(&lines))
+    }
+
+    /// The lines of addresses that were asked for: they stand alone.
+    async fn lines_of_wished(&self, addresses: &[IpAddr]) -> Result<Vec<Line>, CniError> {
+        let mut lines = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            let found = self.addressing.block_with(*address, &mut Places::default()).await;
+            let host = Prefix::host(*address);
+            let block = found.map_err(|it| CniError::refused(&it.into()))?.unwrap_or(host);
+            let gateway = self.gateway(*address, block).await?;
+            lines.push(Line { address: *address, length: host.length(), gateway });
+        }
+        Ok(lines)
+    }
+
+    /// The gateway of an address, where there is to be one.
+    async fn gateway(&self, address: IpAddr, block: Prefix) -> Result<Option<IpAddr>, CniError> {
+        match &self.request.configuration.gateways {
+            Gateways::Named(gateways) => {
+                Ok(gateways.iter().find(|it| it.is_ipv4() == address.is_ipv4()).copied())
+            }
+            Gateways::OfBlocks => match self.addressing.gateway_of(block).await {
+                Ok(gateway) => Ok(Some(gateway)),
+                Err(IpamError::AlreadyAssigned(gateway)) => Err(CniError::configuration(format!(
+                    "ipam.gateway is \"block\", and {gateway}, which that is of block {block}, is in use"
+                ))),
+                Err(error) => Err(CniError::refused(&error)),
+            },
+        }
     }
 
     /// What the interface has.
@@ -148,27 +197,25 @@ impl<S: Store> Call<'_, S> {
     }
 
     /// What ADD prints.
-    fn result(&self, addresses: &[(IpAddr, Prefix)]) -> Value {
+    fn result(&self, lines: &[Line]) -> Value {
         let Request { version, configuration, .. } = self.request;
-        let ip = |(address, prefix): &(IpAddr, Prefix)| {
+        let ip = |Line { address, length, gateway }: &Line| {
             let mut ip = serde_json::Map::new();
             if *version < CniVersion::V1_0_0 {
                 let number = if address.is_ipv4() { "4" } else { "6" };
                 ip.insert("version".to_owned(), number.into());
             }
-            ip.insert("address".to_owned(), format!("{address}/{}", prefix.length()).into());
-            let gateway =
-                configuration.gateways.iter().find(|it| it.is_ipv4() == address.is_ipv4());
+            ip.insert("address".to_owned(), format!("{address}/{length}").into());
             if let Some(gateway) = gateway {
                 ip.insert("gateway".to_owned(), gateway.to_string().into());
             }
             Value::Object(ip)
         };
         let own_routes =
-            || addresses.iter().map(|(it, _)| json!({"dst": Prefix::host(*it)})).collect();
+            || lines.iter().map(|it| json!({"dst": Prefix::host(it.address)})).collect();
         json!({
             "cniVersion": version.to_string(),
-            "ips": addresses.iter().map(ip).collect::<Vec<_>>(),
+            "ips": lines.iter().map(ip).collect::<Vec<_>>(),
             "routes": configuration.routes.clone().unwrap_or_else(own_routes),
             "dns": {},
         })

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 pub use error::{CniError, Code};
-pub use request::{Attachment, Command, Configuration, Request};
+pub use request::{Attachment, Command, Configuration, Gateways, Request};
 pub(crate) use serve::ANNOTATIONS;
 pub use version::CniVersion;
 pub use wire::{CALL_BYTES_MAX, WireError};

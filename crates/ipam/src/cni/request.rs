@@ -40,6 +40,21 @@ pub struct Attachment {
     pub interface: String,
 }
 
+/// Which gateways an answer has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gateways {
+    /// These: at most one of a family is told.
+    Named(Vec<IpAddr>),
+    /// That of each block: its second address.
+    OfBlocks,
+}
+
+impl Default for Gateways {
+    fn default() -> Self {
+        Self::Named(Vec::new())
+    }
+}
+
 /// What the configuration says of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Configuration {
@@ -54,7 +69,7 @@ pub struct Configuration {
     /// Those for IPv6.
     pub ipv6_pools: Vec<String>,
     /// `Ours:` the gateways, for plugins that need one.
-    pub gateways: Vec<IpAddr>,
+    pub gateways: Gateways,
     /// `Ours:` the routes, in the place of one for each address.
     pub routes: Option<Value>,
     /// The addresses of `prevResult`.
@@ -330,19 +345,23 @@ fn texts(ipam: &Value, key: &str) -> Result<Vec<String>, CniError> {
     }
 }
 
-/// One address, or a list with one of each family.
-fn gateways(ipam: &Value) -> Result<Vec<IpAddr>, CniError> {
+/// `block`, or one address, or a list with one of each family.
+fn gateways(ipam: &Value) -> Result<Gateways, CniError> {
     let items = match ipam.get("gateway") {
-        None | Some(Value::Null) => return Ok(Vec::new()),
+        None | Some(Value::Null) => return Ok(Gateways::default()),
+        Some(Value::String(it)) if it == "block" => return Ok(Gateways::OfBlocks),
         Some(Value::Array(items)) => items.clone(),
         Some(item) => vec![item.clone()],
     };
     let gateway = |item: &Value| {
-        let wrong =
-            || CniError::configuration(format!("ipam.gateway has {item}; expected an address"));
+        let wrong = || {
+            CniError::configuration(format!(
+                "ipam.gateway has {item}; expected addresses, or block"
+            ))
+        };
         item.as_str().and_then(address).ok_or_else(wrong)
     };
-    items.iter().map(gateway).collect()
+    Ok(Gateways::Named(items.iter().map(gateway).collect::<Result<_, _>>()?))
 }
 
 /// The addresses of `prevResult`.

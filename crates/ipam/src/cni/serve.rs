@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::PodNotes;
 use super::error::{CniError, Code};
-use super::request::{Attachment, Command, Request};
+use super::request::{Attachment, Command, Gateways, Request};
 use crate::addressing::Addressing;
 use crate::assign::Assigned;
 use crate::block::{Attributes, Release};
@@ -378,6 +378,7 @@ impl<S: Store> Call<'_, S> {
             per_handle_max: None,
             is_windows: false,
             is_first: false,
+            avoids_edges: configuration.gateways != Gateways::default(),
         })
     }
 

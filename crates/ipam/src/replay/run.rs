@@ -268,6 +268,7 @@ impl Run {
             per_handle_max: it.max_per_handle.filter(|it| *it > 0),
             is_windows: it.os.eq_ignore_ascii_case("windows"),
             is_first: false,
+            avoids_edges: false,
         };
         let mut got = Vec::new();
         let outcome = now(self.addressing().assign_families(&request, &mut got));
@@ -293,6 +294,7 @@ impl Run {
             per_handle_max: it.max_per_handle.filter(|it| *it > 0),
             is_windows: it.os.eq_ignore_ascii_case("windows"),
             is_first: false,
+            avoids_edges: false,
         };
         let outcome = now(self.addressing().assign_address_within(it.ip.0, &request));
         told(outcome, |it| json!({"ip": it.address}))
@@ -316,6 +318,7 @@ impl Run {
             per_handle_max: None,
             is_windows: it.os.eq_ignore_ascii_case("windows"),
             is_first: false,
+            avoids_edges: false,
         };
         if request.is_windows && !self.facts.config.is_strict {
             return with_error(json!({}), Some(&IpamError::StrictRequired));

@@ -48,6 +48,7 @@ fn request(host: &str, handle: &str) -> AddressRequest {
         per_handle_max: None,
         is_windows: false,
         is_first: false,
+        avoids_edges: false,
     }
 }
 

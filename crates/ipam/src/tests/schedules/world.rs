@@ -313,6 +313,7 @@ impl World {
             per_handle_max: None,
             is_windows: false,
             is_first: false,
+            avoids_edges: false,
         };
         let mut truth = self.shared.truth.lock().unwrap();
         truth.pods.insert(pod.clone(), Pod { host, addresses: Vec::new() });

@@ -292,3 +292,44 @@ fn status_has_room_wherever_some_pod_would_get_an_address() {
     assert_eq!(code(&outcome.results[1]), 11);
     assert_eq!(outcome.affinities().len(), 1);
 }
+
+#[test]
+fn pods_on_a_link_with_the_prefix_of_their_block_get_no_address_that_means_something_there() {
+    let mut stdin = configuration("1.0.0");
+    stdin["ipam"]["gateway"] = json!("block");
+    let with = |command: &str, container: &str| call(command, container, stdin.clone());
+    let pools = json!([{"cidr": "10.0.0.0/29", "blockSize": 29}]);
+    let adds: Vec<Value> = (0..6).map(|it| with("ADD", &format!("c{it}"))).collect();
+    let outcome = run(json!({"pools": pools}), json!(adds));
+    let ips = |index: usize| &outcome.results[index]["stdout"]["ips"][0];
+    for (index, address) in ["10.0.0.2/29", "10.0.0.3/29", "10.0.0.4/29"].into_iter().enumerate() {
+        assert_eq!(
+            (&ips(index)["address"], &ips(index)["gateway"]),
+            (&json!(address), &json!("10.0.0.1"))
+        );
+    }
+    assert_eq!(code(&outcome.results[5]), 11, "five Pods, and three addresses that are for none");
+    let block = outcome.block("10.0.0.0/29").unwrap();
+    assert_eq!(block["allocations"]["10.0.0.1"], "fairway-gateway");
+    // The gateway keeps no block, and has no handle to be counted.
+    let mut ops: Vec<Value> = vec![with("ADD", "c0"), with("DEL", "c0")];
+    ops.push(json!({"op": "releaseHostAffinities", "host": "a", "mustBeEmpty": true}));
+    let outcome = run(json!({"pools": pools}), json!(ops));
+    assert_eq!((outcome.block("10.0.0.0/29"), &outcome.state["handles"]), (None, &json!({})));
+}
+
+#[test]
+fn a_gateway_that_a_pod_has_is_named() {
+    let mut stdin = configuration("1.0.0");
+    stdin["ipam"]["gateway"] = json!("block");
+    let ops = json!([
+        {"op": "assignIP", "ip": "10.0.0.1", "host": "a", "handle": "x"},
+        call("ADD", "c0", stdin),
+        {"op": "ipsByHandle", "handle": "net.c0"},
+    ]);
+    let outcome = run(json!({}), ops);
+    assert_eq!(code(&outcome.results[1]), 7);
+    let details = outcome.results[1]["stdout"]["details"].as_str().unwrap();
+    assert!(details.contains("10.0.0.1") && details.contains("10.0.0.0/30"), "{details}");
+    assert_eq!(outcome.error(2), "no-such-handle", "what was given is taken back");
+}
