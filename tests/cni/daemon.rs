@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use lab::cluster::Cluster;
 use lab::fairway::Fairway;
-use lab::namespace::Network;
+use lab::namespace::{Network, Place};
 use lab::wait::{PATIENCE, wait_until};
 
 /// The plugin under test: `FAIRWAY_CNI_BIN`, else the one beside the daemon's binary.
@@ -63,8 +63,13 @@ impl Daemon {
 
     /// Starts it and waits until the plugin can ask it.
     pub(crate) fn start(&mut self) -> Result<()> {
+        self.start_in(&Network::Own)
+    }
+
+    /// The same, in a namespace.
+    pub(crate) fn start_in(&mut self, place: &impl Place) -> Result<()> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        self.fairway.start_as(&Network::Own, &words)?;
+        self.fairway.start_as(place, &words)?;
         let socket = socket(&self.directory);
         wait_until("the socket of the plugin is there", PATIENCE, || {
             std::os::unix::net::UnixStream::connect(&socket).map(drop).context("it is not")

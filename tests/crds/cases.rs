@@ -297,6 +297,8 @@ fn advertisements() -> Vec<(Value, Verdict)> {
         ),
         (json!({ "podCIDRs": true }), Taken),
         (json!({ "podCIDRs": "yes" }), Refused("spec.podCIDRs")),
+        (json!({ "podBlocks": true }), Taken),
+        (json!({ "podBlocks": "yes" }), Refused("spec.podBlocks")),
         (json!({ "blackhole": true }), Taken),
         (json!({ "blackhole": "yes" }), Refused("spec.blackhole")),
         (json!({ "linkBandwidth": 10_000_000_000_u64 }), Taken),

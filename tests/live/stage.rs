@@ -68,11 +68,33 @@ fn free_port(addresses: &[&str]) -> u16 {
     (12_790..16_384).find(is_free).unwrap()
 }
 
+/// A block of this node without Pods.
+fn block(node: &str) -> Value {
+    json!({
+        "apiVersion": "crd.projectcalico.org/v1",
+        "kind": "IPAMBlock",
+        "metadata": {"name": "10-245-0-0-26"},
+        "spec": {
+            "cidr": "10.245.0.0/26",
+            "affinity": format!("host:{node}"),
+            "allocations": vec![Value::Null; 64],
+            "unallocated": (0..64).collect::<Vec<_>>(),
+            "attributes": [],
+            "strictAffinity": false,
+        },
+    })
+}
+
 impl Daemon {
     fn start(folder: PathBuf, node: &str, listen: &[String]) -> Self {
         fs::create_dir_all(folder.join("files")).unwrap();
         let mut command = Command::new(lab::fairway::existing_program().unwrap());
         command.args(["--log-level", "debug", "run", "--node", node]);
+        // It has a block of addresses of Pods.
+        command.args(["--ipam".as_ref(), "--cni-spool".as_ref(), folder.join("spool").as_os_str()]);
+        let blocks = folder.join("state/ipam-blocks");
+        fs::create_dir_all(&blocks).unwrap();
+        fs::write(blocks.join("10-245-0-0-26.json"), block(node).to_string()).unwrap();
         // The interfaces of this machine are not the test's.
         command.env("FAIRWAY_LAYER2_EXCLUDE", ".");
         command.args([Path::new("--config"), &folder.join("files")]);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_allocator::{Outcome, Outcomes, PoolLookup, Reason};
-use fairway_ground::{Abstention, Instant};
+use fairway_ground::{Abstention, Instant, Prefix};
 use fairway_model::{
     Changes, ClusterIndex, DeliveryUpdate, Kind, Node, ObjectKey, ObjectName, Peer, Service,
 };
@@ -199,6 +199,12 @@ impl SpeakerCore {
     /// The default gateways of this machine.
     pub fn set_gateways(&mut self, gateways: Gateways) {
         self.local.gateways = Some(gateways);
+        self.follow_local();
+    }
+
+    /// The blocks of addresses of Pods that this machine has, and the addresses that its Pods have of others' blocks.
+    pub fn set_pod_blocks(&mut self, blocks: &BTreeSet<Prefix>) {
+        self.local.pod_blocks.clone_from(blocks);
         self.follow_local();
     }
 

@@ -52,7 +52,11 @@ fn without_a_daemon_each_command_has_the_answer_that_its_runtime_understands() {
     for (command, code) in codes {
         let output = start(folder.path(), command, stdin);
         let error = printed(&output);
-        assert_eq!((output.status.code(), &error["code"]), (Some(1), &code.into()), "{command}: {error}");
+        assert_eq!(
+            (output.status.code(), &error["code"]),
+            (Some(1), &code.into()),
+            "{command}: {error}"
+        );
         assert_eq!(error["cniVersion"], "1.1.0");
         assert!(error["details"].as_str().unwrap().contains("cni.sock"), "{error}");
     }

@@ -29,7 +29,7 @@ pub struct RememberedStore<S> {
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// Its own blocks.
+    /// Its own blocks, and those of others that its Pods have addresses of.
     blocks: BTreeMap<Prefix, Versioned<Block>>,
     /// Handles that were read or written; `None` for one that this node has deleted.
     handles: BTreeMap<String, Option<Versioned<Handle>>>,
@@ -124,9 +124,28 @@ impl<S: Store> RememberedStore<S> {
         }
     }
 
-    /// The node's own blocks as far as they are remembered, and its affinities once they are known.
+    /// Reads the blocks again of which the node does not hear: those of others, whose addresses its Pods have.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn refresh_blocks_of_others(&self) -> Result<(), StoreError> {
+        let foreign: Vec<Prefix> = {
+            let memory = self.memory();
+            let of_others = memory.blocks.values().map(|it| &it.value);
+            let of_others = of_others.filter(|it| it.owner() != Some(&self.owner));
+            of_others.map(Block::prefix).collect()
+        };
+        for prefix in foreign {
+            self.memory().blocks.remove(&prefix);
+            self.get(&Key::Block(prefix)).await?;
+        }
+        Ok(())
+    }
+
+    /// The blocks that concern the node, as far as they are remembered, and its affinities; `None` before all are known.
     pub fn own(&self) -> Option<(Vec<Block>, Vec<Affinity>)> {
         let memory = self.memory();
+        memory.unowned.as_ref()?;
         let affinities = memory.affinities.as_ref()?.values().map(|it| it.value.clone()).collect();
         Some((memory.blocks.values().map(|it| it.value.clone()).collect(), affinities))
     }
@@ -213,7 +232,7 @@ impl Memory {
     fn put(&mut self, object: &Versioned<Object>, owner: &Owner) {
         let version = object.version.clone();
         match &object.value {
-            Object::Block(block) if block.owner() == Some(owner) => {
+            Object::Block(block) if concerns(block, owner) => {
                 self.blocks.insert(block.prefix(), Versioned { value: block.clone(), version });
             }
             Object::Block(block) => {
@@ -244,6 +263,14 @@ impl Memory {
             Key::Affinity(..) => {}
         }
     }
+}
+
+/// Whether a node owns a block, or its Pods have addresses of it.
+fn concerns(block: &Block, owner: &Owner) -> bool {
+    let is_of_node =
+        |node: Option<&String>| matches!(owner, Owner::Host(host) if node == Some(host));
+    let mut taken = block.taken().map(|(_, it)| it.secondary.get("node"));
+    block.owner() == Some(owner) || taken.any(is_of_node)
 }
 
 /// Whether a version is the later one, as far as can be told: numbers of one object rise.

@@ -86,6 +86,8 @@ pub struct BgpAdvertisement {
     pub prefixes: Vec<Prefix>,
     /// Each node originates the networks of its Pods: these count as its `prefixes`.
     pub pod_cidrs: bool,
+    /// Each node originates its blocks of addresses of Pods, and such addresses that it has of others' blocks.
+    pub pod_blocks: bool,
     /// Nodes drop packets to its prefixes that nothing on them takes.
     pub blackhole: bool,
 }
@@ -117,7 +119,7 @@ impl BgpAdvertisement {
     /// `prefixes`. One that lists prefixes would give its attributes to every Service then, and a
     /// community meant for one prefix, as BLACKHOLE, would take all of them down.
     pub fn is_about_prefixes_alone(&self) -> bool {
-        (self.pod_cidrs || !self.prefixes.is_empty())
+        (self.pod_cidrs || self.pod_blocks || !self.prefixes.is_empty())
             && self.pools.is_empty()
             && self.pool_selectors.is_empty()
             && self.service_selectors.is_empty()

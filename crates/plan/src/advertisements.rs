@@ -24,14 +24,15 @@ pub(super) struct InForce {
     pub(super) source: BgpAdvertisement,
     pub(super) attributes: RouteAttributes,
     pub(super) peers: BTreeSet<PeerKey>,
-    /// The networks of this node's Pods, if it originates them.
-    pub(super) pod_cidrs: Vec<Prefix>,
+    /// The networks of this node's Pods, and its blocks of their addresses, if it originates them.
+    pub(super) pod_networks: Vec<Prefix>,
 }
 
 /// The advertisements that select `node`, in name order, and those that had to be left out.
 pub(super) fn on_node(
     index: &ClusterIndex,
     node: &Node,
+    pod_blocks: &BTreeSet<Prefix>,
     peers: &[PeerConfig],
     defaults: AttributeDefaults,
 ) -> (Vec<InForce>, Vec<Fault>) {
@@ -50,11 +51,10 @@ pub(super) fn on_node(
                     source.peers.is_empty() || source.peers.contains(&peer.name)
                 };
                 let peers = peers.iter().filter(told).map(|peer| peer.key).collect();
-                let pod_cidrs = match source.pod_cidrs {
-                    true => node.pod_cidrs.clone(),
-                    false => Vec::new(),
-                };
-                in_force.push(InForce { source: source.clone(), attributes, peers, pod_cidrs });
+                let cidrs = node.pod_cidrs.iter().filter(|_| source.pod_cidrs);
+                let blocks = pod_blocks.iter().filter(|_| source.pod_blocks);
+                let pod_networks = cidrs.chain(blocks).copied().collect();
+                in_force.push(InForce { source: source.clone(), attributes, peers, pod_networks });
             }
             Err(alias) => {
                 let advertisement = source.name.clone();

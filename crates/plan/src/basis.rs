@@ -34,8 +34,13 @@ impl Basis {
         options: PlanOptions,
     ) -> (Self, Vec<PeerConfig>, Vec<Fault>) {
         let (peers, mut faults) = peers::of_node(index, node, local.gateways.as_ref());
-        let (in_force, left_out) =
-            advertisements::on_node(index, node, &peers, options.attribute_defaults);
+        let (in_force, left_out) = advertisements::on_node(
+            index,
+            node,
+            &local.pod_blocks,
+            &peers,
+            options.attribute_defaults,
+        );
         faults.extend(left_out);
         let basis = Self {
             node_reason: node_reason(node, options),
@@ -52,7 +57,7 @@ impl Basis {
         let in_force = self.combinations.in_force();
         let listed = in_force.flat_map(|(place, it)| {
             let prefixes = it.source.prefixes.iter().filter(move |_| is_serving);
-            prefixes.chain(&it.pod_cidrs).map(move |prefix| (place, *prefix))
+            prefixes.chain(&it.pod_networks).map(move |prefix| (place, *prefix))
         });
         let listed: Vec<_> = listed.collect();
         let mut faults = Vec::new();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fairway_allocator::{Outcomes, PoolLookup};
-use fairway_ground::{Abstention, AddressFamily, InterfaceName};
+use fairway_ground::{Abstention, AddressFamily, InterfaceName, Prefix};
 use fairway_model::{ClusterIndex, Layer2Advertisement, Node, ObjectName};
 
 use super::abstention::{from_address, from_advertisement};
@@ -26,6 +26,8 @@ pub struct Local {
     pub interfaces: Option<BTreeSet<String>>,
     /// Its default gateways; `None` while they are not known.
     pub gateways: Option<Gateways>,
+    /// Its blocks of addresses of Pods, and the addresses that its Pods have of other nodes' blocks.
+    pub pod_blocks: BTreeSet<Prefix>,
 }
 
 /// Default gateways, by VRF and family.

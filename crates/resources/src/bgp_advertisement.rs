@@ -58,6 +58,9 @@ pub(crate) struct RawSpec {
     /// Fairway only.
     #[serde(rename = "podCIDRs")]
     pod_cidrs: Option<bool>,
+    /// Each node announces its blocks of addresses of Pods (IPAMBlock), as if prefixes listed them; needs --ipam.
+    /// Fairway only.
+    pod_blocks: Option<bool>,
     /// Whether nodes drop what arrives for the announced prefixes and is for no address in use: a blackhole route in
     /// the kernel, for each prefix that is more than one address. Default: false. Fairway only.
     blackhole: Option<bool>,
@@ -149,6 +152,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         peers: unique(raw.peers, &spec.key("peers"), report),
         prefixes: unique(prefixes, &spec.key("prefixes"), report).into_iter().collect(),
         pod_cidrs: raw.pod_cidrs.unwrap_or_default(),
+        pod_blocks: raw.pod_blocks.unwrap_or_default(),
         blackhole: raw.blackhole.unwrap_or_default(),
     }))
 }
@@ -170,6 +174,7 @@ fn everything(metadata: Metadata) -> BgpAdvertisement {
         peers: BTreeSet::new(),
         prefixes: Vec::new(),
         pod_cidrs: false,
+        pod_blocks: false,
         blackhole: false,
     }
 }

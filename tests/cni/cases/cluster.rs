@@ -12,35 +12,48 @@ use lab::namespace::Namespace;
 use lab::process::{bounded, output_of};
 use lab::wait::{PATIENCE, wait_until};
 
-const CALICO: &str = "/apis/crd.projectcalico.org/v1";
+pub(super) const CALICO: &str = "/apis/crd.projectcalico.org/v1";
 
 /// An API server with the definitions, two pools, and these nodes.
 fn cluster(scene: &Scene, nodes: &[&str]) -> Result<Cluster> {
     let assets = scene.assets.as_deref().context("there is no API server here")?;
     let mut cluster = Cluster::start(assets)?;
     cluster.wait_until_ready()?;
-    let definitions = output_of(bounded(program()).args(["crds", "--ipam"]))?;
-    let file = scene.directory.join("crds.yaml");
-    std::fs::write(&file, definitions)?;
-    cluster.kubectl(&["apply", "-f", "-"], Some(&file))?;
-    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all"], None)?;
-    for pool in [pool("v4", "10.244.0.0/24", 28), pool("v6", "fd00:244::/120", 124)] {
-        create(&cluster, &format!("{CALICO}/ippools"), &pool)?;
-    }
-    for node in nodes {
-        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}});
-        create(&cluster, "/api/v1/nodes", &node)?;
-    }
+    furnish(scene, &cluster, nodes)?;
     Ok(cluster)
 }
 
-fn create(cluster: &Cluster, path: &str, object: &Value) -> Result<()> {
+/// Adds definitions that `fairway crds` prints with these words.
+pub(super) fn define(scene: &Scene, cluster: &Cluster, words: &[&str]) -> Result<()> {
+    let definitions = output_of(bounded(program()).arg("crds").args(words))?;
+    let file = scene.directory.join("crds.yaml");
+    std::fs::write(&file, definitions)?;
+    cluster.kubectl(&["apply", "-f", "-"], Some(&file))?;
+    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all"], None).map(drop)
+}
+
+/// Adds the definitions, two pools, and these nodes.
+pub(super) fn furnish(scene: &Scene, cluster: &Cluster, nodes: &[&str]) -> Result<()> {
+    define(scene, cluster, &["--ipam"])?;
+    for pool in [pool("v4", "10.244.0.0/24", 28), pool("v6", "fd00:244::/120", 124)] {
+        create(cluster, &format!("{CALICO}/ippools"), &pool)?;
+    }
+    for node in nodes {
+        let labels = json!({"kubernetes.io/hostname": node});
+        let metadata = json!({"name": node, "labels": labels});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata});
+        create(cluster, "/api/v1/nodes", &node)?;
+    }
+    Ok(())
+}
+
+pub(super) fn create(cluster: &Cluster, path: &str, object: &Value) -> Result<()> {
     let reply = cluster.ask("POST", path, Some(object))?;
     ensure!(reply.status == 201, "{path}: {} {}", reply.status, reply.text);
     Ok(())
 }
 
-fn list(cluster: &Cluster, plural: &str) -> Result<Vec<Value>> {
+pub(super) fn list(cluster: &Cluster, plural: &str) -> Result<Vec<Value>> {
     let reply = cluster.ask("GET", &format!("{CALICO}/{plural}"), None)?;
     ensure!(reply.status == 200, "{plural}: {} {}", reply.status, reply.text);
     let listed: Value = serde_json::from_str(&reply.text)?;
@@ -58,7 +71,7 @@ fn taken(cluster: &Cluster) -> Result<usize> {
 }
 
 /// Adds once the daemon has read what it needs.
-fn first(runtime: &Runtime<'_>, cell: usize, id: &str) -> Result<Container> {
+pub(super) fn first(runtime: &Runtime<'_>, cell: usize, id: &str) -> Result<Container> {
     wait_until("the daemon knows the pools", PATIENCE, || runtime.add(cell, id))
 }
 

@@ -89,6 +89,8 @@ fn advertisements() -> Vec<Trial> {
             "spec.podCIDRs",
             json!(["10.244.0.0/24"]),
         ),
+        // Blocks are those of the state directory.
+        field("spec.podBlocks", json!(false), json!(true)),
         // Of single addresses nothing is dropped, so that the kernel of this machine stays as it is.
         field("spec.blackhole", json!(false), json!(true)).with(
             "advertisement",

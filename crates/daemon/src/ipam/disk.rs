@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
+use super::announced::NodeStore;
 use crate::host::state_file::{StateError, StateFile};
 
 /// The folder of blocks in the state directory.
@@ -186,6 +187,24 @@ fn check_owners(folder: &Path, objects: &[Object], node: &str) -> Result<(), Dis
             path: folder.to_owned(),
             fault: format!("block {prefix} is of node {host:?}, and this is {node:?}: set --node"),
         }),
+    }
+}
+
+impl NodeStore for DiskStore {
+    fn own(&self) -> Option<(Vec<Block>, Vec<Affinity>)> {
+        let (mut blocks, mut affinities) = (Vec::new(), Vec::new());
+        for object in self.memory.objects() {
+            match object {
+                Object::Block(it) => blocks.push(it),
+                Object::Affinity(it) => affinities.push(it),
+                Object::Handle(_) => {}
+            }
+        }
+        Some((blocks, affinities))
+    }
+
+    async fn refresh(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

@@ -3,7 +3,6 @@
 //! A file that cannot be read, and an object that is at fault, leave what was known of them in force.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use fairway_ipam::calico::{Cluster, Refusal, refusal};
 use fairway_ipam::cni::PodNotes;
 use fairway_ipam::{Facts, PodName};
 use fairway_resources::plain_documents;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tracing::warn;
 
 use super::knowledge::Knowledge;
@@ -32,19 +31,42 @@ struct Known {
 pub(super) struct FileKnowledge(watch::Receiver<Option<Arc<Known>>>);
 
 impl FileKnowledge {
-    /// Follows the files. What is returned beside does so while it is polled; it ends if files cannot be followed any more.
+    /// Begins to follow the files: what is returned beside has to be polled.
     pub(super) fn start(
         paths: &[PathBuf],
         node: &str,
-    ) -> Result<(Self, impl Future<Output = ()> + use<>), FileSourceError> {
+    ) -> Result<(Self, FollowedFiles), FileSourceError> {
         let (source, batches) = FileSource::start(paths, BTreeSet::new())?;
         let (tell, known) = watch::channel(None);
         let files = Files { texts: BTreeMap::new(), node: node.to_owned(), told: BTreeSet::new() };
-        let following = async move {
-            follow(files, batches, &tell).await;
-            drop(source);
-        };
-        Ok((Self(known), following))
+        Ok((Self(known), FollowedFiles { files, batches, tell, _source: source }))
+    }
+}
+
+/// The files while they are followed.
+pub(super) struct FollowedFiles {
+    files: Files,
+    batches: mpsc::Receiver<FileBatch>,
+    tell: watch::Sender<Option<Arc<Known>>>,
+    _source: FileSource,
+}
+
+impl FollowedFiles {
+    /// Takes changes in and tells of them; ends if files cannot be followed any more.
+    pub(super) async fn follow(mut self, news: Arc<Notify>) {
+        while let Some(batch) = self.batches.recv().await {
+            for change in batch.changes {
+                match change {
+                    FileChange::Read { path, text } => _ = self.files.texts.insert(path, text),
+                    FileChange::Gone { path } => _ = self.files.texts.remove(&path),
+                    FileChange::Unreadable { .. }
+                    | FileChange::Ignored { .. }
+                    | FileChange::Readable { .. } => {}
+                }
+            }
+            self.tell.send_replace(Some(Arc::new(self.files.known())));
+            news.notify_one();
+        }
     }
 }
 
@@ -68,25 +90,6 @@ struct Files {
     node: String,
     /// The faults that were logged.
     told: BTreeSet<String>,
-}
-
-async fn follow(
-    mut files: Files,
-    mut batches: mpsc::Receiver<FileBatch>,
-    tell: &watch::Sender<Option<Arc<Known>>>,
-) {
-    while let Some(batch) = batches.recv().await {
-        for change in batch.changes {
-            match change {
-                FileChange::Read { path, text } => _ = files.texts.insert(path, text),
-                FileChange::Gone { path } => _ = files.texts.remove(&path),
-                FileChange::Unreadable { .. }
-                | FileChange::Ignored { .. }
-                | FileChange::Readable { .. } => {}
-            }
-        }
-        tell.send_replace(Some(Arc::new(files.known())));
-    }
 }
 
 impl Files {

@@ -9,6 +9,7 @@
 //! One task serves one batch of calls after the other, so that calls never contend with each other. Decides nothing: which
 //! address a Pod gets is for `fairway_ipam`. Nothing is given that is not written.
 
+mod announced;
 mod calls;
 mod disk;
 mod files;
@@ -22,6 +23,7 @@ use tracing::{error, info};
 
 use crate::admin::{SocketError, SocketMode};
 use crate::source::FileSourceError;
+pub(crate) use announced::AnnouncedBlocks;
 pub(crate) use calls::CallSocket;
 use disk::DiskStore;
 use files::FileKnowledge;
@@ -59,9 +61,10 @@ pub enum IpamError {
 pub(crate) async fn run_from_files(
     options: IpamOptions,
     config: Vec<PathBuf>,
+    announced: AnnouncedBlocks,
 ) -> Result<(), IpamError> {
     let socket = CallSocket::open(&options.socket)?;
-    let (knowledge, following) = FileKnowledge::start(&config, &options.node)?;
+    let (knowledge, files) = FileKnowledge::start(&config, &options.node)?;
     let store = match DiskStore::open(&options.state_dir, &options.node) {
         Ok(store) => store,
         Err(error) => {
@@ -76,10 +79,11 @@ pub(crate) async fn run_from_files(
         }
     };
     info!(socket = %options.socket.display(), blocks = store.block_count(), "giving Pods addresses");
-    let server = Server::new(store, knowledge, options.node, options.spool);
+    let server = Server::new(store, knowledge, options.node, options.spool, announced);
+    let news = server.news();
     tokio::select! {
         () = server.run(socket) => {}
-        () = following => {}
+        () = files.follow(news) => {}
     }
     Ok(())
 }

@@ -14,13 +14,14 @@ use fairway_ipam::cni::{
     Answer, Attachment, CniError, Code, Command, Invocation, PodNotes, Request, answer_together,
     keep_stock,
 };
-use fairway_ipam::{Addressing, Facts, Moment, PodName, Store};
+use fairway_ipam::{Addressing, Facts, Moment, PodName};
 use futures_util::future::join_all;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
+use super::announced::{AnnouncedBlocks, NodeStore};
 use super::calls::{Call, CallSocket};
 use super::knowledge::Knowledge;
 use crate::host::epoch_milliseconds;
@@ -30,12 +31,18 @@ const BATCH_CALLS_MAX: usize = 512;
 /// How often calls that wait in the spool are tried.
 const SPOOL_INTERVAL: Duration = Duration::from_secs(2);
 
+/// How often blocks of others are read again whose addresses Pods of this node have.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(60);
+
 /// See the module.
 pub(crate) struct Server<S, K> {
     store: S,
     knowledge: K,
     node: String,
     spool: PathBuf,
+    announced: AnnouncedBlocks,
+    /// Something else than a call has changed what is announced.
+    is_news: Arc<Notify>,
     /// The store has not served the last release: further ones wait without being tried.
     is_away: bool,
     /// What was logged of the spool last.
@@ -78,15 +85,30 @@ impl Arrived {
     }
 }
 
-impl<S: Store, K: Knowledge> Server<S, K> {
-    pub(crate) fn new(store: S, knowledge: K, node: String, spool: PathBuf) -> Self {
-        Self { store, knowledge, node, spool, is_away: false, spool_trouble: None }
+impl<S: NodeStore, K: Knowledge> Server<S, K> {
+    pub(crate) fn new(
+        store: S,
+        knowledge: K,
+        node: String,
+        spool: PathBuf,
+        announced: AnnouncedBlocks,
+    ) -> Self {
+        let (is_news, spool_trouble) = Default::default();
+        Self { store, knowledge, node, spool, announced, is_news, is_away: false, spool_trouble }
+    }
+
+    /// Where it is told that pools or affinities have changed.
+    pub(crate) fn news(&self) -> Arc<Notify> {
+        Arc::clone(&self.is_news)
     }
 
     /// Serves calls until it is dropped.
     pub(crate) async fn run(mut self, mut socket: CallSocket) {
         let mut retries = interval(SPOOL_INTERVAL);
+        let mut refreshes = interval(REFRESH_INTERVAL);
         retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        refreshes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let news = self.news();
         loop {
             tokio::select! {
                 calls = socket.take(BATCH_CALLS_MAX) => {
@@ -101,6 +123,12 @@ impl<S: Store, K: Knowledge> Server<S, K> {
                     }
                 }
                 _ = retries.tick() => drop(self.serve_spool().await),
+                // What cannot be read again stays as it was.
+                _ = refreshes.tick() => drop(self.store.refresh().await),
+                () = news.notified() => {}
+            }
+            if let Ok(facts) = self.knowledge.facts() {
+                self.announced.follow(&self.store, &facts, &self.node).await;
             }
         }
     }

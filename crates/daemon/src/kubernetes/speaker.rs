@@ -11,7 +11,7 @@ use fairway_cluster::{
     CONTROLLER_KINDS, OwnPod, ReportsSettings, SPEAKER_KINDS, SpeakerAction, SpeakerCore,
     SpeakerSettings, Updates, trimmed,
 };
-use fairway_ground::{Abstention, Instant, printable};
+use fairway_ground::{Abstention, Instant, Prefix, printable};
 use fairway_layer2::Edge;
 use fairway_model::{DeliveryUpdate, Kind, Node};
 use fairway_node::drain::Moment;
@@ -35,7 +35,7 @@ use super::writing::Written;
 use crate::admin::ReloadOrder;
 use crate::build_info;
 use crate::host::{self, Clock, GatewayWatch, Published, saver};
-use crate::ipam::{IpamError, IpamOptions};
+use crate::ipam::{AnnouncedBlocks, IpamError, IpamOptions};
 use crate::metrics::SecureOptions;
 use crate::node::{self, Announcing, Claimed, NodeError, Owners, Source};
 use crate::node_api::NodeApiOptions;
@@ -110,12 +110,15 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     let api = Api::connect(&options.connection).await?;
     let access = Arc::new(ReviewedAccess::new(api.clone()));
     let secured = options.secure_metrics.clone().secured(access)?;
+    let (announced, pod_blocks) =
+        options.ipam.as_ref().map(|it| AnnouncedBlocks::start(&it.state_dir)).unzip();
     let kind = node::Kind {
         unsaid: Unsaid::ListenWhenNeeded,
         secured,
         counters: Arc::clone(&api.counters),
         assigns_addresses: false,
         node_api: Some(options.node_api.clone()),
+        pod_blocks,
     };
     let start = |_: &mut _, backend: &Arc<_>, clock| {
         log_start(&options.host, &api);
@@ -123,7 +126,8 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     };
     let addressing = async {
         if let Some(ipam) = options.ipam.clone()
-            && let Err(error) = addressing::run(ipam, api.clone()).await
+            && let Some(announced) = announced
+            && let Err(error) = addressing::run(ipam, api.clone(), announced).await
         {
             return error;
         }
@@ -460,6 +464,10 @@ impl Source for Cluster {
 
     fn follow_interfaces(&mut self, _: Moment, names: &BTreeSet<String>, _: &mut Announcing) {
         self.core.set_interfaces(names);
+    }
+
+    fn follow_pod_blocks(&mut self, _: Moment, blocks: &BTreeSet<Prefix>, _: &mut Announcing) {
+        self.core.set_pod_blocks(blocks);
     }
 
     fn follow_deliveries(&mut self, _: Moment, update: DeliveryUpdate, _: &mut Announcing) {

@@ -14,19 +14,20 @@ mod announcing;
 mod answering;
 mod followed_proxy;
 mod joined;
+mod pod_blocks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fairway_ground::{Abstention, Instant};
+use fairway_ground::{Abstention, Instant, Prefix};
 use fairway_model::DeliveryUpdate;
 use fairway_node::drain::Moment;
 use fairway_seam::{Backend, Leave};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::info;
 
@@ -41,6 +42,7 @@ use crate::service::{Reading, Service};
 pub(crate) use announcing::Announcing;
 use followed_proxy::FollowedProxy;
 use joined::Joined;
+use pod_blocks::PodBlocks;
 
 /// Why the loop cannot start, or ends.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +96,9 @@ pub(crate) trait Source {
     /// What the service proxy of this machine says that it delivers: from the first call on, an address is announced only
     /// while it does. Called only where one is followed.
     fn follow_deliveries(&mut self, now: Moment, update: DeliveryUpdate, node: &mut Announcing);
+
+    /// The prefixes of Pods that this node has: none, where it does not give them addresses.
+    fn follow_pod_blocks(&mut self, now: Moment, blocks: &BTreeSet<Prefix>, node: &mut Announcing);
 
     /// What this node is no candidate for on layer 2.
     fn abstentions(&self) -> &BTreeSet<Abstention>;
@@ -159,13 +164,27 @@ pub(crate) struct Kind {
     pub(crate) assigns_addresses: bool,
     /// Where controllers are answered, in a cluster.
     pub(crate) node_api: Option<NodeApiOptions>,
+    /// The prefixes of Pods that this node has, where it gives them addresses.
+    pub(crate) pod_blocks: Option<watch::Receiver<BTreeSet<Prefix>>>,
+}
+
+fn save(source: &impl Source, node: &mut Announcing) {
+    source.save(node);
+    node.save();
+    node.saving.done();
+}
+
+fn reread(source: &mut impl Source, service: &mut Service) {
+    if source.reread() {
+        service.reloading();
+    }
 }
 
 /// Runs until a signal ends it. `start` makes the source, and logs that the daemon runs.
 pub(crate) async fn run<S: Source>(
     options: &HostOptions,
     claimed: Claimed,
-    kind: Kind,
+    mut kind: Kind,
     start: impl FnOnce(&mut Announcing, &Arc<dyn Backend>, Clock) -> S,
 ) -> Result<(), NodeError> {
     let Claimed { mut terminate, mut interrupt, mut hangup, socket, socket_file, vty, lock } =
@@ -180,6 +199,8 @@ pub(crate) async fn run<S: Source>(
     for said in said {
         source.follow_deliveries(clock.now(), said, &mut node);
     }
+    let mut pod_blocks = PodBlocks::new(kind.pod_blocks.take());
+    source.follow_pod_blocks(clock.now(), &pod_blocks.first(), &mut node);
     let mut joined = Joined::start(options, &mut node)?;
     joined.tell(clock.now(), &mut source, &mut node);
     let (enquirer, mut enquiries) = Enquirer::new();
@@ -204,6 +225,7 @@ pub(crate) async fn run<S: Source>(
             }
             () = service.answer() => {}
             said = proxy.said() => source.follow_deliveries(clock.now(), said, &mut node),
+            blocks = pod_blocks.changed() => source.follow_pod_blocks(clock.now(), &blocks, &mut node),
             () = joined.changed() => joined.tell(clock.now(), &mut source, &mut node),
             // The reader may have disconnected.
             Some(question) = enquiries.recv() => {
@@ -216,16 +238,8 @@ pub(crate) async fn run<S: Source>(
                 source.tick(clock.now(), &mut node);
                 node.tick(clock.now());
             }
-            () = node.saving.due() => {
-                source.save(&node);
-                node.save();
-                node.saving.done();
-            }
-            _ = hangup.recv() => {
-                if source.reread() {
-                    service.reloading();
-                }
-            }
+            () = node.saving.due() => save(&source, &mut node),
+            _ = hangup.recv() => reread(&mut source, &mut service),
             () = backend.stopped() => return Err(NodeError::Backend),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,

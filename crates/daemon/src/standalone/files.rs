@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{self, Duration};
 
 use fairway_allocator::{Allocator, Memory};
-use fairway_ground::{Abstention, Instant};
+use fairway_ground::{Abstention, Instant, Prefix};
 use fairway_model::{Changes, ClusterIndex, DeliveryUpdate, Node, ObjectName, Peer};
 use fairway_node::drain::Moment;
 use fairway_node::withdrawing::Withdrawing;
@@ -325,6 +325,14 @@ impl Source for Files {
 
     fn follow_interfaces(&mut self, now: Moment, names: &BTreeSet<String>, node: &mut Announcing) {
         self.local.interfaces = Some(names.clone());
+        self.planner.set_local(self.local.clone());
+        if node.has_announced() {
+            self.decide(now, &Changes::default(), None, node);
+        }
+    }
+
+    fn follow_pod_blocks(&mut self, now: Moment, blocks: &BTreeSet<Prefix>, node: &mut Announcing) {
+        self.local.pod_blocks.clone_from(blocks);
         self.planner.set_local(self.local.clone());
         if node.has_announced() {
             self.decide(now, &Changes::default(), None, node);

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::build_info;
-use crate::ipam::{self, IpamError, IpamOptions};
+use crate::ipam::{self, AnnouncedBlocks, IpamError, IpamOptions};
 use crate::metrics::ClientCounters;
 use crate::node::{self, Claimed, Kind, NodeError};
 use crate::options::{HostOptions, Unsaid};
@@ -70,12 +70,15 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         warn!("{}: {}", printable(&folder), printable(&why));
     }
     let counters = Arc::<ClientCounters>::default();
+    let (announced, pod_blocks) =
+        ipam.as_ref().map(|it| AnnouncedBlocks::start(&it.state_dir)).unzip();
     let kind = Kind {
         unsaid: Unsaid::Listen,
         counters: Arc::clone(&counters),
         secured: None,
         assigns_addresses: true,
         node_api: None,
+        pod_blocks,
     };
     let (tell, assigned) = watch::channel(None);
     let tell = proxy.is_some().then_some(tell);
@@ -90,7 +93,8 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     };
     let addressing = async {
         if let Some(ipam) = ipam
-            && let Err(error) = ipam::run_from_files(ipam, config.clone()).await
+            && let Some(announced) = announced
+            && let Err(error) = ipam::run_from_files(ipam, config.clone(), announced).await
         {
             return error;
         }

@@ -73,6 +73,26 @@ fn a_node_without_network_or_with_the_exclude_label_announces_nothing_but_keeps_
 }
 
 #[test]
+fn a_node_announces_its_blocks_of_addresses_of_pods() {
+    let mut cluster = Cluster::small();
+    let of_blocks = BgpAdvertisement { pod_blocks: true, blackhole: true, ..advertisement("pods") };
+    assert!(of_blocks.is_about_prefixes_alone(), "no Service gets its attributes");
+    cluster.advertisement(of_blocks);
+    let blocks = BTreeSet::from(["10.244.1.64/26", "10.244.9.7/32"].map(prefix));
+    let plan = |pod_blocks: &BTreeSet<Prefix>| {
+        let mut planner = NodePlanner::new(node("n1"), OPTIONS);
+        planner.set_local(Local { pod_blocks: pod_blocks.clone(), ..Local::default() });
+        planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
+        let routes = planner.plan().routes.iter().map(|route| route.prefix).collect();
+        let dropped = planner.plan().blackholes.iter().map(|(prefix, _)| *prefix).collect();
+        (routes, dropped)
+    };
+    let (routes, dropped): (BTreeSet<Prefix>, Vec<Prefix>) = plan(&blocks);
+    assert_eq!((routes, dropped), (blocks, vec![prefix("10.244.1.64/26")]));
+    assert_eq!(plan(&BTreeSet::new()).0, BTreeSet::new());
+}
+
+#[test]
 fn a_node_announces_the_networks_of_its_own_pods_whatever_it_does_for_services() {
     let mut cluster = Cluster::small();
     cluster.service(service("web"));

@@ -154,6 +154,7 @@ fn advertisement(called: &str) -> BgpAdvertisement {
         peers: BTreeSet::new(),
         prefixes: Vec::new(),
         pod_cidrs: false,
+        pod_blocks: false,
         blackhole: false,
     }
 }

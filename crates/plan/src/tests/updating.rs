@@ -95,15 +95,21 @@ impl World {
         let service_selectors = if self.one_in(2) { selecting("tier=1") } else { Vec::new() };
         let peers = self.any(&[&[][..], &["p0"], &["p1", "p2"], &["gone"]]);
         let length = self.any(&[32, 32, 28, 24]);
+        let aggregation_length_ipv6 = self.any(&[128, 64]);
+        let local_pref = self.any(&[None, None, Some(100), Some(200)]);
+        let link_bandwidth = self.any(&[None, None, Some(Bandwidth::Auto)]);
+        let pools = if self.one_in(3) { names(&["pool0"]) } else { BTreeSet::new() };
+        let prefixes = if self.one_in(3) { vec![prefix("10.0.0.0/28")] } else { Vec::new() };
         BgpAdvertisement {
             aggregation_length_ipv4: length,
-            aggregation_length_ipv6: self.any(&[128, 64]),
-            local_pref: self.any(&[None, None, Some(100), Some(200)]),
-            link_bandwidth: self.any(&[None, None, Some(Bandwidth::Auto)]),
-            pools: if self.one_in(3) { names(&["pool0"]) } else { BTreeSet::new() },
+            aggregation_length_ipv6,
+            local_pref,
+            link_bandwidth,
+            pools,
             service_selectors,
             peers: names(peers),
-            prefixes: if self.one_in(3) { vec![prefix("10.0.0.0/28")] } else { Vec::new() },
+            pod_blocks: !prefixes.is_empty(),
+            prefixes,
             ..advertisement(&called)
         }
     }
@@ -154,7 +160,10 @@ impl World {
     fn any_local(&mut self) -> Local {
         let failing = self.any_name('s', SERVICES);
         let pending = self.any_name('s', SERVICES);
+        let has_pods = failing == "s0";
+        let pod_blocks = has_pods.then(|| prefix("10.9.0.0/26")).into_iter().collect();
         Local {
+            pod_blocks,
             failing: [(name(&failing), "refused".to_owned())].into(),
             pending: [name(&pending)].into(),
             interfaces: self.any(&[None, Some("eth0"), Some("eth1")]).map(|it| names(&[it])),

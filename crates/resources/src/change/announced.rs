@@ -54,6 +54,7 @@ pub(super) const BGP_ADVERTISEMENT: &[Change] = &[
     Change::field("spec.serviceSelectors", Routes),
     Change::field("spec.prefixes", Routes),
     Change::field("spec.podCIDRs", Routes),
+    Change::field("spec.podBlocks", Routes),
     Change::field("spec.blackhole", Nothing),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),

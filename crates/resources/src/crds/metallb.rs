@@ -41,7 +41,14 @@ mod tests {
         let advertisement = fields_unknown_to_metallb(Kind::BgpAdvertisement);
         assert_eq!(
             advertisement,
-            ["spec.prefixes", "spec.podCIDRs", "spec.blackhole", "spec.med", "spec.linkBandwidth"]
+            [
+                "spec.prefixes",
+                "spec.podCIDRs",
+                "spec.podBlocks",
+                "spec.blackhole",
+                "spec.med",
+                "spec.linkBandwidth"
+            ]
         );
         assert_eq!(fields_unknown_to_metallb(Kind::IpAddressPool), ["spec.reserved"]);
         assert_eq!(fields_unknown_to_metallb(Kind::Community), [""; 0]);

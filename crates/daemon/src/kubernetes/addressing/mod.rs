@@ -12,13 +12,13 @@ use std::sync::Arc;
 use fairway_ipam::{Affinity, Object, RememberedStore, Selection as Selected, Store, Versioned};
 use futures_util::future::join_all;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tracing::{info, warn};
 
 use super::api::Api;
 use super::reading::Selection;
 use super::resource::{BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_CONFIG, POD, Resource};
-use crate::ipam::{CallSocket, IpamError, IpamOptions, Server};
+use crate::ipam::{AnnouncedBlocks, CallSocket, IpamError, IpamOptions, Server};
 use fairway_model::Kind;
 use following::{Followed, follow};
 use knowledge::{ApiKnowledge, Objects};
@@ -31,7 +31,11 @@ const CHANGES_MAX: usize = 1024;
 ///
 /// # Errors
 /// It cannot start.
-pub(super) async fn run(options: IpamOptions, api: Api) -> Result<(), IpamError> {
+pub(super) async fn run(
+    options: IpamOptions,
+    api: Api,
+    announced: AnnouncedBlocks,
+) -> Result<(), IpamError> {
     let socket = CallSocket::open(&options.socket)?;
     let store = RememberedStore::new(ApiStore::new(api.clone()), &options.node);
     let store = Arc::new(store);
@@ -53,11 +57,12 @@ pub(super) async fn run(options: IpamOptions, api: Api) -> Result<(), IpamError>
     let following = followed
         .map(|(resource, selection)| follow(api.clone(), resource, selection, tell.clone()));
     drop(tell);
-    let server = Server::new(Arc::clone(&store), knowledge, options.node, options.spool);
+    let server = Server::new(Arc::clone(&store), knowledge, options.node, options.spool, announced);
+    let news = server.news();
     tokio::select! {
         () = server.run(socket) => {}
         _ = join_all(following) => {}
-        () = take_in(&store, objects, changes) => {}
+        () = take_in(&store, objects, changes, &news) => {}
     }
     Ok(())
 }
@@ -67,6 +72,7 @@ async fn take_in(
     store: &RememberedStore<ApiStore>,
     mut objects: Objects,
     mut changes: mpsc::Receiver<(&'static str, Followed)>,
+    news: &Notify,
 ) {
     let mut arrived = Vec::new();
     while changes.recv_many(&mut arrived, CHANGES_MAX).await > 0 {
@@ -78,6 +84,7 @@ async fn take_in(
             }
         }
         objects.publish();
+        news.notify_one();
     }
 }
 

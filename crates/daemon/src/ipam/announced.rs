@@ -1,0 +1,90 @@
+//! Which prefixes of Pods this node announces: they go to the plan, and to disk, so that a restart withdraws none.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use fairway_ground::Prefix;
+use fairway_ipam::{Affinity, Block, Facts, RememberedStore, Store, StoreError, routes};
+use fairway_node::document::{FormatError, decode_document, encode_document};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tracing::{error, info};
+
+use crate::host::boot_id;
+use crate::host::state_file::StateFile;
+
+/// The file in the state directory.
+const STATE_FILE: &str = "pod-blocks.json";
+const STATE_VERSION: u64 = 1;
+
+/// A store that knows what concerns this node.
+pub(crate) trait NodeStore: Store {
+    /// The blocks that concern the node, and its affinities; `None` before they are known.
+    fn own(&self) -> Option<(Vec<Block>, Vec<Affinity>)>;
+
+    /// Reads again what others may have changed unheard.
+    fn refresh(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+impl<S: Store + Send> NodeStore for std::sync::Arc<RememberedStore<S>> {
+    fn own(&self) -> Option<(Vec<Block>, Vec<Affinity>)> {
+        RememberedStore::own(self)
+    }
+
+    async fn refresh(&self) -> Result<(), StoreError> {
+        self.refresh_blocks_of_others().await
+    }
+}
+
+/// What was announced when it was saved.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    /// Which start of the machine: after another one, its Pods are gone.
+    boot: Option<String>,
+    prefixes: BTreeSet<Prefix>,
+}
+
+/// See the module.
+pub(crate) struct AnnouncedBlocks {
+    tell: watch::Sender<BTreeSet<Prefix>>,
+    file: StateFile,
+}
+
+impl AnnouncedBlocks {
+    /// Those of the run before, until others are known.
+    pub(crate) fn start(state_dir: &Path) -> (Self, watch::Receiver<BTreeSet<Prefix>>) {
+        let file = StateFile::new(state_dir, STATE_FILE);
+        let decode = |text: &str| -> Result<Saved, FormatError> {
+            Ok(serde_json::from_value(decode_document(text, STATE_VERSION)?)?)
+        };
+        let saved = file.load(decode).unwrap_or_else(|error| {
+            error!("{error}; blocks of Pods are announced once they are known");
+            None
+        });
+        let saved = saved.filter(|it| it.boot.is_some() && it.boot == boot_id());
+        let (tell, announced) = watch::channel(saved.map(|it| it.prefixes).unwrap_or_default());
+        (Self { tell, file }, announced)
+    }
+
+    /// Announces what the store says now, if it knows.
+    pub(super) async fn follow(&self, store: &impl NodeStore, facts: &Facts, node: &str) {
+        let Some((blocks, affinities)) = store.own() else { return };
+        let announced = routes(node, blocks.iter(), affinities.iter(), facts).announced;
+        if !self.tell.send_if_modified(|before| {
+            let is_new = *before != announced;
+            before.clone_from(&announced);
+            is_new
+        }) {
+            return;
+        }
+        info!(count = announced.len(), "the prefixes of Pods of this node have changed");
+        let file = self.file.clone();
+        let saved = Saved { boot: boot_id(), prefixes: announced };
+        let body = serde_json::to_value(&saved).ok().and_then(|it| it.as_object().cloned());
+        let text = encode_document(STATE_VERSION, body.unwrap_or_default());
+        if let Ok(Err(error)) = spawn_blocking(move || file.save(&text)).await {
+            error!("{error}; a restart withdraws the blocks of Pods for a moment");
+        }
+    }
+}
