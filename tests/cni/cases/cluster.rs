@@ -1,5 +1,7 @@
 //! A cluster: pools, blocks, affinities and handles in a real API server.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
@@ -8,8 +10,8 @@ use crate::daemon::{Daemon, pool, spool};
 use crate::runtime::{Container, Runtime};
 use lab::cluster::Cluster;
 use lab::fairway::program;
-use lab::namespace::Namespace;
-use lab::process::{bounded, output_of};
+use lab::namespace::{Namespace, Network, Place};
+use lab::process::{Process, bounded, output_of};
 use lab::wait::{PATIENCE, wait_until};
 
 pub(super) const CALICO: &str = "/apis/crd.projectcalico.org/v1";
@@ -138,4 +140,81 @@ pub(super) fn an_api_server_that_is_away_costs_no_address(scene: &Scene) -> Resu
     let next = runtime.ask("ADD", "c2", &runtime.configuration)?.done()?;
     ensure!(crate::runtime::addresses(&next).len() == 2, "{next}");
     daemon.fairway.stop()
+}
+
+pub(super) fn what_no_pod_has_any_more_is_taken_back(scene: &Scene) -> Result<()> {
+    let cluster = cluster(scene, &["n1", "n2"])?;
+    define(scene, &cluster, &[])?;
+    let mut daemon = Daemon::in_cluster(&scene.directory, "n1", &cluster)?;
+    daemon.start()?;
+    let host = Namespace::create(scene.cell, "host")?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    for namespace in ["shop", "metallb-system"] {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        create(&cluster, "/api/v1/namespaces", &namespace)?;
+    }
+    let (gone, stays) = (first(&runtime, scene.cell, "gone")?, runtime.add(scene.cell, "stays")?);
+    pod(&cluster, "stays", &stays)?;
+    let log = scene.directory.join("controller.log");
+    let _controller = start_controller(&cluster, &Network::Own, &log)?;
+    wait_until("the address without a Pod is released", PATIENCE, || {
+        ensure!(taken(&cluster)? == 2, "{} are taken", taken(&cluster)?);
+        Ok(())
+    })?;
+    let handles = list(&cluster, "ipamhandles")?;
+    let [handle] = handles.as_slice() else { anyhow::bail!("handles: {handles:?}") };
+    ensure!(handle["spec"]["handleID"] == "pods.stays", "{handle}");
+    // The daemon does not believe what it remembers.
+    runtime.delete(&gone)?;
+    let next = runtime.ask("ADD", "next", &runtime.configuration)?.done()?;
+    let given = crate::runtime::addresses(&next);
+    ensure!(given.iter().all(|it| !stays.addresses().contains(it)), "{next}");
+    // A node that is gone leaves nothing, once its Pods are.
+    cluster
+        .kubectl(&["delete", "pod", "-n", "shop", "--all", "--force", "--grace-period=0"], None)?;
+    cluster.kubectl(&["delete", "node", "n1"], None)?;
+    wait_until("nothing is left of the node", PATIENCE, || {
+        let left = [
+            list(&cluster, "ipamblocks")?,
+            list(&cluster, "blockaffinities")?,
+            list(&cluster, "ipamhandles")?,
+        ]
+        .concat();
+        ensure!(left.is_empty(), "{} objects are left", left.len());
+        Ok(())
+    })
+}
+
+/// A controller that takes back at once what is not used.
+pub(super) fn start_controller(
+    cluster: &Cluster,
+    place: &impl Place,
+    log: &Path,
+) -> Result<Process> {
+    let kubeconfig = cluster.kubeconfig("controller", lab::cluster::TOKEN)?.display().to_string();
+    let words = [
+        ["controller", "--ipam"].as_slice(),
+        &["--ipam-grace", "4s", "--metrics-listen", "none", "--node-api-listen", "none"],
+        &["--kubeconfig", &kubeconfig],
+    ];
+    let words: Vec<String> = words.concat().into_iter().map(str::to_owned).collect();
+    Process::spawn(place, &program(), &words, log)
+}
+
+/// The Pod of a container, as its kubelet tells of it.
+fn pod(cluster: &Cluster, name: &str, container: &Container) -> Result<()> {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "nodeName": "n1", "automountServiceAccountToken": false,
+            "containers": [{"name": "it", "image": "it"}],
+        },
+    });
+    create(cluster, "/api/v1/namespaces/shop/pods", &pod)?;
+    let ips: Vec<Value> = container.addresses().iter().map(|it| json!({"ip": it})).collect();
+    let status = json!({"status": {"phase": "Running", "podIP": ips[0]["ip"], "podIPs": ips}});
+    let words = ["patch", "pod", name, "-n", "shop", "--subresource=status", "--type=merge", "-p"];
+    let status = status.to_string();
+    cluster.kubectl(&[words.as_slice(), &[&status]].concat(), None).map(drop)
 }

@@ -29,12 +29,12 @@ fn addresses(number: u8) -> [String; 2] {
 
 /// All of it. Dropped from the top: clients before servers, processes before their namespaces.
 struct Fabric {
-    daemons: Vec<Daemon>,
+    _daemons: Vec<Daemon>,
     routers: Vec<Box<dyn Router>>,
     cluster: Cluster,
     nodes: Vec<Namespace>,
     _sites: Vec<Site>,
-    _hub: Namespace,
+    hub: Namespace,
 }
 
 fn plug_in(scene: &Scene, hub: &Namespace, role: &str, number: u8) -> Result<Namespace> {
@@ -85,7 +85,7 @@ impl Fabric {
             daemon.start_in(namespace)?;
             daemons.push(daemon);
         }
-        Ok(Self { daemons, routers, cluster, nodes, _sites: sites, _hub: hub })
+        Ok(Self { _daemons: daemons, routers, cluster, nodes, _sites: sites, hub })
     }
 
     fn runtime<'a>(&'a self, scene: &'a Scene, place: usize) -> Result<Runtime<'a>> {
@@ -202,17 +202,16 @@ pub(super) fn pods_of_three_nodes_reach_each_other_by_the_routes_of_their_blocks
     for name in ["v4", "v6"] {
         fabric.cluster.kubectl(&["patch", "ippool", name, "--type=merge", "-p", &pool], None)?;
     }
-    let runtime = runtimes.get(2).context("a runtime")?;
-    let refused = wait_until("the pools are not for the node any more", PATIENCE, || {
-        let answer = runtime.ask("ADD", "pod9", &runtime.configuration)?;
-        ensure!(answer.code != 0, "it has {}", answer.stdout);
-        Ok(answer)
-    })?;
-    ensure!(refused.error().is_some(), "{refused:?}");
-    for daemon in fabric.daemons {
-        drop(daemon);
+    let left: Vec<String> =
+        [blocks_of(&fabric.cluster, "n1")?, blocks_of(&fabric.cluster, "n2")?].concat();
+    let log = scene.directory.join("controller.log");
+    let _controller = cluster::start_controller(&fabric.cluster, &fabric.hub, &log)?;
+    for family in [Family::Ipv4, Family::Ipv6] {
+        let left: Vec<String> =
+            left.iter().filter(|it| Family::of(it) == family).cloned().collect();
+        fabric.prefixes_become(family, &left)?;
     }
-    Ok(())
+    containers.iter().zip(&runtimes).try_for_each(|(container, it)| it.delete(container))
 }
 
 /// Each reaches each other one, by both families.

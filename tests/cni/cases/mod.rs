@@ -64,6 +64,7 @@ pub(crate) fn all() -> Vec<Case> {
         Disk disk::a_block_that_cannot_be_read_stops_addresses_and_nothing_else,
         Cluster cluster::containers_get_addresses_of_the_cluster,
         Cluster cluster::an_api_server_that_is_away_costs_no_address,
+        Cluster cluster::what_no_pod_has_any_more_is_taken_back,
         Cluster fabric::pods_of_three_nodes_reach_each_other_by_the_routes_of_their_blocks,
     ]
 }

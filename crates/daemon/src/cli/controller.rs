@@ -1,6 +1,7 @@
 //! `fairway controller`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
@@ -8,6 +9,7 @@ use fairway_cluster::DisruptionLimit;
 use fairway_plan::report::DisruptionBudget;
 
 use super::cluster::ClusterArguments;
+use super::duration;
 use super::host::{DaemonArguments, run_daemon};
 use crate::http_server::HttpListen;
 use crate::kubernetes::{AggregationOptions, ControllerOptions, WebhookOptions, run_controller};
@@ -17,6 +19,7 @@ use crate::kubernetes::{AggregationOptions, ControllerOptions, WebhookOptions, r
   fairway controller                         in a pod, as deploy/ runs it
   fairway controller --kubeconfig admin.conf --namespace metallb-system
   fairway controller --lb-class example.com/fairway
+  fairway controller --ipam                  beside speakers with --ipam
 
 Any number of controllers may run; one of them leads.")]
 pub(super) struct ControllerArguments {
@@ -64,6 +67,21 @@ pub(super) struct ControllerArguments {
         env = "FAIRWAY_NODE_API_NAME"
     )]
     node_api_name: String,
+
+    /// Take back addresses whose Pods are gone, empty blocks, and what nodes that are gone left behind, of the blocks
+    /// that `fairway speaker --ipam` and Calico's nodes give addresses from
+    #[arg(long, env = "FAIRWAY_IPAM")]
+    ipam: bool,
+
+    /// For how long an address has to be without its Pod before it is taken back; 0 for never, unless its node is gone
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "15m",
+        env = "FAIRWAY_IPAM_GRACE",
+        value_parser = duration::parse,
+    )]
+    ipam_grace: Duration,
 }
 
 pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
@@ -88,5 +106,6 @@ pub(super) fn run(arguments: &ControllerArguments) -> Result<ExitCode> {
             listen: cluster.node_api_listen,
             name: arguments.node_api_name.clone(),
         },
+        ipam_grace: arguments.ipam.then_some(arguments.ipam_grace),
     }))
 }

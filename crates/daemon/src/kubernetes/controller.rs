@@ -16,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
+use super::addressing;
 use super::aggregation::{self, AggregationOptions};
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::event::{EventSource, Events};
@@ -56,6 +57,8 @@ pub struct ControllerOptions {
     pub webhook: WebhookOptions,
     /// The node API.
     pub node_api: AggregationOptions,
+    /// For how long an address of a Pod has to be without it before it is taken back; `None`: none is.
+    pub ipam_grace: Option<Duration>,
 }
 
 /// Why a daemon in the cluster cannot start.
@@ -115,9 +118,14 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_answers) = mpsc::channel(1);
     let (leads, is_leading) = watch::channel(false);
+    let controller_leads = is_leading.clone();
     // Held to the end: dropping one closes its port.
     let _node_api = aggregation::start(&api, &options.node_api, &is_leading);
     let (_webhook, mut reviews) = Webhook::start(api.clone(), &options.webhook, is_leading);
+    // Ends with the process.
+    if let Some(grace) = options.ipam_grace {
+        tokio::spawn(addressing::collect(api.clone(), controller_leads, grace));
+    }
     let source = EventSource { component: NAME, instance: identity };
     let mut controller = Controller {
         clock,

@@ -3,6 +3,7 @@
 //! Affinities of all nodes are watched, which are small and change when a block changes hands; a block is read when it is
 //! needed, and this node's own ones are remembered.
 
+mod collecting;
 mod following;
 mod knowledge;
 mod store;
@@ -19,6 +20,7 @@ use super::api::Api;
 use super::reading::Selection;
 use super::resource::{BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_CONFIG, POD, Resource};
 use crate::ipam::{AnnouncedBlocks, CallSocket, IpamError, IpamOptions, Server};
+pub(super) use collecting::collect;
 use fairway_model::Kind;
 use following::{Followed, follow};
 use knowledge::{ApiKnowledge, Objects};

@@ -289,25 +289,39 @@ fn is_affinity_of(object: &Object, owner: &Owner) -> bool {
 /// All objects of a kind but those that are marked as deleted.
 async fn list(api: &Api, resource: Resource) -> Result<Vec<Versioned<Object>>, StoreError> {
     let mut listed = Vec::new();
+    let read = for_each(api, resource, |item| match parse(resource, item) {
+        Ok(object) => listed.extend(object),
+        // The others are read all the same; what is where it is fails when it is asked for.
+        Err(error) => warn!("{}: {error}", resource.plural),
+    });
+    read.await.map_err(|it| StoreError::Unavailable(it.to_string()))?;
+    Ok(listed)
+}
+
+/// Lists a kind, page by page. Each object says what it is, which those of a list do not.
+pub(super) async fn for_each(
+    api: &Api,
+    resource: Resource,
+    mut take: impl FnMut(Value),
+) -> Result<(), Problem> {
     let mut continue_token = None;
     loop {
         let parameters =
             ListParams { limit: Some(PAGE_OBJECTS), continue_token, ..ListParams::default() };
         let request = kube::core::Request::new(resource.in_namespace("")).list(&parameters);
-        let unavailable = |it: Problem| StoreError::Unavailable(it.to_string());
-        let request = request.map_err(|it| unavailable(Problem::of_request(it)))?;
-        let list = api.ask(ApiVerb::List, request, LIST_TIMEOUT).await.map_err(unavailable)?;
-        let page = Page::of(list).ok_or_else(|| unavailable(Problem::no_list()))?;
-        for item in page.items {
-            match parse(resource, item) {
-                Ok(object) => listed.extend(object),
-                // The others are read all the same; what is where it is fails when it is asked for.
-                Err(error) => warn!("{}: {error}", resource.plural),
+        let request = request.map_err(Problem::of_request)?;
+        let list = api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
+        let page = Page::of(list).ok_or_else(Problem::no_list)?;
+        for mut item in page.items {
+            if let Some(fields) = item.as_object_mut() {
+                fields.insert("apiVersion".to_owned(), resource.api_version.into());
+                fields.insert("kind".to_owned(), resource.kind.into());
             }
+            take(item);
         }
         continue_token = page.continue_token;
         if continue_token.is_none() {
-            return Ok(listed);
+            return Ok(());
         }
     }
 }
