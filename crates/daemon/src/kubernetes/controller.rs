@@ -118,14 +118,10 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_answers) = mpsc::channel(1);
     let (leads, is_leading) = watch::channel(false);
-    let controller_leads = is_leading.clone();
+    addressing::start_collecting(&api, &is_leading, options.ipam_grace);
     // Held to the end: dropping one closes its port.
     let _node_api = aggregation::start(&api, &options.node_api, &is_leading);
     let (_webhook, mut reviews) = Webhook::start(api.clone(), &options.webhook, is_leading);
-    // Ends with the process.
-    if let Some(grace) = options.ipam_grace {
-        tokio::spawn(addressing::collect(api.clone(), controller_leads, grace));
-    }
     let source = EventSource { component: NAME, instance: identity };
     let mut controller = Controller {
         clock,

@@ -26,9 +26,16 @@ const OBJECT_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(450);
 
+/// Collects for as long as the process runs, if there is a grace.
+pub(crate) fn start(api: &Api, leads: &watch::Receiver<bool>, grace: Option<Duration>) {
+    if let Some(grace) = grace {
+        tokio::spawn(collect(api.clone(), leads.clone(), grace));
+    }
+}
+
 /// Collects while this controller leads. `grace` is how long an address has to be without its Pod; with 0, only what nodes
 /// that are gone left behind is taken back.
-pub(crate) async fn collect(api: Api, mut leads: watch::Receiver<bool>, grace: Duration) {
+async fn collect(api: Api, mut leads: watch::Receiver<bool>, grace: Duration) {
     while leads.wait_for(|it| *it).await.is_ok() {
         tokio::select! {
             () = collect_as_leader(&api, grace) => {}

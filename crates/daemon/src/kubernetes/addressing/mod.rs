@@ -20,7 +20,7 @@ use super::api::Api;
 use super::reading::Selection;
 use super::resource::{BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_CONFIG, POD, Resource};
 use crate::ipam::{AnnouncedBlocks, CallSocket, IpamError, IpamOptions, Server};
-pub(super) use collecting::collect;
+pub(super) use collecting::start as start_collecting;
 use fairway_model::Kind;
 use following::{Followed, follow};
 use knowledge::{ApiKnowledge, Objects};
