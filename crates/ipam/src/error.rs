@@ -139,6 +139,7 @@ impl IpamError {
             Self::Config(_) | Self::BlockSize(_) | Self::Overlap { .. } => "bad-config",
             Self::Contended(_) | Self::Store(StoreError::Conflict) => "contended",
             Self::Store(StoreError::Unavailable(_)) => "unavailable",
+            Self::Store(StoreError::Unreadable(_)) => "unreadable",
         }
     }
 }

@@ -18,8 +18,29 @@ use crate::store::{Object, Store, StoreError};
 /// The last bits that a block needs for its first and last address to mean something (RFC 3021, RFC 6164).
 const EDGE_BITS_MIN: u8 = 2;
 
+/// Which of these addresses are given to nobody who does not ask for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edges {
+    /// None: Pods are not on such links.
+    Given,
+    /// Those that mean something on the link.
+    Withheld,
+    /// These, and in any case the gateway, which a block without other addresses has as well.
+    WithheldWithGateway,
+}
+
+impl Edges {
+    pub(crate) fn withhold(self, block: Prefix, address: IpAddr) -> bool {
+        match self {
+            Self::Given => false,
+            Self::Withheld => is_edge(block, address),
+            Self::WithheldWithGateway => address == gateway(block) || is_edge(block, address),
+        }
+    }
+}
+
 /// Whether an address means something on a link with the prefix of its block.
-pub(crate) fn is_edge(block: Prefix, address: IpAddr) -> bool {
+fn is_edge(block: Prefix, address: IpAddr) -> bool {
     let bits = block.family().address_bits().saturating_sub(block.length());
     if bits < EDGE_BITS_MIN || !block.contains(address) {
         return false;

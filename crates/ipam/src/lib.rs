@@ -53,6 +53,7 @@ pub use check::{Defect, check};
 pub use collector::{Collected, Collector};
 pub use error::IpamError;
 pub use facts::{Config, ConfigError, Facts};
+pub use gateway::Edges;
 pub use memory::MemoryStore;
 pub use moment::{Moment, Seconds};
 pub use ownership::Claims;

@@ -19,6 +19,9 @@ const HANDLES_MAX: usize = 8192;
 /// How many prefixes without an affinity are remembered; beyond that, all blocks are listed for a claim.
 const UNOWNED_MAX: usize = 65_536;
 
+/// How many blocks are remembered that were deleted before their affinity: a node gives up a few at a time.
+const DELETED_MAX: usize = 1024;
+
 /// See the module.
 #[derive(Debug)]
 pub struct RememberedStore<S> {
@@ -37,14 +40,18 @@ struct Memory {
     handle_ages: VecDeque<String>,
     /// Its own affinities; `None` before the watch has named all.
     affinities: Option<BTreeMap<Prefix, Versioned<Affinity>>>,
-    /// Those that a write has found to be otherwise.
+    /// Those that a write has found to be otherwise: they are read before they are believed.
     doubtful: BTreeSet<Prefix>,
+    /// Blocks likewise. What they were is announced until it is known what they are.
+    doubtful_blocks: BTreeSet<Prefix>,
+    /// Blocks that this node has deleted, and whose affinity is still there.
+    deleted_blocks: BTreeSet<Prefix>,
     /// The blocks that others own.
     foreign: BTreeMap<Prefix, BTreeSet<Owner>>,
-    /// Where a block may be that nobody owns; `None` if that is not known.
+    /// Where a block may be that nobody owns; `None` before all blocks were listed.
     unowned: Option<BTreeSet<Prefix>>,
-    /// How much was remembered: what was read before that may be older.
-    changes: u64,
+    /// Some of these were not noted, since they are too many.
+    has_more_unowned: bool,
 }
 
 impl<S: Store> RememberedStore<S> {
@@ -80,14 +87,12 @@ impl<S: Store> RememberedStore<S> {
         memory.affinities = Some(own);
         memory.foreign = others;
         memory.doubtful.clear();
-        memory.changed();
     }
 
     /// An affinity is so now, as the watch has seen.
     pub fn affinity_is(&self, affinity: Versioned<Affinity>) {
         let mut memory = self.memory();
         let Affinity { owner, prefix, .. } = affinity.value.clone();
-        memory.changed();
         if owner != self.owner {
             memory.foreign.entry(prefix).or_default().insert(owner);
             return;
@@ -102,7 +107,6 @@ impl<S: Store> RememberedStore<S> {
     /// An affinity is gone, as the watch has seen: it had this version then.
     pub fn affinity_is_gone(&self, owner: &Owner, prefix: Prefix, version: &Version) {
         let mut memory = self.memory();
-        memory.changed();
         if *owner == self.owner {
             let Some(own) = &mut memory.affinities else { return };
             // This node may have made another one since.
@@ -112,7 +116,7 @@ impl<S: Store> RememberedStore<S> {
             }
             own.remove(&prefix);
             // Somebody has taken it: what this node believes of the block may be wrong.
-            memory.blocks.remove(&prefix);
+            memory.doubtful_blocks.insert(prefix);
         } else if let Some(owners) = memory.foreign.get_mut(&prefix) {
             owners.remove(owner);
             if owners.is_empty() {
@@ -124,20 +128,25 @@ impl<S: Store> RememberedStore<S> {
         }
     }
 
-    /// Reads the blocks again of which the node does not hear: those of others, whose addresses its Pods have.
+    /// Reads what the node does not hear of: all blocks once, and then those of others whose addresses its Pods have. What
+    /// cannot be read stays as it is remembered.
     ///
     /// # Errors
     /// The store fails.
-    pub async fn refresh_blocks_of_others(&self) -> Result<(), StoreError> {
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        let is_listed = self.memory().unowned.is_some();
+        if !is_listed {
+            return self.list(&Selection::Blocks).await.map(|_| ());
+        }
         let foreign: Vec<Prefix> = {
             let memory = self.memory();
             let of_others = memory.blocks.values().map(|it| &it.value);
             let of_others = of_others.filter(|it| it.owner() != Some(&self.owner));
-            of_others.map(Block::prefix).collect()
+            let doubtful = memory.doubtful_blocks.iter().copied();
+            of_others.map(Block::prefix).chain(doubtful).collect()
         };
         for prefix in foreign {
-            self.memory().blocks.remove(&prefix);
-            self.get(&Key::Block(prefix)).await?;
+            self.read(&Key::Block(prefix)).await?;
         }
         Ok(())
     }
@@ -177,10 +186,23 @@ impl<S: Store> RememberedStore<S> {
         Ok(())
     }
 
+    /// Asks the store, and remembers the answer.
+    async fn read(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
+        let found = self.inner.get(key).await?;
+        let mut memory = self.memory();
+        match (&found, key) {
+            (Some(object), _) => memory.put(object, &self.owner),
+            (None, Key::Block(prefix)) => memory.forget_block(*prefix),
+            (None, _) => {}
+        }
+        Ok(found)
+    }
+
     /// The answer to a read, where it is remembered.
     fn remembered(&self, key: &Key) -> Option<Option<Versioned<Object>>> {
         let memory = self.memory();
         match key {
+            Key::Block(prefix) if memory.doubtful_blocks.contains(prefix) => None,
             Key::Block(prefix) => memory.blocks.get(prefix).map(|it| Some(of_block(it))),
             Key::Handle(id) => memory.handles.get(id).map(|it| it.as_ref().map(of_handle)),
             Key::Affinity(owner, prefix) if *owner == self.owner => {
@@ -193,10 +215,6 @@ impl<S: Store> RememberedStore<S> {
 }
 
 impl Memory {
-    fn changed(&mut self) {
-        self.changes = self.changes.wrapping_add(1);
-    }
-
     fn is_owned(&self, prefix: Prefix) -> bool {
         let is_own = self.affinities.as_ref().is_some_and(|it| it.contains_key(&prefix));
         is_own || self.foreign.contains_key(&prefix)
@@ -204,9 +222,9 @@ impl Memory {
 
     fn note_unowned(&mut self, prefix: Prefix) {
         if let Some(unowned) = &mut self.unowned {
-            unowned.insert(prefix);
-            if unowned.len() > UNOWNED_MAX {
-                self.unowned = None;
+            match unowned.len() < UNOWNED_MAX {
+                true => _ = unowned.insert(prefix),
+                false => self.has_more_unowned = true,
             }
         }
     }
@@ -228,15 +246,29 @@ impl Memory {
         }
     }
 
+    fn is_news(&self, prefix: Prefix, version: &Version) -> bool {
+        self.blocks.get(&prefix).is_none_or(|it| is_newer(version, &it.version))
+    }
+
+    /// A block is gone, or is another one.
+    fn forget_block(&mut self, prefix: Prefix) {
+        self.blocks.remove(&prefix);
+        self.doubtful_blocks.remove(&prefix);
+        self.deleted_blocks.remove(&prefix);
+    }
+
     /// An object is so now.
     fn put(&mut self, object: &Versioned<Object>, owner: &Owner) {
         let version = object.version.clone();
         match &object.value {
+            // What was read may be older than what was written since.
+            Object::Block(block) if !self.is_news(block.prefix(), &version) => {}
             Object::Block(block) if concerns(block, owner) => {
+                self.forget_block(block.prefix());
                 self.blocks.insert(block.prefix(), Versioned { value: block.clone(), version });
             }
             Object::Block(block) => {
-                self.blocks.remove(&block.prefix());
+                self.forget_block(block.prefix());
                 if block.owner().is_none() {
                     self.note_unowned(block.prefix());
                 }
@@ -257,7 +289,7 @@ impl Memory {
     /// What is remembered of an object may be wrong.
     fn doubt(&mut self, key: &Key, owner: &Owner) {
         match key {
-            Key::Block(prefix) => _ = self.blocks.remove(prefix),
+            Key::Block(prefix) => _ = self.doubtful_blocks.insert(*prefix),
             Key::Handle(id) => self.forget_handle(id),
             Key::Affinity(of, prefix) if of == owner => _ = self.doubtful.insert(*prefix),
             Key::Affinity(..) => {}
@@ -282,6 +314,13 @@ fn is_newer(version: &Version, before: &Version) -> bool {
     }
 }
 
+fn prefix_of(object: &Versioned<Object>) -> Option<Prefix> {
+    match &object.value {
+        Object::Block(block) => Some(block.prefix()),
+        _ => None,
+    }
+}
+
 fn of_block(it: &Versioned<Block>) -> Versioned<Object> {
     Versioned { value: Object::Block(it.value.clone()), version: it.version.clone() }
 }
@@ -302,13 +341,7 @@ impl<S: Store> Store for RememberedStore<S> {
         if let Some(answer) = self.remembered(key) {
             return Ok(answer);
         }
-        let before = self.memory().changes;
-        let found = self.inner.get(key).await?;
-        let mut memory = self.memory();
-        if let Some(object) = found.as_ref().filter(|_| memory.changes == before) {
-            memory.put(object, &self.owner);
-        }
-        Ok(found)
+        self.read(key).await
     }
 
     async fn list(&self, selection: &Selection) -> Result<Vec<Versioned<Object>>, StoreError> {
@@ -318,16 +351,26 @@ impl<S: Store> Store for RememberedStore<S> {
                 return Ok(own.values().map(of_affinity).collect());
             }
         }
-        let before = self.memory().changes;
+        let before: Vec<(Prefix, Version)> = {
+            let memory = self.memory();
+            memory.blocks.iter().map(|(prefix, it)| (*prefix, it.version.clone())).collect()
+        };
         let listed = self.inner.list(selection).await?;
         if *selection == Selection::Blocks {
             let mut memory = self.memory();
-            if memory.changes == before {
-                memory.blocks.clear();
-                memory.unowned = Some(BTreeSet::new());
-                for object in &listed {
-                    memory.put(object, &self.owner);
+            let there: BTreeSet<Prefix> = listed.iter().filter_map(prefix_of).collect();
+            for (prefix, version) in before {
+                // It has gone, unless it was written since.
+                let is_as_before =
+                    memory.blocks.get(&prefix).is_some_and(|it| it.version == version);
+                if is_as_before && !there.contains(&prefix) {
+                    memory.forget_block(prefix);
                 }
+            }
+            memory.unowned = Some(BTreeSet::new());
+            memory.has_more_unowned = false;
+            for object in &listed {
+                memory.put(object, &self.owner);
             }
         }
         Ok(listed)
@@ -335,10 +378,17 @@ impl<S: Store> Store for RememberedStore<S> {
 
     fn occupied(&self) -> Option<Vec<Prefix>> {
         let memory = self.memory();
+        if memory.has_more_unowned {
+            return None;
+        }
         let own = memory.affinities.as_ref()?.keys();
         let unowned = memory.unowned.as_ref()?.iter();
         let all = own.chain(memory.foreign.keys()).chain(memory.blocks.keys()).chain(unowned);
         Some(all.copied().collect())
+    }
+
+    fn blocks_of_node(&self) -> Option<Vec<Block>> {
+        self.own().map(|(blocks, _)| blocks)
     }
 
     async fn write(
@@ -349,7 +399,6 @@ impl<S: Store> Store for RememberedStore<S> {
         let key = object.key();
         let outcome = self.inner.write(object.clone(), expected).await;
         let mut memory = self.memory();
-        memory.changed();
         match &outcome {
             Ok(version) => {
                 let version = version.clone();
@@ -363,10 +412,12 @@ impl<S: Store> Store for RememberedStore<S> {
     async fn delete(&self, key: &Key, expected: &Version) -> Result<(), StoreError> {
         let outcome = self.inner.delete(key, expected).await;
         let mut memory = self.memory();
-        memory.changed();
         match (&outcome, key) {
             (Ok(()), Key::Block(prefix)) => {
-                memory.blocks.remove(prefix);
+                memory.forget_block(*prefix);
+                if memory.deleted_blocks.len() < DELETED_MAX {
+                    memory.deleted_blocks.insert(*prefix);
+                }
                 if let Some(unowned) = &mut memory.unowned {
                     unowned.remove(prefix);
                 }
@@ -376,7 +427,8 @@ impl<S: Store> Store for RememberedStore<S> {
                 if let Some(own) = &mut memory.affinities {
                     own.remove(prefix);
                 }
-                if !memory.is_owned(*prefix) {
+                let is_deleted = memory.deleted_blocks.remove(prefix);
+                if !is_deleted && !memory.is_owned(*prefix) {
                     memory.note_unowned(*prefix);
                 }
             }

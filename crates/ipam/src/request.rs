@@ -8,6 +8,7 @@ use crate::addressing::Addressing;
 use crate::assign::{Assigned, Order};
 use crate::block::{Attributes, HostReserved};
 use crate::error::IpamError;
+use crate::gateway::Edges;
 use crate::pool::Use;
 use crate::search::Scope;
 use crate::store::Store;
@@ -47,7 +48,7 @@ pub struct AddressRequest {
     /// The handle is believed to have nothing yet: nothing is given if it does, which is found out by the write that makes it.
     pub is_first: bool,
     /// The Pods are on links with the prefix of their block: addresses that mean something there are given to none.
-    pub avoids_edges: bool,
+    pub edges: Edges,
 }
 
 impl AddressRequest {
@@ -70,7 +71,7 @@ impl AddressRequest {
             namespace: self.namespace.clone(),
             blocks_max: self.blocks_max,
             host_reserved,
-            avoids_edges: self.avoids_edges,
+            edges: self.edges,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::addressing::Addressing;
 use crate::block::{Block, HostReserved, Owner};
 use crate::claim::{Claim, Departure, ReleaseIf};
 use crate::error::IpamError;
-use crate::gateway::is_edge;
+use crate::gateway::Edges;
 use crate::moment::Seconds;
 use crate::pool::{Pool, Request, Use, choose};
 use crate::store::{self, Store, Versioned};
@@ -41,7 +41,7 @@ pub struct Scope {
     /// What is for no Pod of each new block.
     pub host_reserved: Option<HostReserved>,
     /// The Pods are on links with the prefix of their block: see [`crate::gateway`].
-    pub avoids_edges: bool,
+    pub edges: Edges,
 }
 
 impl Scope {
@@ -99,13 +99,13 @@ impl Others {
 #[derive(Clone, Copy)]
 pub(crate) struct Withheld<'a> {
     reserved: &'a Ranges,
-    avoids_edges: bool,
+    edges: Edges,
 }
 
 impl Withheld<'_> {
     /// Whether an address of this block is one.
     pub(crate) fn contain(self, block: Prefix, address: IpAddr) -> bool {
-        self.reserved.contain(address) || (self.avoids_edges && is_edge(block, address))
+        self.reserved.contain(address) || self.edges.withhold(block, address)
     }
 
     /// Whether a block has another one.
@@ -116,7 +116,7 @@ impl Withheld<'_> {
 
 impl Search<'_> {
     pub(crate) fn withheld(&self) -> Withheld<'_> {
-        Withheld { reserved: &self.reserved, avoids_edges: self.scope.avoids_edges }
+        Withheld { reserved: &self.reserved, edges: self.scope.edges }
     }
 
     /// The next block that nobody has.
@@ -145,7 +145,7 @@ impl Search<'_> {
 
     /// The next block that another node has for no Pod, its owner and its sequence number.
     fn next_unused(&mut self, now: Seconds) -> Option<(Owner, Prefix, u64)> {
-        let withheld = Withheld { reserved: &self.reserved, avoids_edges: self.scope.avoids_edges };
+        let withheld = Withheld { reserved: &self.reserved, edges: self.scope.edges };
         let others = self.others.as_mut()?;
         for block in others.blocks.iter().map(|it| &it.value) {
             let Some(owner @ Owner::Host(_)) = block.owner().filter(|it| **it != self.owner) else {
@@ -269,6 +269,9 @@ impl<S: Store> Addressing<'_, S> {
             if is_lost {
                 search.own.remove(&prefix);
             }
+        }
+        if self.may_claim(&search).is_ok() && search.next_free().is_some() {
+            return Ok(true);
         }
         search.others = Some(Others::new(self.load_all().await?, scope.family, &search.pools));
         if search.next_without_affinity().is_some() {

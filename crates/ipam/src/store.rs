@@ -81,9 +81,12 @@ pub enum StoreError {
     /// The object has another version, is gone, or is there already. Nothing has changed.
     #[error("the object was changed by somebody else")]
     Conflict,
-    /// There is no answer, or none that can be read. Whether a write took place is unknown.
+    /// There is no answer. Whether a write took place is unknown.
     #[error("the store does not answer: {0}")]
     Unavailable(String),
+    /// The object is there, and cannot be read; or it cannot be written as it would be.
+    #[error("{0}")]
+    Unreadable(String),
 }
 
 /// A store.
@@ -103,6 +106,12 @@ pub trait Store: Sync {
     /// The prefixes in which there may be blocks, if the store knows that without a question; those that it names are not free
     /// to be claimed.
     fn occupied(&self) -> Option<Vec<Prefix>> {
+        None
+    }
+
+    /// The blocks that this node owns, and those of others that its Pods have addresses of, if the store knows them without
+    /// a question.
+    fn blocks_of_node(&self) -> Option<Vec<Block>> {
         None
     }
 
@@ -133,6 +142,10 @@ impl<S: Store + Send> Store for Arc<S> {
 
     fn occupied(&self) -> Option<Vec<Prefix>> {
         S::occupied(self)
+    }
+
+    fn blocks_of_node(&self) -> Option<Vec<Block>> {
+        S::blocks_of_node(self)
     }
 
     async fn write(

@@ -61,11 +61,23 @@ impl<S: Store> Addressing<'_, S> {
     /// # Errors
     /// There is none such.
     pub async fn addresses_of_handle(&self, handle: &str) -> Result<Vec<Assigned>, IpamError> {
+        let found = self.assignments_of_handle(handle).await?;
+        Ok(found.into_iter().map(|(assigned, _)| assigned).collect())
+    }
+
+    /// The same, with what is noted of each.
+    pub(crate) async fn assignments_of_handle(
+        &self,
+        handle: &str,
+    ) -> Result<Vec<(Assigned, Attributes)>, IpamError> {
         let mut found = Vec::new();
         for prefix in self.blocks_of_handle(handle).await? {
             if let Some(block) = self.load(prefix).await? {
-                let assigned = |address| Assigned { address, block: prefix };
-                found.extend(block.value.addresses_of(handle).map(assigned));
+                let of_handle =
+                    block.value.taken().filter(|(_, it)| it.handle.as_deref() == Some(handle));
+                found.extend(of_handle.map(|(address, attributes)| {
+                    (Assigned { address, block: prefix }, attributes.clone())
+                }));
             }
         }
         Ok(found)

@@ -33,7 +33,7 @@ impl<S: Store + Send> NodeStore for std::sync::Arc<RememberedStore<S>> {
     }
 
     async fn refresh(&self) -> Result<(), StoreError> {
-        self.refresh_blocks_of_others().await
+        RememberedStore::refresh(self).await
     }
 }
 

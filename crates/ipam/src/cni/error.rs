@@ -1,6 +1,7 @@
 //! Why a call fails, with the codes of the CNI specification.
 
 use crate::error::IpamError;
+use crate::store::StoreError;
 
 /// A code. Those below 100 are the specification's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub enum Code {
     Configuration,
     /// 11: to be tried again.
     TryAgain,
+    /// 11: the same, once the store answers.
+    Unavailable,
     /// 50: no address can be given now.
     NotAvailable,
     /// 100: an address is not the container's.
@@ -32,7 +35,7 @@ impl Code {
             Self::Environment => 4,
             Self::Decoding => 6,
             Self::Configuration => 7,
-            Self::TryAgain => 11,
+            Self::TryAgain | Self::Unavailable => 11,
             Self::NotAvailable => 50,
             Self::Mismatch => 100,
         }
@@ -70,7 +73,8 @@ impl CniError {
         Self::new(Code::Environment, "the environment is not as it should be", details)
     }
 
-    pub(super) fn configuration(details: impl ToString) -> Self {
+    /// What the configuration says does not do.
+    pub fn configuration(details: impl ToString) -> Self {
         Self::new(Code::Configuration, "the network configuration is not valid", details)
     }
 
@@ -85,6 +89,7 @@ impl CniError {
             | IpamError::Overlap { .. }
             | IpamError::Config(_) => Code::Configuration,
             IpamError::AffinityMismatch { .. } => Code::Mismatch,
+            IpamError::Store(StoreError::Unavailable(_)) => Code::Unavailable,
             _ => Code::TryAgain,
         };
         Self::new(code, "no address is assigned", error)

@@ -10,6 +10,7 @@ use super::Invocation;
 use super::error::{CniError, Code};
 use super::version::CniVersion;
 use crate::census::PodName;
+use crate::gateway::Edges;
 
 /// The longest name of an interface that Linux has.
 const INTERFACE_BYTES_MAX: usize = 15;
@@ -47,6 +48,17 @@ pub enum Gateways {
     Named(Vec<IpAddr>),
     /// That of each block: its second address.
     OfBlocks,
+}
+
+impl Gateways {
+    /// Which addresses of a block are for no Pod, where plugins have gateways.
+    pub(super) fn edges(&self) -> Edges {
+        match self {
+            Self::OfBlocks => Edges::WithheldWithGateway,
+            Self::Named(gateways) if gateways.is_empty() => Edges::Given,
+            Self::Named(_) => Edges::Withheld,
+        }
+    }
 }
 
 impl Default for Gateways {

@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use super::PodNotes;
 use super::error::{CniError, Code};
-use super::request::{Attachment, Command, Gateways, Request};
+use super::request::{Attachment, Command, Request};
 use crate::addressing::Addressing;
 use crate::assign::Assigned;
-use crate::block::{Attributes, Release};
+use crate::block::{Attributes, Release, is_for_no_pod};
 use crate::census::{PodName, pod_of};
 use crate::error::IpamError;
 use crate::pool::Use;
 use crate::request::{AddressRequest, FamilyRequest};
-use crate::store::{self, Store};
+use crate::store::Store;
 
 /// The attributes of an address that a Pod has.
 const NODE: &str = "node";
@@ -125,6 +125,21 @@ pub(super) struct Held {
 }
 
 impl Held {
+    fn new(assigned: Assigned, attributes: &Attributes) -> Self {
+        Self {
+            assigned,
+            interface: attributes.secondary.get(INTERFACE).cloned(),
+            node: attributes.secondary.get(NODE).cloned(),
+            pod: pod_of(attributes),
+        }
+    }
+
+    /// Whether it is of an attachment that is left.
+    fn is_valid(&self, container: &str, valid: &BTreeSet<Attachment>) -> bool {
+        let mut of_container = valid.iter().filter(|it| it.container == container);
+        of_container.any(|it| self.interface.as_ref().is_none_or(|own| *own == it.interface))
+    }
+
     fn is_named_after_pod(&self, handle: &str) -> bool {
         let name = |it: &PodName| format!("{}.{}", it.namespace, it.name).to_lowercase();
         self.pod.as_ref().is_some_and(|it| name(it) == handle)
@@ -165,8 +180,14 @@ impl<S: Store> Call<'_, S> {
     /// Releases what this call was given before it failed.
     pub(super) async fn take_back(&self, addresses: &[IpAddr]) -> Result<(), CniError> {
         let releases: Vec<Release> = addresses.iter().map(|it| self.release(*it)).collect();
-        let failed =
-            |it: &IpamError| CniError::new(Code::TryAgain, "the addresses are not released", it);
+        let failed = |it: &IpamError| CniError {
+            message: "the addresses are not released".to_owned(),
+            code: match CniError::refused(it).code {
+                Code::Unavailable => Code::Unavailable,
+                _ => Code::TryAgain,
+            },
+            details: it.to_string(),
+        };
         let freed = self.addressing.release(&releases).await.map_err(|it| failed(&it))?;
         // One that is somebody else's by now is not to be released.
         let is_theirs = |it: &&IpamError| matches!(it, IpamError::Release(_));
@@ -184,20 +205,25 @@ impl<S: Store> Call<'_, S> {
         self.take_back(&mine).await?;
         // It may count an address that was never written.
         self.addressing.settle_handle(&self.handle).await.map_err(|it| CniError::refused(&it))?;
-        // What releases of long ago have called it.
+        // What releases of long ago have called it. One that notes an interface is of another container, and of this one's name
+        // by chance.
         let earlier = match &self.request.pod {
             Some(PodName { namespace, name }) => format!("{namespace}.{name}"),
             None => self.request.attachment.container.clone(),
         };
-        self.release_handle(&earlier.to_lowercase()).await
+        let earlier = earlier.to_lowercase();
+        let held = self.held(&earlier).await?;
+        let is_other = held.iter().any(|it| it.interface.is_some()) || is_for_no_pod(&earlier);
+        if held.is_empty() || is_other {
+            return Ok(());
+        }
+        self.release_handle(&earlier).await
     }
 
     async fn release_handle(&self, handle: &str) -> Result<(), CniError> {
         match self.addressing.release_handle(handle).await {
             Ok(_) | Err(IpamError::NoSuchHandle(_)) => Ok(()),
-            Err(error) => {
-                Err(CniError::new(Code::TryAgain, "the addresses are not released", error))
-            }
+            Err(error) => Err(CniError::refused(&error)),
         }
     }
 
@@ -265,20 +291,29 @@ impl<S: Store> Call<'_, S> {
     async fn collect_garbage(&self) -> Result<(), CniError> {
         let Some(valid) = &self.request.configuration.valid else { return Ok(()) };
         let network = format!("{}.", self.request.configuration.network.to_lowercase());
-        let handles = store::handles(self.addressing.store).await.map_err(IpamError::from);
-        let handles = handles.map_err(|it| CniError::refused(&it))?;
-        let mut errors = Vec::new();
-        for handle in handles {
-            let id = &handle.value.id;
+        let mut releases: BTreeMap<String, Vec<Release>> = BTreeMap::new();
+        for (handle, held) in self.held_on_node().await? {
             // A name with a point in it may be of another network, whose name begins alike.
-            let container = id.strip_prefix(&network).filter(|it| !it.contains('.'));
+            let container = handle.strip_prefix(&network).filter(|it| !it.contains('.'));
             let Some(container) = container else { continue };
             // NAMESPACE.POD of old releases, where the network is called as the namespace.
-            if self.held(id).await?.iter().any(|it| it.is_named_after_pod(id)) {
+            if held.iter().any(|it| it.is_named_after_pod(&handle)) {
                 continue;
             }
-            if let Err(error) = self.collect(id, container, valid).await {
-                errors.push(error.to_string());
+            let unused = held.iter().filter(|it| !it.is_valid(container, valid));
+            let release = |it: &Held| Release {
+                address: it.assigned.address,
+                handle: Some(handle.clone()),
+                sequence: None,
+            };
+            releases.insert(handle.clone(), unused.map(release).collect());
+        }
+        let mut errors = Vec::new();
+        for releases in releases.into_values().filter(|it| !it.is_empty()) {
+            let freed = self.addressing.release(&releases).await;
+            match freed.map(|it| it.errors.into_iter().next()) {
+                Ok(None) => {}
+                Ok(Some(error)) | Err(error) => errors.push(error.to_string()),
             }
         }
         match errors.is_empty() {
@@ -291,52 +326,38 @@ impl<S: Store> Call<'_, S> {
         }
     }
 
-    async fn collect(
-        &self,
-        handle: &str,
-        container: &str,
-        valid: &BTreeSet<Attachment>,
-    ) -> Result<(), CniError> {
-        let is_valid = |held: &Held| {
-            valid.iter().filter(|it| it.container == container).any(|it| {
-                held.interface.as_ref().is_none_or(|interface| *interface == it.interface)
-            })
+    /// What containers have on this node, by their handle: out of what the store knows of the node, else of all blocks.
+    async fn held_on_node(&self) -> Result<BTreeMap<String, Vec<Held>>, CniError> {
+        let blocks = match self.addressing.store.blocks_of_node() {
+            Some(blocks) => blocks,
+            None => {
+                let listed = self.addressing.load_all().await.map_err(IpamError::from);
+                let listed = listed.map_err(|it| CniError::refused(&it))?;
+                listed.into_iter().map(|it| it.value).collect()
+            }
         };
-        let held = self.held(handle).await?;
-        let is_here = |it: &Held| it.node.as_deref() == Some(self.node);
-        let unused = held.iter().filter(|it| is_here(it) && !is_valid(it));
-        let releases: Vec<Release> = unused
-            .map(|it| Release {
-                address: it.assigned.address,
-                handle: Some(handle.to_owned()),
-                sequence: None,
-            })
-            .collect();
-        let freed = self.addressing.release(&releases).await;
-        match freed.map(|it| it.errors.into_iter().next()) {
-            Ok(None) => Ok(()),
-            Ok(Some(error)) | Err(error) => Err(CniError::refused(&error)),
+        let mut held: BTreeMap<String, Vec<Held>> = BTreeMap::new();
+        for block in blocks {
+            for (address, attributes) in block.taken() {
+                let assigned = Assigned { address, block: block.prefix() };
+                let of = Held::new(assigned, attributes);
+                if let Some(handle) = &attributes.handle
+                    && of.node.as_deref() == Some(self.node)
+                {
+                    held.entry(handle.clone()).or_default().push(of);
+                }
+            }
         }
+        Ok(held)
     }
 
     /// The addresses of a handle.
     pub(super) async fn held(&self, handle: &str) -> Result<Vec<Held>, CniError> {
-        let found = match self.addressing.addresses_of_handle(handle).await {
-            Err(IpamError::NoSuchHandle(_)) => return Ok(Vec::new()),
-            outcome => outcome.map_err(|it| CniError::refused(&it))?,
-        };
-        let mut held = Vec::with_capacity(found.len());
-        for assigned in found {
-            let inspected = self.addressing.inspect(assigned.address).await;
-            let attributes = inspected.map(|it| it.attributes).unwrap_or_default();
-            held.push(Held {
-                assigned,
-                interface: attributes.secondary.get(INTERFACE).cloned(),
-                node: attributes.secondary.get(NODE).cloned(),
-                pod: pod_of(&attributes),
-            });
+        match self.addressing.assignments_of_handle(handle).await {
+            Err(IpamError::NoSuchHandle(_)) => Ok(Vec::new()),
+            Ok(found) => Ok(found.into_iter().map(|(it, of)| Held::new(it, &of)).collect()),
+            Err(error) => Err(CniError::refused(&error)),
         }
-        Ok(held)
     }
 
     /// Whether an address is for the interface that is asked about. Other writers do not say.
@@ -378,7 +399,7 @@ impl<S: Store> Call<'_, S> {
             per_handle_max: None,
             is_windows: false,
             is_first: false,
-            avoids_edges: configuration.gateways != Gateways::default(),
+            edges: configuration.gateways.edges(),
         })
     }
 

@@ -19,6 +19,7 @@ use crate::cni::{self, PodNotes};
 use crate::collector::Collector;
 use crate::error::IpamError;
 use crate::facts::Facts;
+use crate::gateway::Edges;
 use crate::memory::MemoryStore;
 use crate::moment::{Moment, Seconds};
 use crate::request::{AddressRequest, FamilyRequest};
@@ -268,7 +269,7 @@ impl Run {
             per_handle_max: it.max_per_handle.filter(|it| *it > 0),
             is_windows: it.os.eq_ignore_ascii_case("windows"),
             is_first: false,
-            avoids_edges: false,
+            edges: Edges::Given,
         };
         let mut got = Vec::new();
         let outcome = now(self.addressing().assign_families(&request, &mut got));
@@ -294,7 +295,7 @@ impl Run {
             per_handle_max: it.max_per_handle.filter(|it| *it > 0),
             is_windows: it.os.eq_ignore_ascii_case("windows"),
             is_first: false,
-            avoids_edges: false,
+            edges: Edges::Given,
         };
         let outcome = now(self.addressing().assign_address_within(it.ip.0, &request));
         told(outcome, |it| json!({"ip": it.address}))
@@ -318,7 +319,7 @@ impl Run {
             per_handle_max: None,
             is_windows: it.os.eq_ignore_ascii_case("windows"),
             is_first: false,
-            avoids_edges: false,
+            edges: Edges::Given,
         };
         if request.is_windows && !self.facts.config.is_strict {
             return with_error(json!({}), Some(&IpamError::StrictRequired));

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use crate::claim::ReleaseIf;
+use crate::gateway::Edges;
 use crate::tests::pool::pool;
 use crate::tests::schedules::{Contents, ShakyStore};
 use crate::{
@@ -48,7 +49,7 @@ fn request(host: &str, handle: &str) -> AddressRequest {
         per_handle_max: None,
         is_windows: false,
         is_first: false,
-        avoids_edges: false,
+        edges: Edges::Given,
     }
 }
 

@@ -217,7 +217,7 @@ fn a_delete_that_the_store_does_not_serve_fails_and_is_repeated_until_nothing_is
         store.inner().fails_after.store(0, Ordering::Relaxed);
         if has_failed && calls < 5 {
             let error = failed[0].as_ref().expect_err("it is to be repeated");
-            assert_eq!(error.code, Code::TryAgain, "{error} after {calls} calls");
+            assert_eq!(error.code, Code::Unavailable, "{error} after {calls} calls");
         }
         assert!(answers(&store, &[call("DEL", "c")])[0].is_ok());
         let objects = store.inner().inner.objects();
@@ -263,4 +263,87 @@ fn what_others_have_is_not_claimed_without_a_list() {
     assert_eq!(given[0], "10.0.15.192/26");
     assert!(!store.inner().take_calls().contains(&"list"));
     assert_eq!(json!(given[1].ends_with("/122")), json!(true));
+}
+
+/// The prefixes that node `a` announces.
+fn announced(store: &Remembered) -> Vec<String> {
+    let (blocks, affinities) = store.own().unwrap();
+    let routes = crate::routes("a", blocks.iter(), affinities.iter(), &facts());
+    routes.announced.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_store_that_is_away_withdraws_no_route() {
+    let store = node();
+    answers(&store, &[call("ADD", "c")]);
+    let own = announced(&store);
+    // An address of another node's block, too.
+    let prefix = "10.0.8.0/26".parse().unwrap();
+    let owner = Owner::Host("b".to_owned());
+    let now = Moment::from_nanoseconds(1);
+    let mut block = crate::Block::new(prefix, owner, now, None).unwrap();
+    let secondary = [("node".to_owned(), "a".to_owned())].into();
+    let attributes = crate::Attributes { secondary, ..crate::Attributes::default() };
+    block.assign_address("10.0.8.7".parse().unwrap(), &attributes).unwrap();
+    done(store.inner().inner.write(Object::Block(block), None)).unwrap();
+    done(store.list(&Selection::Blocks)).unwrap();
+    let all = announced(&store);
+    assert_eq!(all.len(), own.len() + 1);
+    store.inner().fails_after.store(1, Ordering::Relaxed);
+    assert!(answers(&store, &[call("DEL", "c")])[0].is_err());
+    assert!(done(store.refresh()).is_err());
+    assert_eq!(announced(&store), all);
+    store.inner().fails_after.store(0, Ordering::Relaxed);
+    done(store.refresh()).unwrap();
+    assert_eq!(announced(&store), all);
+    assert!(answers(&store, &[call("DEL", "c")])[0].is_ok());
+}
+
+#[test]
+fn a_list_that_fails_at_the_start_is_made_up_for() {
+    let store = RememberedStore::new(CountingStore::default(), "a");
+    store.affinities_are([]);
+    store.inner().fails_after.store(1, Ordering::Relaxed);
+    assert!(done(store.refresh()).is_err() && store.own().is_none());
+    store.inner().fails_after.store(0, Ordering::Relaxed);
+    done(store.refresh()).unwrap();
+    assert!(store.own().is_some());
+}
+
+#[test]
+fn garbage_is_collected_without_a_question_about_other_nodes() {
+    let store = node();
+    answers(&store, &[call("ADD", "c1"), call("ADD", "c2")]);
+    for it in 0..100 {
+        let counts = [("10.0.9.0/26".parse().unwrap(), 1)].into();
+        let handle = crate::Handle { id: format!("net.other{it}"), counts };
+        done(store.inner().inner.write(Object::Handle(handle), None)).unwrap();
+    }
+    store.inner().take_calls();
+    let stdin = br#"{"cniVersion": "1.1.0", "name": "net",
+        "cni.dev/valid-attachments": [{"containerID": "c1", "ifname": "eth0"}]}"#;
+    let collect = Invocation { stdin, ..call("GC", "") };
+    assert!(answers(&store, &[collect])[0].is_ok());
+    assert_eq!(store.inner().take_calls(), ["write", "write", "delete"]);
+}
+
+#[test]
+fn a_deletion_of_one_interface_leaves_the_other_whatever_cannot_be_read() {
+    for calls in 1..6 {
+        let store = node();
+        let second = Invocation { interface: Some("eth1".to_owned()), ..call("ADD", "c") };
+        let first = answers(&store, &[call("ADD", "c")]);
+        assert!(answers(&store, std::slice::from_ref(&second))[0].is_ok());
+        // The daemon has started again, and the store does not answer each question.
+        let inner = CountingStore {
+            inner: MemoryStore::new(store.inner().inner.objects()),
+            ..CountingStore::default()
+        };
+        let store = RememberedStore::new(inner, "a");
+        store.inner().fails_after.store(calls, Ordering::Relaxed);
+        let delete = Invocation { command: Some("DEL".to_owned()), ..second };
+        _ = answers(&store, &[delete]);
+        store.inner().fails_after.store(0, Ordering::Relaxed);
+        assert_eq!(addresses(&answers(&store, &[call("ADD", "c")])[0]), addresses(&first[0]));
+    }
 }

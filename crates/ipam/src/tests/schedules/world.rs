@@ -11,6 +11,7 @@ use fairway_ground::{Prefix, Rng};
 use super::invariants::Contents;
 use super::node_store::{NodeStore, Watched};
 use super::shaky_store::ShakyStore;
+use crate::gateway::Edges;
 use crate::tests::pool::pool;
 use crate::{
     AddressRequest, Addressing, Attributes, Census, Collected, Collector, Config, Facts,
@@ -313,7 +314,7 @@ impl World {
             per_handle_max: None,
             is_windows: false,
             is_first: false,
-            avoids_edges: false,
+            edges: Edges::Given,
         };
         let mut truth = self.shared.truth.lock().unwrap();
         truth.pods.insert(pod.clone(), Pod { host, addresses: Vec::new() });

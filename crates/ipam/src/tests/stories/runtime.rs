@@ -333,3 +333,35 @@ fn a_gateway_that_a_pod_has_is_named() {
     assert!(details.contains("10.0.0.1") && details.contains("10.0.0.0/30"), "{details}");
     assert_eq!(outcome.error(2), "no-such-handle", "what was given is taken back");
 }
+
+#[test]
+fn blocks_of_one_and_two_addresses_have_their_gateway_as_well() {
+    let mut stdin = configuration("1.0.0");
+    stdin["ipam"]["gateway"] = json!("block");
+    let add = |container: &str| call("ADD", container, stdin.clone());
+    let pools = json!([{"cidr": "10.0.0.0/30", "blockSize": 31}]);
+    let outcome = run(json!({"pools": pools}), json!([add("c1"), add("c2"), add("c3")]));
+    for (index, given) in [(0, "10.0.0"), (1, "10.0.0")] {
+        let ip = &outcome.results[index]["stdout"]["ips"][0];
+        assert!(ip["address"].as_str().unwrap().starts_with(given), "{ip}");
+        assert_ne!(ip["address"], format!("{}/31", ip["gateway"].as_str().unwrap()));
+    }
+    assert_eq!(code(&outcome.results[2]), 11);
+    let pools = json!([{"cidr": "10.0.0.0/30", "blockSize": 32}]);
+    let mut status = call("STATUS", "", stdin.clone());
+    status["stdin"]["cniVersion"] = "1.1.0".into();
+    let outcome = run(json!({"pools": pools}), json!([add("c1"), status]));
+    assert_eq!((code(&outcome.results[0]), code(&outcome.results[1])), (11, 50));
+}
+
+#[test]
+fn a_container_that_is_called_like_the_handle_of_another_releases_nothing_of_it() {
+    let outcome = run(
+        json!({}),
+        json!([
+            add("c1"), call("DEL", "net.c1", configuration("1.0.0")),
+            {"op": "ipsByHandle", "handle": "net.c1"},
+        ]),
+    );
+    assert_eq!(outcome.results[2]["ips"].as_array().unwrap().len(), 1);
+}
