@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -170,6 +170,15 @@ impl<'a> Runtime<'a> {
         started.env("FAIRWAY_CNI_SPOOL", daemon::spool(&self.daemon));
         started.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         started
+    }
+
+    /// Starts our plugin and does not wait for it.
+    pub(crate) fn begin(&self, command: &str, id: &str) -> Result<Child> {
+        let program = self.path.join("fairway-cni");
+        let mut child = self.command(&program, command, id, "of-the-test").spawn()?;
+        let mut stdin = child.stdin.take().context("its stdin")?;
+        stdin.write_all(self.configuration.to_string().as_bytes())?;
+        Ok(child)
     }
 
     fn start(

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use fairway_ipam::cni::{Answer, CniError, Command, Invocation, Request};
@@ -14,6 +16,8 @@ use crate::spool;
 
 /// How long the daemon may take. Runtimes wait for some minutes; one that has given up repeats its call.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// How long it may take to accept a connection.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -76,15 +80,31 @@ fn without_daemon(
     }
 }
 
+fn no_answer(after: Duration) -> io::Error {
+    io::Error::other(format!("no answer in {} s", after.as_secs()))
+}
+
+/// A daemon that has been stopped accepts nobody, and a connection waits then without end.
+fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let (tell, connected) = mpsc::channel();
+    let socket = socket.to_owned();
+    // The process ends with its answer, whatever this thread waits for.
+    thread::Builder::new().spawn(move || tell.send(UnixStream::connect(socket)))?;
+    connected.recv_timeout(CONNECT_PATIENCE).unwrap_or_else(|_| Err(no_answer(CONNECT_PATIENCE)))
+}
+
 /// Sends a call and reads its answer.
 fn ask(socket: &Path, call: &[u8]) -> io::Result<Ending> {
-    let mut stream = UnixStream::connect(socket)?;
+    let mut stream = connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(call)?;
     stream.shutdown(Shutdown::Write)?;
     let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => no_answer(PATIENCE),
+        _ => error,
+    })?;
     let (exit, stdout) = Answer::parse(&answer).map_err(io::Error::other)?;
     Ok(Ending { exit, stdout: stdout.to_vec() })
 }

@@ -7,14 +7,18 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fairway_ipam::cni::CALL_BYTES_MAX;
 
 /// How many calls may wait: a node has a few hundred containers. Beyond that, a runtime has to repeat its call.
 const CALLS_MAX: usize = 16_384;
+/// After that, a file that is not whole will not become so.
+const LEFT_OVER: Duration = Duration::from_secs(600);
+/// How many calls that cannot be read are kept for people.
+const UNREADABLE_MAX: usize = 100;
 /// How the file of a call ends.
 const ENDING: &str = "call";
 /// How one ends that cannot be read.
@@ -34,7 +38,7 @@ pub fn put(folder: &Path, call: &[u8]) -> io::Result<()> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let name = format!("{:020}-{}", since.as_nanos(), std::process::id());
     let new = folder.join(format!(".{name}"));
-    let written = write(&new, call);
+    let written = write(&new, call).and_then(|()| give_to_owner(folder, &new));
     let renamed = written.and_then(|()| fs::rename(&new, folder.join(format!("{name}.{ENDING}"))));
     if let Err(error) = renamed {
         // The first error is the one to report.
@@ -50,6 +54,15 @@ fn write(path: &Path, call: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// The plugin runs as root, and the daemon, whose folder it is, perhaps not.
+fn give_to_owner(folder: &Path, file: &Path) -> io::Result<()> {
+    let (owner, own) = (fs::metadata(folder)?, fs::metadata(file)?);
+    match (owner.uid(), owner.gid()) == (own.uid(), own.gid()) {
+        true => Ok(()),
+        false => chown(file, Some(owner.uid()), Some(owner.gid())),
+    }
+}
+
 /// The calls that wait, the first one first; none if there is no such folder.
 ///
 /// # Errors
@@ -61,13 +74,23 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     };
     let mut paths = Vec::new();
     for entry in entries {
-        let path = entry?.path();
+        let entry = entry?;
+        let path = entry.path();
         if path.extension() == Some(OsStr::new(ENDING)) {
             paths.push(path);
+        } else if entry.file_name().as_encoded_bytes().starts_with(b".") && is_left_over(&path) {
+            // Somebody else may have removed it.
+            let _ = fs::remove_file(&path);
         }
     }
     paths.sort_unstable();
     Ok(paths)
+}
+
+/// Whether it is what a plugin has left that was ended while it wrote.
+fn is_left_over(path: &Path) -> bool {
+    let modified = fs::symlink_metadata(path).and_then(|it| it.modified());
+    modified.is_ok_and(|it| it.elapsed().is_ok_and(|age| age > LEFT_OVER))
 }
 
 /// The bytes of a call.
@@ -104,6 +127,12 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// # Errors
 /// The system's.
 pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let kept = fs::read_dir(folder)?.flatten().map(|it| it.path());
+    if kept.filter(|it| it.extension() == Some(OsStr::new(UNREADABLE))).count() >= UNREADABLE_MAX {
+        fs::remove_file(path)?;
+        return Err(io::Error::other("removed, since there are many such files already"));
+    }
     let aside = path.with_extension(UNREADABLE);
     fs::rename(path, &aside)?;
     Ok(aside)

@@ -18,7 +18,7 @@ pub const WINDOWS_RESERVED_HANDLE: &str = "windows-reserved-ipam-handle";
 pub const GATEWAY_HANDLE: &str = "fairway-gateway";
 
 /// Whether a handle is of an address that is for no Pod: it has no object.
-pub(crate) fn is_for_no_pod(handle: &str) -> bool {
+pub fn is_for_no_pod(handle: &str) -> bool {
     matches!(handle, WINDOWS_RESERVED_HANDLE | GATEWAY_HANDLE)
 }
 

@@ -46,7 +46,7 @@ pub use affinity::{Affinity, AffinityState};
 pub use assign::{Assigned, Order};
 pub use block::{
     AssignError, Attributes, Block, BlockSizeError, GATEWAY_HANDLE, HostReserved, Owner, Release,
-    ReleaseError, Released, Taken, WINDOWS_RESERVED_HANDLE,
+    ReleaseError, Released, Taken, WINDOWS_RESERVED_HANDLE, is_for_no_pod,
 };
 pub use census::{Census, PodName, PodState};
 pub use check::{Defect, check};

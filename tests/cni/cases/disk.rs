@@ -1,14 +1,17 @@
 //! One machine: pools from files, blocks on disk.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::{Scene, bridge, ptp};
 use crate::daemon::{Daemon, pool, spool};
 use crate::runtime::{Container, Runtime};
 use lab::namespace::Namespace;
-use lab::wait::{PATIENCE, wait_until};
+use lab::wait::{PATIENCE, holds_for, wait_until};
 
 fn daemon(scene: &Scene) -> Result<Daemon> {
     let pools = [pool("v4", "10.244.0.0/16", 26), pool("v6", "fd00:244::/64", 122)];
@@ -133,10 +136,38 @@ pub(super) fn a_block_that_cannot_be_read_stops_addresses_and_nothing_else(
     let name = file.file_name().context("a name")?.to_string_lossy().into_owned();
     ensure!(refused.error() == Some(11) && details.contains(&name), "{refused:?}");
     daemon.fairway.check_running()?;
+    // Its runtime need not wait until somebody has repaired the file.
+    runtime.delete(&container)?;
     daemon.fairway.stop()?;
     std::fs::write(&file, text)?;
     daemon.start()?;
-    runtime.delete(&container)?;
-    ensure!(taken(&scene.directory)? == 0, "{} stay behind", taken(&scene.directory)?);
+    wait_until("the addresses are released", PATIENCE, || {
+        ensure!(taken(&scene.directory)? == 0, "{} stay behind", taken(&scene.directory)?);
+        Ok(())
+    })
+}
+
+pub(super) fn a_plugin_that_was_ended_is_given_no_address(scene: &Scene) -> Result<()> {
+    let daemon = daemon(scene)?;
+    let host = Namespace::create(scene.cell, "host")?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    runtime.ask("ADD", "c1", &runtime.configuration)?.done()?;
+    let process = Pid::from_raw(daemon.fairway.process_id()?.try_into()?);
+    kill(process, Signal::SIGSTOP)?;
+    let mut ended = runtime.begin("ADD", "c2")?;
+    // The call is in the socket: the plugin waits for its answer.
+    holds_for("the plugin waits", Duration::from_millis(300), || {
+        ensure!(ended.try_wait()?.is_none(), "it has ended");
+        Ok(())
+    })?;
+    ended.kill()?;
+    ended.wait()?;
+    kill(process, Signal::SIGCONT)?;
+    runtime.ask("ADD", "c3", &runtime.configuration)?.done()?;
+    let text = std::fs::read_dir(scene.directory.join("state/ipam-blocks"))?
+        .map(|it| Ok(std::fs::read_to_string(it?.path())?))
+        .collect::<Result<Vec<String>>>()?
+        .concat();
+    ensure!(text.contains("pods.c3") && !text.contains("pods.c2"), "{text}");
     Ok(())
 }

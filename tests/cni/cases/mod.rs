@@ -61,6 +61,7 @@ pub(crate) fn all() -> Vec<Case> {
         Disk disk::containers_of_two_families_reach_each_other,
         Disk disk::containers_on_a_bridge_reach_each_other_with_each_set_of_plugins,
         Disk disk::a_deletion_without_a_daemon_waits_for_the_next,
+        Disk disk::a_plugin_that_was_ended_is_given_no_address,
         Disk disk::a_block_that_cannot_be_read_stops_addresses_and_nothing_else,
         Cluster cluster::containers_get_addresses_of_the_cluster,
         Cluster cluster::an_api_server_that_is_away_costs_no_address,

@@ -18,6 +18,7 @@ const COLLECTOR: &str = "collector.rs";
 const CNI: &str = "cni/serve.rs";
 const CNI_ADDING: &str = "cni/adding.rs";
 const CNI_REQUEST: &str = "cni/request.rs";
+const GATEWAY: &str = "gateway.rs";
 const HANDLE: &str = "handle.rs";
 const POOL: &str = "pool.rs";
 const RELEASE: &str = "release.rs";
@@ -290,7 +291,7 @@ const VARIANTS: &[Variant] = &[
     variant(
         "remembered: a write that fails is no reason to doubt a block",
         REMEMBERED,
-        "Key::Block(prefix) => _ = self.blocks.remove(prefix),",
+        "Key::Block(prefix) => _ = self.doubtful_blocks.insert(*prefix),",
         "Key::Block(_) => {}",
     ),
     variant(
@@ -298,6 +299,36 @@ const VARIANTS: &[Variant] = &[
         REMEMBERED,
         "_ = self.doubtful.insert(*prefix),",
         "_ = prefix,",
+    ),
+    variant(
+        "remembered: a write that fails withdraws the block",
+        REMEMBERED,
+        "Key::Block(prefix) => _ = self.doubtful_blocks.insert(*prefix),",
+        "Key::Block(prefix) => self.forget_block(*prefix),",
+    ),
+    variant(
+        "remembered: an older answer replaces a newer one",
+        REMEMBERED,
+        "self.blocks.get(&prefix).is_none_or(|it| is_newer(version, &it.version))",
+        "!version.state.is_empty() || self.blocks.is_empty() || prefix.length() == 0",
+    ),
+    variant(
+        "gateway: a block without room has none",
+        GATEWAY,
+        "address == gateway(block) || is_edge(block, address)",
+        "is_edge(block, address)",
+    ),
+    variant(
+        "gateway: the last address is given",
+        GATEWAY,
+        "|| is_last()",
+        "|| (false && is_last())",
+    ),
+    variant(
+        "cni: a name by chance is an earlier one",
+        CNI,
+        "let is_other = held.iter().any(|it| it.interface.is_some()) ||",
+        "let is_other = false ||",
     ),
     variant(
         "remembered: blocks of others are not occupied",
@@ -314,8 +345,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "cni: GC reaches other nodes",
         CNI,
-        "it.node.as_deref() == Some(self.node);",
-        "it.node.is_some();",
+        "&& of.node.as_deref() == Some(self.node)",
+        "&& of.node.is_some()",
     ),
     variant(
         "cni: GC without a list releases everything",

@@ -12,7 +12,7 @@ use fairway_ground::Prefix;
 use fairway_ipam::calico::{self, Cluster};
 use fairway_ipam::{
     Affinity, AffinityState, Block, Handle, Key, MemoryStore, Object, Owner, Selection, Store,
-    StoreError, Version, Versioned,
+    StoreError, Version, Versioned, is_for_no_pod,
 };
 use fairway_node::document::FormatError;
 use serde_json::Value;
@@ -98,7 +98,11 @@ impl DiskStore {
     async fn remove(&self, prefix: Prefix) -> Result<(), StoreError> {
         let (folder, name) = (self.folder.clone(), file_name(prefix)?);
         let remove = move || {
-            fs::remove_file(folder.join(name))?;
+            match fs::remove_file(folder.join(name)) {
+                // An earlier attempt has removed it, or somebody else has.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                outcome => outcome?,
+            }
             fs::File::open(folder)?.sync_all()
         };
         spawn_blocking(remove).await.map_err(unavailable)?.map_err(unavailable)
@@ -160,7 +164,8 @@ fn read(folder: &Path, path: &Path) -> Result<Block, DiskError> {
 
 fn count_handles(block: &Block, handles: &mut Vec<Handle>) {
     for (_, attributes) in block.taken() {
-        let Some(id) = attributes.handle.clone() else { continue };
+        let handle = attributes.handle.clone().filter(|it| !is_for_no_pod(it));
+        let Some(id) = handle else { continue };
         let index = match handles.binary_search_by(|it| it.id.cmp(&id)) {
             Ok(index) => index,
             Err(index) => {

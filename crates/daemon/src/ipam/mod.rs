@@ -24,7 +24,7 @@ use tracing::{error, info};
 use crate::admin::{SocketError, SocketMode};
 use crate::source::FileSourceError;
 pub(crate) use announced::AnnouncedBlocks;
-pub(crate) use calls::CallSocket;
+pub(crate) use calls::{CallSocket, Standby};
 use disk::DiskStore;
 use files::FileKnowledge;
 pub(crate) use knowledge::Knowledge;
@@ -63,7 +63,7 @@ pub(crate) async fn run_from_files(
     config: Vec<PathBuf>,
     announced: AnnouncedBlocks,
 ) -> Result<(), IpamError> {
-    let socket = CallSocket::open(&options.socket)?;
+    let socket = CallSocket::open(&options.socket, Standby::new(options.spool))?;
     let (knowledge, files) = FileKnowledge::start(&config, &options.node)?;
     let store = match DiskStore::open(&options.state_dir, &options.node) {
         Ok(store) => store,
@@ -79,7 +79,7 @@ pub(crate) async fn run_from_files(
         }
     };
     info!(socket = %options.socket.display(), blocks = store.block_count(), "giving Pods addresses");
-    let server = Server::new(store, knowledge, options.node, options.spool, announced);
+    let server = Server::new(store, knowledge, options.node, socket.standby(), announced);
     let news = server.news();
     tokio::select! {
         () = server.run(socket) => {}

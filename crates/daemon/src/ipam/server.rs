@@ -4,7 +4,7 @@
 //! when there is no daemon. What waits there goes before a call about the same container.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use fairway_ipam::{Addressing, Facts, Moment, PodName};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::announced::{AnnouncedBlocks, NodeStore};
-use super::calls::{Call, CallSocket};
+use super::calls::{Call, CallSocket, Standby};
 use super::knowledge::Knowledge;
 use crate::host::epoch_milliseconds;
 
@@ -31,6 +31,8 @@ const BATCH_CALLS_MAX: usize = 512;
 /// How often calls that wait in the spool are tried.
 const SPOOL_INTERVAL: Duration = Duration::from_secs(2);
 
+/// When a deletion is tried again that failed by itself.
+const LATER: Duration = Duration::from_secs(60);
 /// How often blocks of others are read again whose addresses Pods of this node have.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -39,12 +41,12 @@ pub(crate) struct Server<S, K> {
     store: S,
     knowledge: K,
     node: String,
-    spool: PathBuf,
+    standby: Standby,
     announced: AnnouncedBlocks,
     /// Something else than a call has changed what is announced.
     is_news: Arc<Notify>,
-    /// The store has not served the last release: further ones wait without being tried.
-    is_away: bool,
+    /// Deletions of the spool that failed by themselves, and when they are tried again.
+    later: BTreeMap<PathBuf, Instant>,
     /// What was logged of the spool last.
     spool_trouble: Option<String>,
 }
@@ -79,6 +81,13 @@ impl Arrived {
         is_of_container.then(|| (configuration.network.clone(), attachment.clone()))
     }
 
+    /// The node that it asks for an address on, if that is not this one.
+    fn other_node(&self, node: &str) -> Option<&str> {
+        let Request { command, configuration, .. } = self.request.as_ref().ok()?;
+        let named = configuration.node.as_deref().filter(|it| *it != node);
+        named.filter(|_| matches!(command, Command::Add | Command::Status))
+    }
+
     /// The plugin has given up.
     fn is_abandoned(&self) -> bool {
         self.answer.as_ref().is_some_and(oneshot::Sender::is_closed)
@@ -90,11 +99,11 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
         store: S,
         knowledge: K,
         node: String,
-        spool: PathBuf,
+        standby: Standby,
         announced: AnnouncedBlocks,
     ) -> Self {
-        let (is_news, spool_trouble) = Default::default();
-        Self { store, knowledge, node, spool, announced, is_news, is_away: false, spool_trouble }
+        let (is_news, later, spool_trouble) = Default::default();
+        Self { store, knowledge, node, standby, announced, is_news, later, spool_trouble }
     }
 
     /// Where it is told that pools or affinities have changed.
@@ -122,7 +131,13 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
                         self.serve(batch).await;
                     }
                 }
-                _ = retries.tick() => drop(self.serve_spool().await),
+                _ = retries.tick() => {
+                    self.serve_spool().await;
+                    if self.store.own().is_none() {
+                        // What fails is tried again.
+                        _ = self.store.refresh().await;
+                    }
+                }
                 // What cannot be read again stays as it was.
                 _ = refreshes.tick() => drop(self.store.refresh().await),
                 () = news.notified() => {}
@@ -170,6 +185,7 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
             let outcome = self.noted(&arrived, outcome);
             reply(arrived, outcome);
         }
+        self.announced.follow(&self.store, &facts, &self.node).await;
         // Nobody waits for this.
         if let Some(request) = example {
             let addressing = self.addressing(&facts);
@@ -190,15 +206,19 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
         };
         let is_deletion = command == Command::Delete;
         match facts {
-            Err(_) if is_deletion => return Some(self.note(arrived)),
+            Err(_) if is_deletion => return Some(self.standby.note(&arrived.bytes)),
             Err(reason) if command == Command::Status => {
                 return Some(Err(CniError::not_available(reason)));
             }
             Err(reason) => return Some(Err(CniError::try_again(reason))),
             Ok(_) => {}
         }
-        if is_deletion && self.is_away {
-            return Some(self.note(arrived));
+        if let Some(other) = arrived.other_node(&self.node) {
+            let details = format!(
+                "nodename is {other:?}, and this daemon gives addresses on node {:?}",
+                self.node
+            );
+            return Some(Err(CniError::configuration(details)));
         }
         let is_waiting = arrived.subject().is_some_and(|it| waiting.contains(&it));
         (is_waiting && command == Command::Add).then(|| {
@@ -245,82 +265,99 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
         arrived: &Arrived,
         outcome: Result<Option<Value>, CniError>,
     ) -> Result<Option<Value>, CniError> {
-        match &outcome {
-            Err(CniError { code: Code::TryAgain, .. })
-                if arrived.command() == Some(Command::Delete) =>
-            {
-                self.is_away = true;
-                self.note(arrived)
-            }
-            _ => outcome,
+        let Err(CniError { code: code @ (Code::TryAgain | Code::Unavailable), .. }) = &outcome
+        else {
+            return outcome;
+        };
+        if *code == Code::Unavailable {
+            self.standby.set_away(true);
         }
-    }
-
-    fn note(&self, arrived: &Arrived) -> Result<Option<Value>, CniError> {
-        match spool::put(&self.spool, &arrived.bytes) {
-            Ok(()) => Ok(None),
-            Err(error) => {
-                let folder = self.spool.display();
-                let details = format!("cannot note the call in {folder}: {error}");
-                Err(CniError::try_again(details))
-            }
+        match arrived.command() {
+            Some(Command::Delete) => self.standby.note(&arrived.bytes),
+            _ => outcome,
         }
     }
 
     /// Serves what waits in the spool, if it can be served now. Returns what still waits.
     async fn serve_spool(&mut self) -> BTreeSet<Subject> {
         let mut waiting = BTreeSet::new();
-        let paths = match spool::list(&self.spool) {
-            Ok(paths) => paths,
-            Err(error) => {
-                self.log_spool(Some(format!("cannot read {}: {error}", self.spool.display())));
-                return waiting;
-            }
-        };
+        let mut calls = self.spooled(&mut waiting);
         let facts = self.knowledge.facts();
-        let mut calls = VecDeque::new();
-        for path in paths {
-            match spool::read(&path) {
-                Ok(bytes) => calls.push_back((path, Arrived::new(bytes, None))),
-                Err(error) => self.set_aside(&path, &error.to_string()),
-            }
-        }
-        if calls.is_empty() {
-            self.is_away = false;
+        let Ok(facts) = facts else {
+            waiting.extend(calls.iter().filter_map(|(_, it)| it.subject()));
             return waiting;
-        }
-        let mut is_served = facts.is_ok();
+        };
+        let mut is_away = false;
+        // One first: while the store is away, each waits for its time limit.
+        let mut size = 1;
         while !calls.is_empty() {
-            let count = calls.len().min(BATCH_CALLS_MAX);
+            let count = calls.len().min(std::mem::replace(&mut size, BATCH_CALLS_MAX));
             let (paths, mut batch): (Vec<PathBuf>, Vec<Arrived>) = calls.drain(..count).unzip();
-            let Some(facts) = facts.as_ref().ok().filter(|_| is_served) else {
+            if is_away {
                 waiting.extend(batch.iter().filter_map(Arrived::subject));
                 continue;
-            };
-            let outcomes = self.outcomes(facts, &mut batch, |_| PodNotes::default()).await;
-            for ((path, arrived), outcome) in paths.iter().zip(&batch).zip(outcomes) {
-                match outcome {
-                    Err(error) if arrived.request.is_ok() && error.code == Code::TryAgain => {
-                        is_served = false;
+            }
+            let outcomes = self.outcomes(&facts, &mut batch, |_| PodNotes::default()).await;
+            for ((path, arrived), outcome) in paths.into_iter().zip(&batch).zip(outcomes) {
+                match outcome.map_err(|it| (it.code, it)) {
+                    Ok(_) => self.remove(&path),
+                    Err((Code::Unavailable, _)) => {
+                        is_away = true;
                         waiting.extend(arrived.subject());
                     }
-                    Err(error) => self.set_aside(path, &error.to_string()),
-                    Ok(_) => {
-                        if let Err(error) = spool::remove(path) {
-                            let reason = format!("cannot remove {}: {error}", path.display());
-                            self.log_spool(Some(reason));
-                        }
+                    // What one object keeps from being served keeps no other call from it.
+                    Err((Code::TryAgain, _)) => {
+                        self.later.insert(path, Instant::now() + LATER);
+                        waiting.extend(arrived.subject());
                     }
+                    Err((_, error)) => self.set_aside(&path, &error.to_string()),
                 }
             }
         }
-        self.is_away = !is_served;
+        self.standby.set_away(is_away);
         let reason = "the addresses of deleted containers cannot be released yet";
         self.log_spool((!waiting.is_empty()).then(|| format!("{reason}: {}", waiting.len())));
         waiting
     }
 
-    fn set_aside(&self, path: &std::path::Path, reason: &str) {
+    /// The deletions of the spool that are to be tried now; `waiting` gets the others.
+    fn spooled(&mut self, waiting: &mut BTreeSet<Subject>) -> VecDeque<(PathBuf, Arrived)> {
+        let paths = match spool::list(self.standby.spool()) {
+            Ok(paths) => paths,
+            Err(error) => {
+                let folder = self.standby.spool().display().to_string();
+                self.log_spool(Some(format!("cannot read {folder}: {error}")));
+                return VecDeque::new();
+            }
+        };
+        self.later.retain(|path, _| paths.binary_search(path).is_ok());
+        let mut calls = VecDeque::new();
+        for path in paths {
+            let arrived = match spool::read(&path) {
+                Ok(bytes) => Arrived::new(bytes, None),
+                Err(error) => {
+                    self.set_aside(&path, &error.to_string());
+                    continue;
+                }
+            };
+            if arrived.request.is_ok() && arrived.command() != Some(Command::Delete) {
+                self.set_aside(&path, "it is no DEL");
+            } else if self.later.get(&path).is_some_and(|it| *it > Instant::now()) {
+                waiting.extend(arrived.subject());
+            } else {
+                calls.push_back((path, arrived));
+            }
+        }
+        calls
+    }
+
+    fn remove(&mut self, path: &Path) {
+        if let Err(error) = spool::remove(path) {
+            self.log_spool(Some(format!("cannot remove {}: {error}", path.display())));
+        }
+    }
+
+    fn set_aside(&self, path: &Path, reason: &str) {
         let (shown, reason) = (path.display().to_string(), printable(reason));
         match spool::set_aside(path) {
             Ok(aside) => warn!("{}: {reason}; moved to {}", printable(&shown), aside.display()),

@@ -5,8 +5,9 @@
 
 use super::{Answer, Invocation};
 
-/// The longest call: runtimes send configurations of a few kilobytes; GC names every container of the node.
-pub const CALL_BYTES_MAX: usize = 4 << 20;
+/// The longest call: runtimes send configurations of a few kilobytes; GC names every container of the node, each with some
+/// 200 bytes.
+pub const CALL_BYTES_MAX: usize = 1 << 20;
 
 /// The first entry of a call: which form it has.
 const FORM: &str = "FAIRWAY_CNI=1";

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::api::{ListParams, WatchParams};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use super::super::api::{Api, Event, Page, Problem};
@@ -46,7 +46,13 @@ pub(super) async fn follow(
     let following = Following { api, resource, selection, tell };
     let (mut version, mut pause, mut is_troubled) = (None, PAUSE_MIN, false);
     while !following.tell.is_closed() {
-        match following.once(&mut version).await {
+        let begun = Instant::now();
+        let outcome = following.once(&mut version).await;
+        if begun.elapsed() < PAUSE_MIN {
+            // A server, or a proxy before it, that ends each watch at once.
+            sleep(PAUSE_MIN).await;
+        }
+        match outcome {
             Ok(()) => {
                 if std::mem::take(&mut is_troubled) {
                     info!("{} can be read again", resource.plural);

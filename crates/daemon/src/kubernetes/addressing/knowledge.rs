@@ -66,16 +66,23 @@ impl Knowledge for ApiKnowledge {
         let of_pod = match seen {
             Some(seen) => seen.notes.clone(),
             // The kubelet may have heard of it before this daemon.
-            None => self.ask(pod).await?,
+            None => self.ask(pod, uid).await?,
         };
         Ok(PodNotes { of_pod, of_namespace })
     }
 }
 
 impl ApiKnowledge {
-    async fn ask(&self, pod: &PodName) -> Result<BTreeMap<String, String>, String> {
+    async fn ask(
+        &self,
+        pod: &PodName,
+        uid: Option<&str>,
+    ) -> Result<BTreeMap<String, String>, String> {
         let path = format!("{}/{}", POD.in_namespace(&pod.namespace), pod.name);
         match self.api.get_metadata(&path, POD_TIMEOUT).await {
+            Ok(object) if uid.is_some_and(|it| it != uid_of(&object)) => {
+                Err(format!("Pod {}/{} is another one by now", pod.namespace, pod.name))
+            }
             Ok(object) => Ok(notes(&object)),
             // A Pod of a file of the kubelet, which has none.
             Err(problem) if problem.code == Some(404) => Ok(BTreeMap::new()),
@@ -187,7 +194,13 @@ fn name(object: &Value) -> String {
     text(object, "/metadata/name")
 }
 
+/// The UID as runtimes know it: that of a Pod of a file is noted on what the API server has of it.
+fn uid_of(object: &Value) -> String {
+    let of_file = text(object, "/metadata/annotations/kubernetes.io~1config.mirror");
+    if of_file.is_empty() { text(object, "/metadata/uid") } else { of_file }
+}
+
 fn pod(object: &Value) -> (PodName, Pod) {
     let pod = PodName { namespace: text(object, "/metadata/namespace"), name: name(object) };
-    (pod, Pod { uid: text(object, "/metadata/uid"), notes: notes(object) })
+    (pod, Pod { uid: uid_of(object), notes: notes(object) })
 }

@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use super::api::Api;
 use super::reading::Selection;
 use super::resource::{BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_CONFIG, POD, Resource};
-use crate::ipam::{AnnouncedBlocks, CallSocket, IpamError, IpamOptions, Server};
+use crate::ipam::{AnnouncedBlocks, CallSocket, IpamError, IpamOptions, Server, Standby};
 pub(super) use collecting::start as start_collecting;
 use fairway_model::Kind;
 use following::{Followed, follow};
@@ -38,7 +38,8 @@ pub(super) async fn run(
     api: Api,
     announced: AnnouncedBlocks,
 ) -> Result<(), IpamError> {
-    let socket = CallSocket::open(&options.socket)?;
+    let standby = Standby::new(options.spool);
+    let socket = CallSocket::open(&options.socket, standby.clone())?;
     let store = RememberedStore::new(ApiStore::new(api.clone()), &options.node);
     let store = Arc::new(store);
     let (objects, known) = Objects::new();
@@ -59,7 +60,7 @@ pub(super) async fn run(
     let following = followed
         .map(|(resource, selection)| follow(api.clone(), resource, selection, tell.clone()));
     drop(tell);
-    let server = Server::new(Arc::clone(&store), knowledge, options.node, options.spool, announced);
+    let server = Server::new(Arc::clone(&store), knowledge, options.node, standby, announced);
     let news = server.news();
     tokio::select! {
         () = server.run(socket) => {}

@@ -12,7 +12,8 @@ use fairway_ipam::{Key, Object, Owner, Selection, Store, StoreError, Version, Ve
 use http::Method;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::super::api::{Api, Page, Problem};
@@ -23,6 +24,8 @@ use crate::metrics::ApiVerb;
 const OBJECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit of a page of a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+/// After an answer that did not come, the next question is asked so much later.
+const AWAY: Duration = Duration::from_secs(2);
 /// Objects of a page.
 const PAGE_OBJECTS: u32 = 500;
 /// Requests at the same time: each is a connection.
@@ -34,6 +37,8 @@ const OBJECTS_MAX: usize = 256;
 pub(super) struct ApiStore {
     api: Api,
     turns: Semaphore,
+    /// When the API server did not answer last, and how.
+    failed: Mutex<Option<(Instant, String)>>,
     originals: Mutex<Originals>,
 }
 
@@ -73,7 +78,7 @@ fn resource(key: &Key) -> Resource {
 
 /// The path of an object.
 fn path(key: &Key) -> Result<String, StoreError> {
-    let name = calico::name(key).map_err(|it| StoreError::Unavailable(it.to_string()))?;
+    let name = calico::name(key).map_err(|it| StoreError::Unreadable(it.to_string()))?;
     Ok(format!("{}/{name}", resource(key).in_namespace("")))
 }
 
@@ -81,6 +86,8 @@ fn failed(problem: Problem) -> StoreError {
     match problem.code {
         // 404: it is gone.
         Some(404 | 409) => StoreError::Conflict,
+        // It is refused for what it is; anybody else may be served.
+        Some(400 | 413 | 422) => StoreError::Unreadable(problem.to_string()),
         _ => StoreError::Unavailable(problem.to_string()),
     }
 }
@@ -88,7 +95,7 @@ fn failed(problem: Problem) -> StoreError {
 fn version(object: &Value) -> Result<Version, StoreError> {
     let text = |field: &str| Some(object.pointer(field)?.as_str()?.to_owned());
     let version = text("/metadata/uid").zip(text("/metadata/resourceVersion"));
-    let unread = || StoreError::Unavailable("the answer has no uid and resourceVersion".to_owned());
+    let unread = || StoreError::Unreadable("the answer has no uid and resourceVersion".to_owned());
     version.map(|(object, state)| Version { object, state }).ok_or_else(unread)
 }
 
@@ -124,18 +131,40 @@ pub(super) fn parse(
         Some(value) => Ok(Some(Versioned { value, version })),
         None => {
             let fault = faults.first().map(ToString::to_string).unwrap_or_default();
-            Err(StoreError::Unavailable(format!("an object cannot be read: {fault}")))
+            Err(StoreError::Unreadable(format!("an object cannot be read: {fault}")))
         }
     }
 }
 
 impl ApiStore {
     pub(super) fn new(api: Api) -> Self {
-        Self { api, turns: Semaphore::new(REQUESTS_MAX), originals: Mutex::default() }
+        let (failed, originals) = Default::default();
+        Self { api, turns: Semaphore::new(REQUESTS_MAX), failed, originals }
     }
 
-    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, StoreError> {
-        self.turns.acquire().await.map_err(|it| StoreError::Unavailable(it.to_string()))
+    /// Waits for a turn to ask. While the API server does not answer, only one now and then does.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, StoreError> {
+        let turn = self.turns.acquire().await;
+        let turn = turn.map_err(|it| StoreError::Unavailable(it.to_string()))?;
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *failed {
+            Some((at, reason)) if at.elapsed() < AWAY => {
+                Err(StoreError::Unavailable(reason.clone()))
+            }
+            Some((at, _)) => {
+                *at = Instant::now();
+                Ok(turn)
+            }
+            None => Ok(turn),
+        }
+    }
+
+    /// Notes whether the API server answers.
+    fn heard<T>(&self, answer: Result<T, Problem>) -> Result<T, Problem> {
+        let problem = answer.as_ref().err().filter(|it| it.code.is_none());
+        let failed = problem.map(|it| (Instant::now(), it.to_string()));
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+        answer
     }
 
     fn keep(&self, key: &Key, version: &Version, object: &Value) {
@@ -152,7 +181,7 @@ impl ApiStore {
     /// The object as it is, marked as deleted or not.
     async fn original(&self, key: &Key) -> Result<Option<Value>, StoreError> {
         let _turn = self.turn().await?;
-        match self.api.get(&path(key)?, OBJECT_TIMEOUT).await {
+        match self.heard(self.api.get(&path(key)?, OBJECT_TIMEOUT).await) {
             Ok(object) => Ok(Some(object)),
             Err(problem) if problem.code == Some(404) && is_of_object(&problem) => Ok(None),
             Err(problem) => Err(StoreError::Unavailable(problem.to_string())),
@@ -179,13 +208,13 @@ impl ApiStore {
     async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, Problem> {
         let separator = if path.contains('?') { '&' } else { '?' };
         let path = format!("{path}{separator}fieldManager={FIELD_MANAGER}");
-        self.api.send(method, &path, "application/json", body, OBJECT_TIMEOUT).await
+        self.heard(self.api.send(method, &path, "application/json", body, OBJECT_TIMEOUT).await)
     }
 
     async fn create(&self, object: &Object) -> Result<Value, StoreError> {
         let key = object.key();
         let written =
-            calico::write(object, None).map_err(|it| StoreError::Unavailable(it.to_string()))?;
+            calico::write(object, None).map_err(|it| StoreError::Unreadable(it.to_string()))?;
         let collection = resource(&key).in_namespace("");
         let created = {
             let _turn = self.turn().await?;
@@ -207,7 +236,7 @@ impl ApiStore {
 
     async fn put(&self, object: &Object, before: &Value) -> Result<Value, StoreError> {
         let written = calico::write(object, Some(before))
-            .map_err(|it| StoreError::Unavailable(it.to_string()))?;
+            .map_err(|it| StoreError::Unreadable(it.to_string()))?;
         let _turn = self.turn().await?;
         self.send(Method::PUT, &path(&object.key())?, &written).await.map_err(failed)
     }
@@ -223,6 +252,10 @@ fn is_of_object(problem: &Problem) -> bool {
 
 impl Store for ApiStore {
     async fn get(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
+        if calico::name(key).is_err() {
+            // Nobody can have written it.
+            return Ok(None);
+        }
         let Some(object) = self.original(key).await? else { return Ok(None) };
         self.keep(key, &version(&object)?, &object);
         parse(resource(key), object)
