@@ -46,6 +46,7 @@ build: ## The release binary, statically linked
 
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
+	install -m 0755 $(BINARY)-cni docker/bin/fairway-cni
 
 test: ## What CI runs: in less than 15 minutes (root or sudo; make test STAGE="walk vtysh", RESUME=1)
 	@scripts/setup.sh rust

@@ -5,6 +5,7 @@ RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libcap2-bin \
     && rm -rf /var/lib/apt/lists/*
 COPY docker/bin/fairway /image/usr/local/bin/fairway
+COPY docker/bin/fairway-cni /image/usr/lib/cni/fairway-cni
 # Permitted, not effective: with `=ep` the kernel refuses to start a program in a container that lacks one of
 # them.
 RUN setcap cap_net_bind_service,cap_net_raw,cap_net_admin,cap_sys_nice,cap_ipc_lock=p /image/usr/local/bin/fairway

@@ -23,8 +23,10 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     read -r target compiler package </target \
     && name=$(echo "$target" | tr - _) \
     && export "CC_$name=$compiler" "CARGO_TARGET_$(echo "$name" | tr a-z A-Z)_LINKER=$compiler" \
-    && RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --bin fairway --target "$target" \
-    && install -D -m 0755 "target/$target/release/fairway" /image/usr/local/bin/fairway
+    && RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --package fairway --package fairway-cni \
+        --bin fairway --bin fairway-cni --target "$target" \
+    && install -D -m 0755 "target/$target/release/fairway" /image/usr/local/bin/fairway \
+    && install -D -m 0755 "target/$target/release/fairway-cni" /image/usr/lib/cni/fairway-cni
 # Permitted, not effective: with `=ep` the kernel refuses to start a program in a container that lacks one of
 # them.
 RUN setcap cap_net_bind_service,cap_net_raw,cap_net_admin,cap_sys_nice,cap_ipc_lock=p /image/usr/local/bin/fairway

@@ -35,12 +35,15 @@ fn folders() -> Vec<PathBuf> {
 fn every_example_passes_the_check() {
     let examples = folders();
     let names: Vec<_> = examples.iter().filter_map(|it| it.file_name()?.to_str()).collect();
-    let edits = ["after", "before"].repeat(4);
+    // Of `plan`, and of `proxy`.
+    let (edits, of_proxy) = (["after", "before"].repeat(3), ["after", "before"]);
     assert_eq!(
         names,
         [
             &["api-server", "compose", "metallb", "peers"],
             &edits[..],
+            &["pods"],
+            &of_proxy,
             &["quickstart", "segment", "transit"]
         ]
         .concat()

@@ -56,8 +56,9 @@ impl Daemon {
         let words =
             [role, "--node", node, "--ipam", "--bgp-listen", "none", "--metrics-listen", "none"];
         let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+        let socket = ["--cni-socket".to_owned(), socket(directory).display().to_string()];
         let spool = ["--cni-spool".to_owned(), spool(directory).display().to_string()];
-        let words = words.into_iter().chain(spool).collect();
+        let words = words.into_iter().chain(spool).chain(socket).collect();
         Ok(Self { fairway, words, directory: directory.to_owned() })
     }
 

@@ -85,6 +85,14 @@ chart() {
             fail "proxy.announceDelivered=$follows"
     done
     ok "the service proxy"
+    refused "/ipam/pluginFolder" helm template x "$chart" --set ipam.pluginFolder=opt/cni/bin
+    helm template x "$chart" --set ipam.enabled=true,speaker.stateHostPath= >"$folder/ipam.yaml"
+    [[ $(grep -c 'name: FAIRWAY_IPAM$' "$folder/ipam.yaml") == 2 && $(grep -c 'resources: \[ipamblocks, blockaffinities, ipamhandles\]' "$folder/ipam.yaml") == 2 ]] ||
+        fail "ipam.enabled: speakers and controllers give addresses and take them back"
+    grep -q 'args: \[ipam, install-plugin, --to, /plugins, --owner, "65532:65532"\]' "$folder/ipam.yaml" && ! grep -q 'args: \[state-dir' "$folder/ipam.yaml" ||
+        fail "ipam.enabled: the plugin is installed"
+    ! helm template x "$chart" | grep -q 'FAIRWAY_IPAM\|projectcalico' || fail "ipam is off by default"
+    ok "addresses for Pods"
     refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
     helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
     ok "values of MetalLB's chart are taken"

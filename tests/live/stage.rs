@@ -92,6 +92,7 @@ impl Daemon {
         command.args(["--log-level", "debug", "run", "--node", node]);
         // It has a block of addresses of Pods.
         command.args(["--ipam".as_ref(), "--cni-spool".as_ref(), folder.join("spool").as_os_str()]);
+        command.args([Path::new("--cni-socket"), &folder.join("cni.sock")]);
         let blocks = folder.join("state/ipam-blocks");
         fs::create_dir_all(&blocks).unwrap();
         fs::write(blocks.join("10-245-0-0-26.json"), block(node).to_string()).unwrap();

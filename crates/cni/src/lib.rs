@@ -7,6 +7,6 @@ pub mod plugin;
 pub mod spool;
 
 /// Where the daemon listens, if nothing else is said.
-pub const SOCKET: &str = "/run/fairway/cni.sock";
+pub const SOCKET: &str = "/run/fairway-cni/cni.sock";
 /// Where calls wait, if nothing else is said: beside the state of other plugins, which outlives a reboot.
 pub const SPOOL: &str = "/var/lib/cni/fairway";

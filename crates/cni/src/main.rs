@@ -16,7 +16,7 @@ A container runtime starts it with the environment and the configuration that th
 defines. It asks the Fairway daemon of this node, which runs with --ipam.
 
 Environment:
-  FAIRWAY_CNI_SOCKET   the socket of the daemon [default: /run/fairway/cni.sock]
+  FAIRWAY_CNI_SOCKET   the socket of the daemon [default: /run/fairway-cni/cni.sock]
   FAIRWAY_CNI_SPOOL    the folder in which the deletion of a container waits while there is no daemon
                        [default: /var/lib/cni/fairway]
 

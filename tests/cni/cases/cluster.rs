@@ -82,7 +82,7 @@ pub(super) fn containers_get_addresses_of_the_cluster(scene: &Scene) -> Result<(
     let mut daemon = Daemon::in_cluster(&scene.directory, "n1", &cluster)?;
     daemon.start()?;
     let host = Namespace::create(scene.cell, "host")?;
-    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp()?)?;
     let mut containers = vec![first(&runtime, scene.cell, "c0")?];
     for it in 1..20 {
         containers.push(runtime.add(scene.cell, &format!("c{it}"))?);
@@ -118,7 +118,7 @@ pub(super) fn an_api_server_that_is_away_costs_no_address(scene: &Scene) -> Resu
     let mut daemon = Daemon::in_cluster(&scene.directory, "n1", &cluster)?;
     daemon.start()?;
     let host = Namespace::create(scene.cell, "host")?;
-    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp()?)?;
     let gone = first(&runtime, scene.cell, "c0")?;
     let stays = runtime.add(scene.cell, "c1")?;
     cluster.kill_server();
@@ -148,7 +148,7 @@ pub(super) fn what_no_pod_has_any_more_is_taken_back(scene: &Scene) -> Result<()
     let mut daemon = Daemon::in_cluster(&scene.directory, "n1", &cluster)?;
     daemon.start()?;
     let host = Namespace::create(scene.cell, "host")?;
-    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp()?)?;
     for namespace in ["shop", "metallb-system"] {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});

@@ -37,7 +37,7 @@ pub(super) fn containers_of_two_families_reach_each_other(scene: &Scene) -> Resu
     let _daemon = daemon(scene)?;
     let host = Namespace::create(scene.cell, "host")?;
     host.enable_forwarding()?;
-    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp()?)?;
     reach_each_other(scene, &runtime, count, 0)
 }
 
@@ -48,7 +48,7 @@ pub(super) fn containers_on_a_bridge_reach_each_other_with_each_set_of_plugins(
     for plugins in &scene.plugins {
         let host = Namespace::create(scene.cell, "host")?;
         host.enable_forwarding()?;
-        let runtime = Runtime::new(&host, plugins, &scene.directory, bridge())?;
+        let runtime = Runtime::new(&host, plugins, &scene.directory, bridge()?)?;
         // Each of two blocks has a gateway, which stays.
         reach_each_other(scene, &runtime, 5, 2)
             .with_context(|| format!("with the plugins of CNI {}", plugins.version))?;
@@ -95,7 +95,7 @@ fn reach_each_other(
 pub(super) fn a_deletion_without_a_daemon_waits_for_the_next(scene: &Scene) -> Result<()> {
     let mut daemon = daemon(scene)?;
     let host = Namespace::create(scene.cell, "host")?;
-    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp()?)?;
     let container = runtime.add(scene.cell, "c1")?;
     let stays = runtime.add(scene.cell, "c2")?;
     daemon.fairway.kill()?;
@@ -123,7 +123,7 @@ pub(super) fn a_block_that_cannot_be_read_stops_addresses_and_nothing_else(
 ) -> Result<()> {
     let mut daemon = daemon(scene)?;
     let host = Namespace::create(scene.cell, "host")?;
-    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp()?)?;
     let container = runtime.add(scene.cell, "c1")?;
     daemon.fairway.stop()?;
     let folder = scene.directory.join("state/ipam-blocks");
@@ -150,7 +150,7 @@ pub(super) fn a_block_that_cannot_be_read_stops_addresses_and_nothing_else(
 pub(super) fn a_plugin_that_was_ended_is_given_no_address(scene: &Scene) -> Result<()> {
     let daemon = daemon(scene)?;
     let host = Namespace::create(scene.cell, "host")?;
-    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp())?;
+    let runtime = Runtime::new(&host, scene.plugins()?, &scene.directory, ptp()?)?;
     runtime.ask("ADD", "c1", &runtime.configuration)?.done()?;
     let process = Pid::from_raw(daemon.fairway.process_id()?.try_into()?);
     kill(process, Signal::SIGSTOP)?;

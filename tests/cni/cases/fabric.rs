@@ -91,7 +91,7 @@ impl Fabric {
     fn runtime<'a>(&'a self, scene: &'a Scene, place: usize) -> Result<Runtime<'a>> {
         let host = self.nodes.get(place).context("a node")?;
         let directory = scene.directory.join(NODES.get(place).context("a node")?);
-        Runtime::new(host, scene.plugins()?, &directory, ptp())
+        Runtime::new(host, scene.plugins()?, &directory, ptp()?)
     }
 
     /// Waits until each router has exactly these prefixes.

@@ -7,7 +7,7 @@ mod fabric;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::runtime::Plugins;
 
@@ -71,27 +71,18 @@ pub(crate) fn all() -> Vec<Case> {
 }
 
 /// `bridge` with ours: the gateway is an address of each block.
-pub(crate) fn bridge() -> Value {
-    json!({
-        "type": "bridge", "bridge": "pods0", "isGateway": true, "hairpinMode": true,
-        "ipam": {
-            "type": "fairway-cni", "assign_ipv4": "true", "assign_ipv6": "true", "gateway": "block",
-            "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
-        },
-    })
+pub(crate) fn bridge() -> Result<Value> {
+    example("10-fairway-bridge.conflist")
 }
 
 /// `ptp` with ours, for Pods whose gateway is the host.
-pub(crate) fn ptp() -> Value {
-    json!({
-        "type": "ptp",
-        "ipam": {
-            "type": "fairway-cni", "assign_ipv4": "true", "assign_ipv6": "true",
-            "gateway": ["169.254.1.1", "fe80::1"],
-            "routes": [
-                {"dst": "169.254.0.0/16", "gw": "0.0.0.0", "scope": 253},
-                {"dst": "0.0.0.0/0"}, {"dst": "::/0"},
-            ],
-        },
-    })
+pub(crate) fn ptp() -> Result<Value> {
+    example("10-fairway.conflist")
+}
+
+/// The first plugin of an example.
+fn example(name: &str) -> Result<Value> {
+    let path = lab::checkout().join("examples/pods").join(name);
+    let list: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    list["plugins"].as_array().and_then(|it| it.first().cloned()).context("a plugin")
 }

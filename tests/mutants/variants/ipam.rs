@@ -307,12 +307,6 @@ const VARIANTS: &[Variant] = &[
         "Key::Block(prefix) => self.forget_block(*prefix),",
     ),
     variant(
-        "remembered: an older answer replaces a newer one",
-        REMEMBERED,
-        "self.blocks.get(&prefix).is_none_or(|it| is_newer(version, &it.version))",
-        "!version.state.is_empty() || self.blocks.is_empty() || prefix.length() == 0",
-    ),
-    variant(
         "gateway: a block without room has none",
         GATEWAY,
         "address == gateway(block) || is_edge(block, address)",

@@ -1,14 +1,11 @@
 //! The options of the role that gives Pods their addresses.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::ipam::IpamOptions;
 use crate::options::HostOptions;
-
-/// The name of the socket of the CNI plugin, beside the daemon's own.
-const SOCKET: &str = "cni.sock";
 
 #[derive(Debug, Args)]
 pub(super) struct CniArguments {
@@ -17,10 +14,14 @@ pub(super) struct CniArguments {
     #[arg(long, env = "FAIRWAY_IPAM")]
     ipam: bool,
 
-    /// Where the CNI plugin connects [default: cni.sock beside the socket of the daemon, which is
-    /// /run/fairway/cni.sock for root]
-    #[arg(long, value_name = "PATH", env = "FAIRWAY_CNI_SOCKET")]
-    cni_socket: Option<PathBuf>,
+    /// Where the CNI plugin connects; the plugin has to have the same
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = fairway_cni::SOCKET,
+        env = "FAIRWAY_CNI_SOCKET"
+    )]
+    cni_socket: PathBuf,
 
     /// The folder in which the deletions of containers wait that could not be served; the plugin has to have the same
     #[arg(
@@ -35,11 +36,9 @@ pub(super) struct CniArguments {
 impl CniArguments {
     /// The options, if the role is asked for.
     pub(super) fn options(self, host: &HostOptions) -> Option<IpamOptions> {
-        let beside = || host.socket.parent().unwrap_or(Path::new("")).join(SOCKET);
-        let set = self.cni_socket.filter(|it| !it.as_os_str().is_empty());
         self.ipam.then(|| IpamOptions {
             node: host.node.clone(),
-            socket: set.unwrap_or_else(beside),
+            socket: self.cni_socket,
             spool: self.cni_spool,
             state_dir: host.state_dir.clone(),
         })

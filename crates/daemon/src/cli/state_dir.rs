@@ -16,14 +16,14 @@ use super::paths;
 
 /// A user and a group, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Owner {
+pub(super) struct Owner {
     user: u32,
     group: u32,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("expected UID or UID:GID, as numbers, as in 65532:65532")]
-struct OwnerError;
+pub(super) struct OwnerError;
 
 impl FromStr for Owner {
     type Err = OwnerError;
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: StateDirArguments) -> Result<ExitCode> {
 }
 
 /// Creates the folder and changes mode and owner; returns what it did. Links are left alone, of both kinds.
-fn prepare(folder: &Path, owner: Owner) -> Result<Vec<String>> {
+pub(super) fn prepare(folder: &Path, owner: Owner) -> Result<Vec<String>> {
     let named = || folder.display().to_string();
     let mut done = Vec::new();
     if !folder.exists() {

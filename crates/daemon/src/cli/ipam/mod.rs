@@ -1,6 +1,7 @@
 //! `fairway ipam`: addresses for Pods.
 
 mod check;
+mod install_plugin;
 mod read;
 mod replay;
 mod show;
@@ -27,6 +28,8 @@ enum Command {
     Show(show::ShowArguments),
     /// Find what does not fit together in Calico's objects
     Check(check::CheckArguments),
+    /// Copy the CNI plugin to where the container runtime looks for it; run by root
+    InstallPlugin(install_plugin::InstallPluginArguments),
     /// Run a case of operations on blocks in memory
     Replay(replay::ReplayArguments),
 }
@@ -35,6 +38,7 @@ pub(super) fn run(arguments: &IpamArguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Show(arguments) => show::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::InstallPlugin(arguments) => install_plugin::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
     }
 }
