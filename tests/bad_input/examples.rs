@@ -50,7 +50,9 @@ fn every_example_passes_the_check() {
     );
     for folder in examples {
         let mut catalog = Catalog::new();
-        for file in entries(&folder) {
+        // Configurations of CNI are read by container runtimes, and are in no list of ours.
+        let is_ours = |it: &PathBuf| it.extension().is_none_or(|it| it != "conflist");
+        for file in entries(&folder).into_iter().filter(is_ours) {
             let text = fs::read_to_string(&file).unwrap();
             catalog.file_read(file.to_str().unwrap(), &text);
         }
