@@ -12,6 +12,7 @@
 mod cases;
 mod daemon;
 mod runtime;
+mod writer;
 
 use std::process::ExitCode;
 

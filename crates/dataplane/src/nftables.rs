@@ -13,12 +13,14 @@ pub mod elements;
 mod expressions;
 pub mod foreign;
 mod layout;
+mod outgoing;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP};
 
 use crate::message::{Message, events};
 pub(crate) use layout::PODS;
 pub use layout::{PodDetection, is_ours, layout, remove, remove_table, tag};
+pub use outgoing::{OUTGOING_TABLE, OUTGOING_TAG, outgoing};
 
 /// The name of the table.
 pub const TABLE: &str = "fairway-proxy";

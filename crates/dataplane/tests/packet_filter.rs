@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use fairway_dataplane::Nftables;
 use fairway_dataplane::nftables::elements::{Element, change, of_rule, rules_of};
-use fairway_dataplane::nftables::{Family, PodDetection, layout, remove};
+use fairway_dataplane::nftables::{
+    Family, OUTGOING_TABLE, OUTGOING_TAG, PodDetection, layout, outgoing, remove, remove_table,
+};
 use fairway_model::TransportProtocol;
 use fairway_proxy::{FilterRule, Hairpin, Masquerade, NoEndpoints, VirtualAddress};
 
@@ -19,7 +21,11 @@ use scene::{alone, at, real};
 
 /// What nft shows of a table, without its braces and indents.
 fn shown(family: &str) -> Vec<String> {
-    let output = Command::new("nft").args(["list", "table", family, "fairway-proxy"]).output();
+    shown_of(family, "fairway-proxy")
+}
+
+fn shown_of(family: &str, table: &str) -> Vec<String> {
+    let output = Command::new("nft").args(["list", "table", family, table]).output();
     let output = output.expect("nft is not installed");
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -176,5 +182,46 @@ fn thousands_of_elements_are_one_transaction() {
         }
         // What is there may be added once more.
         filter.commit(change([], &elements)).unwrap();
+    });
+}
+
+#[test]
+fn pods_of_some_pools_leave_with_an_address_of_the_node() {
+    alone(|| {
+        let mut filter = Nftables::open().unwrap();
+        let ipv4 = ["10.244.0.0/14", "10.9.0.64/26"].map(|it| it.parse().unwrap());
+        let ipv6 = ["fd00:244::/49".parse().unwrap()];
+        // Made twice: the second one replaces the first.
+        for translated in [&ipv4[..], &ipv4[..1]] {
+            filter.commit(outgoing(Family::Ipv4, translated, &ipv4)).unwrap();
+        }
+        filter.commit(outgoing(Family::Ipv6, &ipv6, &ipv6)).unwrap();
+        let tag = filter.tag_of_table(Family::Ipv4, OUTGOING_TABLE).unwrap();
+        assert_eq!(tag.as_deref(), Some(OUTGOING_TAG));
+        let lines = shown_of("ip", OUTGOING_TABLE);
+        let rules: Vec<&String> = lines.iter().filter(|it| it.starts_with("ip ")).collect();
+        assert_eq!(
+            rules,
+            [
+                "ip daddr 10.244.0.0/14 return",
+                "ip daddr 10.9.0.64/26 return",
+                "ip saddr 10.244.0.0/14 masquerade fully-random",
+            ]
+        );
+        assert!(
+            lines
+                .iter()
+                .any(|it| it == "type nat hook postrouting priority srcnat; policy accept;"),
+            "{lines:?}"
+        );
+        let lines = shown_of("ip6", OUTGOING_TABLE);
+        assert!(
+            lines.iter().any(|it| it == "ip6 saddr fd00:244::/49 masquerade fully-random"),
+            "{lines:?}"
+        );
+        for family in Family::ALL {
+            filter.commit(remove_table(family, OUTGOING_TABLE)).unwrap();
+            assert_eq!(filter.tag_of_table(family, OUTGOING_TABLE).unwrap(), None);
+        }
     });
 }

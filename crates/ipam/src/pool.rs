@@ -42,6 +42,8 @@ pub struct Pool {
     pub is_manual: bool,
     /// No BGP peer hears of its addresses.
     pub is_hidden_from_bgp: bool,
+    /// Its Pods leave with an address of their node, unless it is for a Pod.
+    pub is_translated: bool,
     /// The nodes that it is for.
     pub nodes: Result<Selector, SelectorError>,
     /// The namespaces that it is for; `None` for all, and for addresses of no namespace.

@@ -14,10 +14,10 @@ use lab::namespace::{Namespace, Network, Place};
 use lab::process::{Process, bounded, output_of};
 use lab::wait::{PATIENCE, wait_until};
 
-pub(super) const CALICO: &str = "/apis/crd.projectcalico.org/v1";
+pub(crate) const CALICO: &str = "/apis/crd.projectcalico.org/v1";
 
 /// An API server with the definitions, two pools, and these nodes.
-fn cluster(scene: &Scene, nodes: &[&str]) -> Result<Cluster> {
+pub(super) fn cluster(scene: &Scene, nodes: &[&str]) -> Result<Cluster> {
     let assets = scene.assets.as_deref().context("there is no API server here")?;
     let mut cluster = Cluster::start(assets)?;
     cluster.wait_until_ready()?;
@@ -63,7 +63,7 @@ pub(super) fn list(cluster: &Cluster, plural: &str) -> Result<Vec<Value>> {
 }
 
 /// How many addresses blocks say are taken.
-fn taken(cluster: &Cluster) -> Result<usize> {
+pub(super) fn taken(cluster: &Cluster) -> Result<usize> {
     let blocks = list(cluster, "ipamblocks")?;
     let slots = |it: &Value| {
         let slots = it["spec"]["allocations"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -156,6 +156,8 @@ pub(super) fn what_no_pod_has_any_more_is_taken_back(scene: &Scene) -> Result<()
     }
     let (gone, stays) = (first(&runtime, scene.cell, "gone")?, runtime.add(scene.cell, "stays")?);
     pod(&cluster, "stays", &stays)?;
+    by_hand(&cluster, &gone, &stays)?;
+    let gone = runtime.add(scene.cell, "gone-too")?;
     let log = scene.directory.join("controller.log");
     let _controller = start_controller(&cluster, &Network::Own, &log)?;
     wait_until("the address without a Pod is released", PATIENCE, || {
@@ -184,6 +186,31 @@ pub(super) fn what_no_pod_has_any_more_is_taken_back(scene: &Scene) -> Result<()
         ensure!(left.is_empty(), "{} objects are left", left.len());
         Ok(())
     })
+}
+
+/// `fairway ipam` of the cluster: what a Pod uses is not released, what nobody uses is.
+fn by_hand(cluster: &Cluster, gone: &Container, stays: &Container) -> Result<()> {
+    let kubeconfig = cluster.kubeconfig("by-hand", lab::cluster::TOKEN)?.display().to_string();
+    let fairway = |words: &[&str]| {
+        output_of(bounded(program()).arg("ipam").args(words).args(["--kubeconfig", &kubeconfig]))
+    };
+    let shown = fairway(&["show"])?;
+    let row = shown.lines().find(|it| it.starts_with("v4")).context("a row")?;
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    ensure!(cells.get(4) == Some(&"2"), "{shown}");
+    fairway(&["check"])?;
+    let of = |it: &Container| it.addresses();
+    let all = [of(gone), of(stays)].concat();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let refused = fairway(&[&["release"], all.as_slice()].concat());
+    let refused = format!("{:#}", refused.err().context("what a Pod uses is released")?);
+    ensure!(refused.contains("shop/stays") && refused.contains("--force"), "{refused}");
+    ensure!(taken(cluster)? == 4, "{} are taken", taken(cluster)?);
+    let gone = of(gone);
+    let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
+    fairway(&[&["release"], gone.as_slice()].concat())?;
+    ensure!(taken(cluster)? == 2, "{} are taken", taken(cluster)?);
+    fairway(&["check"]).map(drop)
 }
 
 /// A controller that takes back at once what is not used.

@@ -195,6 +195,7 @@ pub(super) fn pods_of_three_nodes_reach_each_other_by_the_routes_of_their_blocks
     }
     ping_all(&containers)?;
     borrow(&fabric, &runtimes)?;
+    leave_with_the_nodes_address(&fabric, &containers)?;
     // A block that is given up is withdrawn.
     let gone = containers.pop().context("a container")?;
     runtimes.get(2).context("a runtime")?.delete(&gone)?;
@@ -228,6 +229,35 @@ fn ping_all(containers: &[Container]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The hub has no route to Pods: it answers nodes alone.
+fn leave_with_the_nodes_address(fabric: &Fabric, containers: &[Container]) -> Result<()> {
+    let from = &containers.first().context("a container")?.namespace;
+    for address in addresses(HUB) {
+        let ping = || from.run("busybox", &["ping", "-c", "1", "-W", "1", &address]);
+        ensure!(ping().is_err(), "{address} has a route to Pods");
+        for pool in ["v4", "v6"] {
+            let patch = r#"{"spec": {"natOutgoing": true}}"#;
+            fabric
+                .cluster
+                .kubectl(&["patch", "ippool", pool, "--type=merge", "-p", patch], None)?;
+        }
+        wait_until(&format!("a Pod reaches {address}"), PATIENCE, ping)?;
+        for pool in ["v4", "v6"] {
+            let patch = r#"{"spec": {"natOutgoing": false}}"#;
+            fabric
+                .cluster
+                .kubectl(&["patch", "ippool", pool, "--type=merge", "-p", patch], None)?;
+        }
+        let node = fabric.nodes.first().context("a node")?;
+        wait_until("the table is gone", PATIENCE, || {
+            let tables = node.run("nft", &["list", "tables"])?;
+            ensure!(!tables.contains("fairway-pods"), "{tables}");
+            Ok(())
+        })?;
+    }
+    ping_all(containers)
 }
 
 /// A node without room takes an address of another one's block, and announces it alone.

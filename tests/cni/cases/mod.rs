@@ -1,8 +1,9 @@
 //! What is tested? Each case is a story with a name. Used by main.
 
-mod cluster;
+pub(crate) mod cluster;
 mod disk;
 mod fabric;
+mod second_writer;
 
 use std::path::PathBuf;
 
@@ -66,6 +67,7 @@ pub(crate) fn all() -> Vec<Case> {
         Cluster cluster::containers_get_addresses_of_the_cluster,
         Cluster cluster::an_api_server_that_is_away_costs_no_address,
         Cluster cluster::what_no_pod_has_any_more_is_taken_back,
+        Cluster second_writer::another_writer_and_the_daemon_give_no_address_twice,
         Cluster fabric::pods_of_three_nodes_reach_each_other_by_the_routes_of_their_blocks,
     ]
 }

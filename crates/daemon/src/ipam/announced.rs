@@ -1,10 +1,13 @@
 //! Which prefixes of Pods this node announces: they go to the plan, and to disk, so that a restart withdraws none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use fairway_ground::Prefix;
-use fairway_ipam::{Affinity, Block, Facts, RememberedStore, Store, StoreError, routes};
+use fairway_ipam::{
+    Affinity, Block, Facts, Owner, RememberedStore, Store, StoreError, is_for_no_pod, routes,
+};
 use fairway_node::document::{FormatError, decode_document, encode_document};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -13,6 +16,8 @@ use tracing::{error, info};
 
 use crate::host::boot_id;
 use crate::host::state_file::StateFile;
+use crate::metrics::{PodAddressCounters, PoolShare};
+use crate::node::PodAddresses;
 
 /// The file in the state directory.
 const STATE_FILE: &str = "pod-blocks.json";
@@ -27,7 +32,7 @@ pub(crate) trait NodeStore: Store {
     fn refresh(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-impl<S: Store + Send> NodeStore for std::sync::Arc<RememberedStore<S>> {
+impl<S: Store + Send> NodeStore for Arc<RememberedStore<S>> {
     fn own(&self) -> Option<(Vec<Block>, Vec<Affinity>)> {
         RememberedStore::own(self)
     }
@@ -49,11 +54,12 @@ struct Saved {
 pub(crate) struct AnnouncedBlocks {
     tell: watch::Sender<BTreeSet<Prefix>>,
     file: StateFile,
+    counters: Arc<PodAddressCounters>,
 }
 
 impl AnnouncedBlocks {
     /// Those of the run before, until others are known.
-    pub(crate) fn start(state_dir: &Path) -> (Self, watch::Receiver<BTreeSet<Prefix>>) {
+    pub(crate) fn start(state_dir: &Path) -> (Self, PodAddresses) {
         let file = StateFile::new(state_dir, STATE_FILE);
         let decode = |text: &str| -> Result<Saved, FormatError> {
             Ok(serde_json::from_value(decode_document(text, STATE_VERSION)?)?)
@@ -63,13 +69,20 @@ impl AnnouncedBlocks {
             None
         });
         let saved = saved.filter(|it| it.boot.is_some() && it.boot == boot_id());
-        let (tell, announced) = watch::channel(saved.map(|it| it.prefixes).unwrap_or_default());
-        (Self { tell, file }, announced)
+        let (tell, blocks) = watch::channel(saved.map(|it| it.prefixes).unwrap_or_default());
+        let counters = Arc::<PodAddressCounters>::default();
+        (Self { tell, file, counters: Arc::clone(&counters) }, PodAddresses { blocks, counters })
+    }
+
+    /// For the metrics.
+    pub(super) fn counters(&self) -> &Arc<PodAddressCounters> {
+        &self.counters
     }
 
     /// Announces what the store says now, if it knows.
     pub(super) async fn follow(&self, store: &impl NodeStore, facts: &Facts, node: &str) {
         let Some((blocks, affinities)) = store.own() else { return };
+        self.counters.pools(shares(&blocks, facts, node));
         let announced = routes(node, blocks.iter(), affinities.iter(), facts).announced;
         if !self.tell.send_if_modified(|before| {
             let is_new = *before != announced;
@@ -87,4 +100,30 @@ impl AnnouncedBlocks {
             error!("{error}; a restart withdraws the blocks of Pods for a moment");
         }
     }
+}
+
+/// What each pool has on this node, by the blocks that concern it.
+fn shares(blocks: &[Block], facts: &Facts, node: &str) -> BTreeMap<String, PoolShare> {
+    let owner = Owner::Host(node.to_owned());
+    let pools = facts.pools.iter().map(|it| (it.name.clone(), PoolShare::default()));
+    let mut shares: BTreeMap<String, PoolShare> = pools.collect();
+    for block in blocks {
+        let Some(pool) = facts.pool_of(block.prefix().address()) else { continue };
+        let share = shares.entry(pool.name.clone()).or_default();
+        let is_own = block.owner() == Some(&owner);
+        let is_here = |it: &fairway_ipam::Attributes| {
+            let named = it.secondary.get("node").map(String::as_str);
+            let is_of_pod = it.handle.as_deref().is_none_or(|it| !is_for_no_pod(it));
+            it.released_at.is_none() && is_of_pod && named.map_or(is_own, |it| it == node)
+        };
+        let count = block.taken().filter(|(_, it)| is_here(it)).count();
+        share.in_use = share.in_use.saturating_add(count);
+        if is_own {
+            share.blocks = share.blocks.saturating_add(1);
+            share.free = share.free.saturating_add(block.free_count());
+        } else {
+            share.borrowed = share.borrowed.saturating_add(count);
+        }
+    }
+    shares
 }

@@ -14,6 +14,7 @@ mod calls;
 mod disk;
 mod files;
 mod knowledge;
+mod outgoing;
 mod server;
 
 use std::path::PathBuf;

@@ -24,6 +24,7 @@ use tracing::{info, warn};
 use super::announced::{AnnouncedBlocks, NodeStore};
 use super::calls::{Call, CallSocket, Standby};
 use super::knowledge::Knowledge;
+use super::outgoing::OutgoingNat;
 use crate::host::epoch_milliseconds;
 
 /// The most calls of a batch: more would keep the first one waiting.
@@ -43,6 +44,7 @@ pub(crate) struct Server<S, K> {
     node: String,
     standby: Standby,
     announced: AnnouncedBlocks,
+    outgoing: OutgoingNat,
     /// Something else than a call has changed what is announced.
     is_news: Arc<Notify>,
     /// Deletions of the spool that failed by themselves, and when they are tried again.
@@ -59,6 +61,7 @@ struct Arrived {
     bytes: Vec<u8>,
     request: Result<Request, CniError>,
     answer: Option<oneshot::Sender<Answer>>,
+    at: Instant,
 }
 
 impl Arrived {
@@ -68,7 +71,7 @@ impl Arrived {
             Ok(invocation) => Request::parse(invocation),
             Err(error) => Err(CniError::try_again(error)),
         };
-        Self { bytes, request, answer }
+        Self { bytes, request, answer, at: Instant::now() }
     }
 
     fn command(&self) -> Option<Command> {
@@ -102,8 +105,8 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
         standby: Standby,
         announced: AnnouncedBlocks,
     ) -> Self {
-        let (is_news, later, spool_trouble) = Default::default();
-        Self { store, knowledge, node, standby, announced, is_news, later, spool_trouble }
+        let (outgoing, is_news, later, spool_trouble) = Default::default();
+        Self { store, knowledge, node, standby, announced, outgoing, is_news, later, spool_trouble }
     }
 
     /// Where it is told that pools or affinities have changed.
@@ -139,11 +142,15 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
                     }
                 }
                 // What cannot be read again stays as it was.
-                _ = refreshes.tick() => drop(self.store.refresh().await),
+                _ = refreshes.tick() => {
+                    self.outgoing.doubt();
+                    _ = self.store.refresh().await;
+                }
                 () = news.notified() => {}
             }
             if let Ok(facts) = self.knowledge.facts() {
                 self.announced.follow(&self.store, &facts, &self.node).await;
+                self.outgoing.follow(&facts).await;
             }
         }
     }
@@ -160,7 +167,7 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
         let mut served: Vec<Arrived> = Vec::with_capacity(batch.len());
         for arrived in batch {
             match self.answer_now(&arrived, &facts, &waiting) {
-                Some(outcome) => reply(arrived, outcome),
+                Some(outcome) => self.reply(arrived, outcome),
                 None => served.push(arrived),
             }
         }
@@ -170,7 +177,7 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
         for arrived in served {
             let pod = arrived.request.as_ref().ok().and_then(|it| it.pod.as_ref());
             match pod.and_then(|it| notes.get(it)) {
-                Some(Err(reason)) => reply(arrived, Err(CniError::try_again(reason))),
+                Some(Err(reason)) => self.reply(arrived, Err(CniError::try_again(reason))),
                 _ => known.push(arrived),
             }
         }
@@ -183,7 +190,7 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
         let outcomes = self.outcomes(&facts, &mut known, notes).await;
         for (arrived, outcome) in known.into_iter().zip(outcomes) {
             let outcome = self.noted(&arrived, outcome);
-            reply(arrived, outcome);
+            self.reply(arrived, outcome);
         }
         self.announced.follow(&self.store, &facts, &self.node).await;
         // Nobody waits for this.
@@ -225,6 +232,17 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
             let reason = "the addresses that the container had are not released yet";
             Err(CniError::try_again(reason))
         })
+    }
+
+    fn reply(&self, arrived: Arrived, outcome: Result<Option<Value>, CniError>) {
+        let code = outcome.as_ref().err().map_or(0, |it| it.code.number());
+        let command = arrived.command().map_or("", Command::word);
+        self.announced.counters().answered(command, code, arrived.at.elapsed());
+        let invocation = Invocation::parse(&arrived.bytes).unwrap_or_default();
+        if let Some(answer) = arrived.answer {
+            // The plugin may have gone: its runtime deletes the container then.
+            let _ = answer.send(Answer::of(&invocation, outcome));
+        }
     }
 
     /// What is known of the Pods that are to get addresses.
@@ -315,6 +333,7 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
             }
         }
         self.standby.set_away(is_away);
+        self.announced.counters().waiting(waiting.len());
         let reason = "the addresses of deleted containers cannot be released yet";
         self.log_spool((!waiting.is_empty()).then(|| format!("{reason}: {}", waiting.len())));
         waiting
@@ -392,12 +411,4 @@ fn next_batch(arrived: &mut VecDeque<Arrived>) -> Vec<Arrived> {
         }
     }
     batch
-}
-
-fn reply(arrived: Arrived, outcome: Result<Option<Value>, CniError>) {
-    let invocation = Invocation::parse(&arrived.bytes).unwrap_or_default();
-    if let Some(answer) = arrived.answer {
-        // The plugin may have gone: its runtime deletes the container then.
-        let _ = answer.send(Answer::of(&invocation, outcome));
-    }
 }

@@ -29,6 +29,7 @@ mod user;
 mod webhook;
 mod writing;
 
+pub(crate) use addressing::{LiveError, LiveObjects};
 pub use aggregation::AggregationOptions;
 pub use api::{ConnectError, ConnectionOptions};
 pub use controller::{ControllerOptions, StartError, run as run_controller};

@@ -110,7 +110,7 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
     let api = Api::connect(&options.connection).await?;
     let access = Arc::new(ReviewedAccess::new(api.clone()));
     let secured = options.secure_metrics.clone().secured(access)?;
-    let (announced, pod_blocks) =
+    let (announced, pod_addresses) =
         options.ipam.as_ref().map(|it| AnnouncedBlocks::start(&it.state_dir)).unzip();
     let kind = node::Kind {
         unsaid: Unsaid::ListenWhenNeeded,
@@ -118,7 +118,7 @@ pub async fn run(options: SpeakerOptions) -> Result<(), SpeakerError> {
         counters: Arc::clone(&api.counters),
         assigns_addresses: false,
         node_api: Some(options.node_api.clone()),
-        pod_blocks,
+        pod_addresses,
     };
     let start = |_: &mut _, backend: &Arc<_>, clock| {
         log_start(&options.host, &api);

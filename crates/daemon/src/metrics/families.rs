@@ -20,6 +20,8 @@ pub enum Shown {
     Controller,
     /// `fairway proxy`.
     Proxy,
+    /// `fairway run` and `fairway speaker` with `--ipam`.
+    PodAddresses,
 }
 
 impl Shown {
@@ -33,6 +35,7 @@ impl Shown {
             Self::Kubernetes => "controller, speaker, proxy",
             Self::Controller => "controller",
             Self::Proxy => "proxy",
+            Self::PodAddresses => "run, speaker (with `--ipam`)",
         }
     }
 }
@@ -237,6 +240,20 @@ families! {
         "Answers to /healthz, by their code";
     PROXY_LIVEZ: Counter, Proxy, "kubeproxy_proxy_livez_total" ["code"]
         "Answers to /livez, by their code";
+    IPAM_BLOCKS: Gauge, PodAddresses, "fairway_ipam_blocks" ["pool"]
+        "Blocks of the IPPool that this node owns";
+    IPAM_IN_USE: Gauge, PodAddresses, "fairway_ipam_addresses_in_use" ["pool"]
+        "Addresses of the IPPool that Pods of this node have";
+    IPAM_FREE: Gauge, PodAddresses, "fairway_ipam_addresses_free" ["pool"]
+        "Free addresses in this node's blocks of the IPPool";
+    IPAM_BORROWED: Gauge, PodAddresses, "fairway_ipam_addresses_borrowed" ["pool"]
+        "Addresses that Pods of this node have of other nodes' blocks";
+    IPAM_CALLS: Counter, PodAddresses, "fairway_ipam_calls_total" ["command", "code"]
+        "Calls of the CNI plugin, by the code of their answer; 0 is success";
+    IPAM_ADD: Histogram, PodAddresses, "fairway_ipam_add_seconds" []
+        "Time from an ADD of the CNI plugin to its addresses";
+    IPAM_WAITING: Gauge, PodAddresses, "fairway_ipam_deletions_waiting" []
+        "Deleted containers whose addresses are not released yet";
     PROXY_SERVERS: Gauge, Proxy, "fairway_proxy_virtual_servers" []
         "Virtual servers that Services lead to on this node";
     PROXY_DRAINING: Gauge, Proxy, "fairway_proxy_draining_endpoints" []

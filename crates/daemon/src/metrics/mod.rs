@@ -16,6 +16,7 @@ mod controller;
 mod families;
 mod node;
 mod page;
+mod pod_addresses;
 mod process;
 mod proxy;
 mod secure;
@@ -29,6 +30,7 @@ pub use controller::{ControllerFacts, ControllerMetrics, ControllerQuestion, Con
 pub use families::{FAMILIES, Shown};
 pub use node::NodeMetrics;
 pub use page::{Family, Page, Type};
+pub use pod_addresses::{PodAddressCounters, PoolShare};
 pub use proxy::{ProxyFacts, ProxyMetrics, ProxyQuestion, ProxyQuestions, Rounds, ServiceTraffic};
 pub use secure::{Access, Certificate, Judged, SecureOptions, Secured, Verdict};
 pub use server::Server;

@@ -14,7 +14,7 @@ use super::families::{
     STALE_OBJECTS,
 };
 use super::page::Page;
-use super::{ClientCounters, Collect, Collected, PeerLabel, bgp, controller};
+use super::{ClientCounters, Collect, Collected, PeerLabel, PodAddressCounters, bgp, controller};
 use crate::host::{Enquirer, Published};
 
 /// Asks the loop of a node and its BGP core.
@@ -25,6 +25,7 @@ pub struct NodeMetrics {
     counters: Arc<ClientCounters>,
     peer_label: PeerLabel,
     gives_addresses: bool,
+    pod_addresses: Option<Arc<PodAddressCounters>>,
 }
 
 impl NodeMetrics {
@@ -35,12 +36,18 @@ impl NodeMetrics {
         counters: Arc<ClientCounters>,
     ) -> Self {
         let peer_label = PeerLabel::default();
-        Self { enquirer, backend, counters, peer_label, gives_addresses: false }
+        let (gives_addresses, pod_addresses) = (false, None);
+        Self { enquirer, backend, counters, peer_label, gives_addresses, pod_addresses }
     }
 
     /// The same, with this label of neighbours.
     pub fn labelled(self, peer_label: PeerLabel) -> Self {
         Self { peer_label, ..self }
+    }
+
+    /// It gives Pods addresses as well: adds what that counts.
+    pub fn with_pod_addresses(self, counters: Option<Arc<PodAddressCounters>>) -> Self {
+        Self { pod_addresses: counters, ..self }
     }
 
     /// It assigns addresses as well: adds the metrics of its pools.
@@ -71,6 +78,9 @@ impl Collect for NodeMetrics {
             write_objects(page, &state);
             if self.gives_addresses {
                 controller::write_pools(page, &PoolUse::of_all(&state.index, &state.outcomes));
+            }
+            if let Some(counters) = &self.pod_addresses {
+                counters.write(page);
             }
             true
         })

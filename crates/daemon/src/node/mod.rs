@@ -34,7 +34,7 @@ use tracing::info;
 use crate::admin::{self, Observer, ReloadOrder, SocketFile, vty};
 use crate::host::{self, Clock, Enquirer, LockError, Published};
 use crate::members::KeyFileError;
-use crate::metrics::{ClientCounters, NodeMetrics, Secured, Server};
+use crate::metrics::{ClientCounters, NodeMetrics, PodAddressCounters, Secured, Server};
 use crate::node_api::{self, NodeApiOptions};
 use crate::options::{HostOptions, Unsaid};
 use crate::service::{Reading, Service};
@@ -164,8 +164,16 @@ pub(crate) struct Kind {
     pub(crate) assigns_addresses: bool,
     /// Where controllers are answered, in a cluster.
     pub(crate) node_api: Option<NodeApiOptions>,
-    /// The prefixes of Pods that this node has, where it gives them addresses.
-    pub(crate) pod_blocks: Option<watch::Receiver<BTreeSet<Prefix>>>,
+    /// What is known of the addresses of Pods, where the node gives them.
+    pub(crate) pod_addresses: Option<PodAddresses>,
+}
+
+/// See [`Kind::pod_addresses`].
+pub(crate) struct PodAddresses {
+    /// The prefixes that this node has.
+    pub(crate) blocks: watch::Receiver<BTreeSet<Prefix>>,
+    /// For the metrics.
+    pub(crate) counters: Arc<PodAddressCounters>,
 }
 
 fn save(source: &impl Source, node: &mut Announcing) {
@@ -184,7 +192,7 @@ fn reread(source: &mut impl Source, service: &mut Service) {
 pub(crate) async fn run<S: Source>(
     options: &HostOptions,
     claimed: Claimed,
-    mut kind: Kind,
+    kind: Kind,
     start: impl FnOnce(&mut Announcing, &Arc<dyn Backend>, Clock) -> S,
 ) -> Result<(), NodeError> {
     let Claimed { mut terminate, mut interrupt, mut hangup, socket, socket_file, vty, lock } =
@@ -199,7 +207,7 @@ pub(crate) async fn run<S: Source>(
     for said in said {
         source.follow_deliveries(clock.now(), said, &mut node);
     }
-    let mut pod_blocks = PodBlocks::new(kind.pod_blocks.take());
+    let mut pod_blocks = PodBlocks::new(kind.pod_addresses.as_ref().map(|it| it.blocks.clone()));
     source.follow_pod_blocks(clock.now(), &pod_blocks.first(), &mut node);
     let mut joined = Joined::start(options, &mut node)?;
     joined.tell(clock.now(), &mut source, &mut node);
@@ -265,6 +273,8 @@ fn measured(
     let counters = Arc::clone(&kind.counters);
     let measured = NodeMetrics::new(enquirer.clone(), Arc::clone(backend), counters);
     let measured = measured.labelled(options.peer_label);
+    let pod_addresses = kind.pod_addresses.as_ref().map(|it| Arc::clone(&it.counters));
+    let measured = measured.with_pod_addresses(pod_addresses);
     if kind.assigns_addresses { measured.with_pools() } else { measured }
 }
 

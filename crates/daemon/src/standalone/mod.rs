@@ -70,7 +70,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         warn!("{}: {}", printable(&folder), printable(&why));
     }
     let counters = Arc::<ClientCounters>::default();
-    let (announced, pod_blocks) =
+    let (announced, pod_addresses) =
         ipam.as_ref().map(|it| AnnouncedBlocks::start(&it.state_dir)).unzip();
     let kind = Kind {
         unsaid: Unsaid::Listen,
@@ -78,7 +78,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         secured: None,
         assigns_addresses: true,
         node_api: None,
-        pod_blocks,
+        pod_addresses,
     };
     let (tell, assigned) = watch::channel(None);
     let tell = proxy.is_some().then_some(tell);

@@ -70,7 +70,15 @@ impl Nftables {
     /// # Errors
     /// The kernel does not answer.
     pub fn tag(&mut self, family: Family) -> io::Result<Option<String>> {
-        let request = |sequence| get_table(family, TABLE, sequence);
+        self.tag_of_table(family, TABLE)
+    }
+
+    /// The same of another table.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn tag_of_table(&mut self, family: Family, name: &str) -> io::Result<Option<String>> {
+        let request = |sequence| get_table(family, name, sequence);
         // One without a tag is of somebody's hand.
         let read = |payload: &[u8], found: &mut Vec<String>| {
             found.push(tag_of(payload).unwrap_or_default());

@@ -25,6 +25,8 @@ pub(super) enum Expression {
     State { register: u32 },
     /// `register & mask ^ xor`.
     Bitwise { register: u32, mask: u32, xor: u32 },
+    /// Keeps these bits of an address.
+    Mask { register: u32, mask: Vec<u8> },
     /// Goes on if the register has this value, or has not.
     Compare { register: u32, is_equal: bool, value: Vec<u8> },
     /// Goes on if the registers are an element of a set, or are not.
@@ -101,7 +103,7 @@ impl Expression {
             Self::Payload { .. } => "payload",
             Self::Meta { .. } | Self::SetMark { .. } => "meta",
             Self::State { .. } => "ct",
-            Self::Bitwise { .. } => "bitwise",
+            Self::Bitwise { .. } | Self::Mask { .. } => "bitwise",
             Self::Compare { .. } => "cmp",
             Self::Lookup { .. } | Self::VerdictOf { .. } => "lookup",
             Self::Verdict(_) => "immediate",
@@ -142,6 +144,17 @@ impl Expression {
                 });
                 message.nested(5, |it| {
                     it.attribute(DATA_VALUE, &xor.to_ne_bytes());
+                });
+            }
+            Self::Mask { register, mask } => {
+                let length = u32::try_from(mask.len()).unwrap_or(0);
+                message.attribute(1, &be32(*register)).attribute(2, &be32(*register));
+                message.attribute(3, &be32(length));
+                message.nested(4, |it| {
+                    it.attribute(DATA_VALUE, mask);
+                });
+                message.nested(5, |it| {
+                    it.attribute(DATA_VALUE, &vec![0; mask.len()]);
                 });
             }
             Self::Compare { register, is_equal, value } => {

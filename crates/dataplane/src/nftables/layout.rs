@@ -26,7 +26,7 @@ const OWNER: &str = "Fairway service proxy";
 const VERSION: u32 = 1;
 /// What programs keep with a table, and the kind of it that `nft` shows as a comment.
 pub(super) const TABLE_DATA: u16 = 6;
-const COMMENT: u8 = 0;
+pub(super) const COMMENT: u8 = 0;
 
 /// The sets, by what they hold.
 pub(super) const VIPS: &str = "vips";
@@ -50,7 +50,7 @@ const MARK: &str = "mark";
 const HOOK_PREROUTING: u32 = 0;
 const HOOK_INPUT: u32 = 1;
 const HOOK_OUTPUT: u32 = 3;
-const HOOK_POSTROUTING: u32 = 4;
+pub(super) const HOOK_POSTROUTING: u32 = 4;
 
 const SET_INTERVAL: u32 = 0x4;
 const SET_MAP: u32 = 0x8;

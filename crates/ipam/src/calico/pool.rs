@@ -45,6 +45,7 @@ pub(super) fn read(reader: &mut Reader<'_>, name: &str) -> Option<Pool> {
         is_disabled,
         is_manual: reader.text("assignmentMode") == "Manual",
         is_hidden_from_bgp: reader.is_set("disableBGPExport"),
+        is_translated: reader.is_set("natOutgoing"),
         nodes,
         namespaces,
         uses: if uses.is_empty() { Use::DEFAULT.into() } else { uses },

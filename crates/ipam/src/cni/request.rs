@@ -32,6 +32,20 @@ pub enum Command {
     Version,
 }
 
+impl Command {
+    /// As CNI_COMMAND has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Add => "ADD",
+            Self::Delete => "DEL",
+            Self::Check => "CHECK",
+            Self::Status => "STATUS",
+            Self::CollectGarbage => "GC",
+            Self::Version => "VERSION",
+        }
+    }
+}
+
 /// A container's interface.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Attachment {

@@ -171,6 +171,7 @@ impl PoolSpec {
             is_disabled: self.disabled,
             is_manual: matches!(self.assignment_mode, Some(AssignmentMode::Manual)),
             is_hidden_from_bgp: self.disable_bgp_export,
+            is_translated: false,
             nodes: Selector::parse(&self.node_selector),
             namespaces: (!is_all).then(|| Selector::parse(&self.namespace_selector)),
             uses: if uses.is_empty() { Use::DEFAULT.into() } else { uses },

@@ -27,6 +27,7 @@ pub(super) fn pool(name: &str, text: &str) -> Pool {
         is_disabled: false,
         is_manual: false,
         is_hidden_from_bgp: false,
+        is_translated: false,
         nodes: Ok(Selector::all()),
         namespaces: None,
         uses: BTreeSet::from([Use::Workload, Use::Tunnel]),

@@ -1,6 +1,5 @@
 //! `fairway ipam check`: what does not fit together in Calico's objects.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -9,11 +8,12 @@ use fairway_ground::printable;
 use fairway_ipam::check;
 use serde_json::json;
 
-use super::read::read;
+use super::read::ObjectArguments;
 use crate::cli::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  fairway ipam check                         of the cluster
   kubectl get -A -o yaml ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org,\\
 blockaffinities.crd.projectcalico.org,ipamhandles.crd.projectcalico.org,nodes,pods |
     fairway ipam check -
@@ -24,9 +24,8 @@ changes while kubectl lists one kind after the other may be reported by mistake:
 Each line: KIND NAME: what is wrong. Nothing is changed.
 Exit code 0: no faults (warnings do not count). 1: faults, or files that cannot be read.")]
 pub(super) struct CheckArguments {
-    /// Files and folders of YAML and JSON; - is standard input
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    objects: ObjectArguments,
 
     /// Print JSON
     #[arg(long)]
@@ -34,7 +33,7 @@ pub(super) struct CheckArguments {
 }
 
 pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
-    let (cluster, unreadable) = read(&arguments.paths)?;
+    let (cluster, unreadable) = arguments.objects.read()?;
     let defects = check(&cluster);
     let faults = defects.iter().filter(|it| it.is_fault).count();
     if arguments.json {

@@ -1,16 +1,60 @@
-//! Calico's objects out of files.
+//! Calico's objects out of files, or of a cluster.
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use clap::Args;
 use fairway_ipam::calico::Cluster;
 use fairway_resources::plain_documents;
 
 use crate::cli::output;
+use crate::kubernetes::{ConnectionOptions, LiveError, LiveObjects};
 use crate::source::{FileChange, nothing_to_read, read_all};
 
-/// What the files have. What cannot be read of them is on stderr, and counted.
-pub(super) fn read(paths: &[PathBuf]) -> Result<(Cluster, usize)> {
+/// How a cluster is found.
+#[derive(Debug, Args)]
+pub(super) struct ClusterArguments {
+    /// Which cluster [default: in a pod its own, else KUBECONFIG and the usual files]
+    #[arg(long, value_name = "PATH", env = "FAIRWAY_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl ClusterArguments {
+    pub(super) async fn connect(&self) -> Result<LiveObjects, LiveError> {
+        let kubeconfig = self.kubeconfig.clone().filter(|it| !it.as_os_str().is_empty());
+        LiveObjects::connect(&ConnectionOptions { kubeconfig, namespace: None }).await
+    }
+}
+
+/// Where objects are read.
+#[derive(Debug, Args)]
+pub(super) struct ObjectArguments {
+    /// Files and folders of YAML and JSON with Calico's objects; - is standard input; without any, the cluster is asked
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+/// Runs a command that asks a cluster.
+pub(super) fn running<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start")?.block_on(command)
+}
+
+impl ObjectArguments {
+    /// What files, or the cluster, have. What cannot be read of files is on stderr, and counted.
+    pub(super) fn read(&self) -> Result<(Cluster, usize)> {
+        if !self.paths.is_empty() {
+            return read(&self.paths);
+        }
+        let live = async { Ok(self.cluster.connect().await?.read().await?) };
+        Ok((running(live)?, 0))
+    }
+}
+
+fn read(paths: &[PathBuf]) -> Result<(Cluster, usize)> {
     let (mut cluster, mut faults) = (Cluster::default(), 0_usize);
     let mut complain = |line: String| {
         output::say(&line);

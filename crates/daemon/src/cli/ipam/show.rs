@@ -1,7 +1,6 @@
 //! `fairway ipam show`: how full pools and blocks are, and who has an address.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -10,11 +9,12 @@ use fairway_ground::columns::{aligned, or_none};
 use fairway_ipam::calico::Cluster;
 use fairway_ipam::{Block, Owner, Usage, usage};
 
-use super::read::read;
+use super::read::ObjectArguments;
 use crate::cli::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  fairway ipam show                          of the cluster
   kubectl get -o yaml ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org | fairway ipam show -
   fairway ipam show --blocks ipam/
   fairway ipam show --node node-1 ipam/
@@ -23,9 +23,8 @@ use crate::cli::output;
 IN USE counts addresses that rest after their release. FREE is without reserved ones.
 Exit code 0: done. 1: the address is in no block, or files cannot be read.")]
 pub(super) struct ShowArguments {
-    /// Files and folders of YAML and JSON with Calico's objects; - is standard input
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    objects: ObjectArguments,
 
     /// Each block
     #[arg(long)]
@@ -41,7 +40,7 @@ pub(super) struct ShowArguments {
 }
 
 pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode> {
-    let (cluster, unreadable) = read(&arguments.paths)?;
+    let (cluster, unreadable) = arguments.objects.read()?;
     for fault in &cluster.faults {
         output::say(&fault.to_string());
     }

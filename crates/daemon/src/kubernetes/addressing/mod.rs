@@ -6,6 +6,7 @@
 mod collecting;
 mod following;
 mod knowledge;
+mod live;
 mod store;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub(super) use collecting::start as start_collecting;
 use fairway_model::Kind;
 use following::{Followed, follow};
 use knowledge::{ApiKnowledge, Objects};
+pub(crate) use live::{LiveError, LiveObjects};
 use store::{ApiStore, parse};
 
 /// Changes in the queue; a watch with more waits, and the server with it.

@@ -1,0 +1,76 @@
+//! Calico's objects of a cluster as they are now, for `fairway ipam`; and giving addresses back by hand.
+
+use std::net::IpAddr;
+
+use fairway_ipam::calico::Cluster;
+use fairway_ipam::{Addressing, Facts, Freed, IpamError, Moment, Release};
+use fairway_model::Kind;
+
+use super::super::api::{Api, ConnectError, ConnectionOptions};
+use super::super::resource::{
+    BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_BLOCK, IPAM_CONFIG, IPAM_HANDLE, POD, Resource,
+};
+use super::store::{ApiStore, for_each};
+use crate::host::epoch_milliseconds;
+
+/// Why a cluster cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LiveError {
+    /// There is no API server.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A kind cannot be listed.
+    #[error("cannot list {0}: {1}")]
+    List(&'static str, String),
+    /// Addresses cannot be released.
+    #[error(transparent)]
+    Release(#[from] IpamError),
+}
+
+/// The connection.
+pub(crate) struct LiveObjects(Api);
+
+impl LiveObjects {
+    pub(crate) async fn connect(options: &ConnectionOptions) -> Result<Self, LiveError> {
+        Ok(Self(Api::connect(options).await?))
+    }
+
+    /// All objects, with the Nodes and Pods.
+    pub(crate) async fn read(&self) -> Result<Cluster, LiveError> {
+        let mut cluster = Cluster::default();
+        let kinds = [
+            IP_POOL,
+            IPAM_CONFIG,
+            IP_RESERVATION,
+            BLOCK_AFFINITY,
+            IPAM_BLOCK,
+            IPAM_HANDLE,
+            Resource::read(Kind::Node),
+            POD,
+        ];
+        for resource in kinds {
+            let read = for_each(&self.0, resource, |object| cluster.read(&object));
+            let failed =
+                |it: super::super::api::Problem| LiveError::List(resource.plural, it.to_string());
+            read.await.map_err(failed)?;
+        }
+        Ok(cluster)
+    }
+
+    /// Releases addresses that were given before these sequence numbers, and not since.
+    pub(crate) async fn release(
+        &self,
+        facts: &Facts,
+        addresses: &[(IpAddr, u64)],
+    ) -> Result<Freed, LiveError> {
+        let store = ApiStore::new(self.0.clone());
+        let now = Moment::from_nanoseconds(epoch_milliseconds().saturating_mul(1_000_000));
+        let releases = addresses.iter().map(|(address, sequence)| Release {
+            address: *address,
+            handle: None,
+            sequence: Some(*sequence),
+        });
+        let releases: Vec<Release> = releases.collect();
+        Ok(Addressing { store: &store, facts, now }.release(&releases).await?)
+    }
+}
