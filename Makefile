@@ -219,7 +219,7 @@ bench-layer2: build ## How long an address is not answered for when its owner go
 	@scripts/setup.sh network rivals
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test layer2 -- --bench $(CASE)
 
-bench: build ## Latency from a file's rename to the router, by FRR too; 500 peers; moving tables; allocation and plan; size and memory (root or sudo)
+bench: build ## Latency from a file's rename to the router, by FRR too; 500 peers; moving tables; allocation and plan; addresses of Pods; size and memory (root or sudo)
 	@scripts/setup.sh routers trixie network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench peers
@@ -228,6 +228,8 @@ bench: build ## Latency from a file's rename to the router, by FRR too; 500 peer
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench frr -- --starts
 	$(CARGO) bench --locked --bench allocation --bench plan
 	$(CARGO) bench --locked -p fairway-proxy --bench planning
+	scripts/cni-plugins.sh && scripts/kube-apiserver.sh
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test cni -- --bench
 
 docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages --test rules

@@ -9,6 +9,7 @@
     reason = "of a JSON value it gives null, where there is nothing"
 )]
 
+mod bench;
 mod cases;
 mod daemon;
 mod runtime;
@@ -52,6 +53,17 @@ fn run(options: Options) -> Result<bool> {
         !options.required || (assets.is_some() && !plugins.is_empty()),
         "there is no API server, or there are no plugins; run: scripts/kube-apiserver.sh and scripts/cni-plugins.sh"
     );
+    if options.suite.is_bench() {
+        let directory = tempfile::tempdir()?;
+        let scene = Scene {
+            cell: 0,
+            directory: directory.path().to_owned(),
+            assets,
+            plugins,
+            is_short: false,
+        };
+        return bench::run(&scene).map(|()| true);
+    }
     let mut suite = Suite::new("cni", options.suite).as_root().threads(THREADS);
     for case in cases::all() {
         let needed = case.on == Kind::Cluster;

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use crate::bench::host_local;
 use crate::daemon;
 use lab::namespace::{Namespace, Place};
 
@@ -149,6 +150,13 @@ impl<'a> Runtime<'a> {
     /// Starts our plugin by itself.
     pub(crate) fn ask(&self, command: &str, id: &str, configuration: &Value) -> Result<Ended> {
         self.start(&self.path.join("fairway-cni"), command, id, "of-the-test", configuration)
+    }
+
+    /// Starts host-local by itself.
+    pub(crate) fn local(&self, command: &str, id: &str) -> Result<Ended> {
+        let folder = self.daemon.join("local").display().to_string();
+        let program = self.plugins.folder.join("host-local");
+        self.start(&program, command, id, "of-the-test", &host_local(&folder))
     }
 
     pub(crate) fn command(&self, program: &Path, command: &str, id: &str, netns: &str) -> Command {

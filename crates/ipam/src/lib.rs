@@ -5,8 +5,8 @@
 //! server; a store is four calls that somebody else answers.
 //!
 //! Operations are on [`Addressing`]; [`Collector`] takes back what nobody uses, [`cni`] answers a runtime, [`routes()`] says what
-//! routers hear of, and [`replay()`] runs a case of all that in memory. What is to come: stores of the API server and of one
-//! machine, and the daemon that has them.
+//! routers hear of, and [`replay()`] runs a case of all that in memory. [`RememberedStore`] is what a
+//! node knows of a store without a question; the daemon has the stores of the API server and of one machine's disk.
 
 mod addressing;
 mod affinity;

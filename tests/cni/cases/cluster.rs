@@ -17,7 +17,7 @@ use lab::wait::{PATIENCE, wait_until};
 pub(crate) const CALICO: &str = "/apis/crd.projectcalico.org/v1";
 
 /// An API server with the definitions, two pools, and these nodes.
-pub(super) fn cluster(scene: &Scene, nodes: &[&str]) -> Result<Cluster> {
+pub(crate) fn cluster(scene: &Scene, nodes: &[&str]) -> Result<Cluster> {
     let assets = scene.assets.as_deref().context("there is no API server here")?;
     let mut cluster = Cluster::start(assets)?;
     cluster.wait_until_ready()?;
@@ -49,13 +49,13 @@ pub(super) fn furnish(scene: &Scene, cluster: &Cluster, nodes: &[&str]) -> Resul
     Ok(())
 }
 
-pub(super) fn create(cluster: &Cluster, path: &str, object: &Value) -> Result<()> {
+pub(crate) fn create(cluster: &Cluster, path: &str, object: &Value) -> Result<()> {
     let reply = cluster.ask("POST", path, Some(object))?;
     ensure!(reply.status == 201, "{path}: {} {}", reply.status, reply.text);
     Ok(())
 }
 
-pub(super) fn list(cluster: &Cluster, plural: &str) -> Result<Vec<Value>> {
+pub(crate) fn list(cluster: &Cluster, plural: &str) -> Result<Vec<Value>> {
     let reply = cluster.ask("GET", &format!("{CALICO}/{plural}"), None)?;
     ensure!(reply.status == 200, "{plural}: {} {}", reply.status, reply.text);
     let listed: Value = serde_json::from_str(&reply.text)?;
@@ -162,11 +162,12 @@ pub(super) fn what_no_pod_has_any_more_is_taken_back(scene: &Scene) -> Result<()
     let _controller = start_controller(&cluster, &Network::Own, &log)?;
     wait_until("the address without a Pod is released", PATIENCE, || {
         ensure!(taken(&cluster)? == 2, "{} are taken", taken(&cluster)?);
+        // Handles are written after their blocks.
+        let handles = list(&cluster, "ipamhandles")?;
+        let ids: Vec<&Value> = handles.iter().map(|it| &it["spec"]["handleID"]).collect();
+        ensure!(ids == ["pods.stays"], "{ids:?}");
         Ok(())
     })?;
-    let handles = list(&cluster, "ipamhandles")?;
-    let [handle] = handles.as_slice() else { anyhow::bail!("handles: {handles:?}") };
-    ensure!(handle["spec"]["handleID"] == "pods.stays", "{handle}");
     // The daemon does not believe what it remembers.
     runtime.delete(&gone)?;
     let next = runtime.ask("ADD", "next", &runtime.configuration)?.done()?;
