@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::cluster::{self, CALICO, create};
 use super::{Scene, ptp};
@@ -78,6 +78,7 @@ impl Fabric {
         let mut cluster = Cluster::start_in(assets, network, addresses(HUB)[0].parse()?)?;
         cluster.wait_until_ready()?;
         cluster::furnish(scene, &cluster, &NODES)?;
+        reserve(&cluster)?;
         announce(scene, &cluster)?;
         let mut daemons = Vec::new();
         for (node, namespace) in NODES.iter().zip(&nodes) {
@@ -168,6 +169,16 @@ fn announce(scene: &Scene, cluster: &Cluster) -> Result<()> {
         "spec": {"podBlocks": true, "blackhole": true},
     });
     create(cluster, &format!("{METALLB}/bgpadvertisements"), &advertisement)
+}
+
+/// Leaves one IPv4 block for each node: with more Pods, it has to borrow from the others.
+fn reserve(cluster: &Cluster) -> Result<()> {
+    let reservation = json!({
+        "apiVersion": "crd.projectcalico.org/v1", "kind": "IPReservation",
+        "metadata": {"name": "all-but-three-blocks"},
+        "spec": {"reservedCIDRs": ["10.244.0.48/28", "10.244.0.64/26", "10.244.0.128/25"]},
+    });
+    create(cluster, &format!("{CALICO}/ipreservations"), &reservation)
 }
 
 /// What is to be announced, as the objects say: confirmed blocks.
@@ -263,22 +274,7 @@ fn leave_with_the_nodes_address(fabric: &Fabric, containers: &[Container]) -> Re
 /// A node without room takes an address of another one's block, and announces it alone.
 fn borrow(fabric: &Fabric, runtimes: &[Runtime<'_>]) -> Result<()> {
     let runtime = runtimes.first().context("a runtime")?;
-    // No block is left: those of the others have room.
-    let mut taken: Vec<Value> = Vec::new();
-    for number in 0..16 {
-        let prefix = format!("10.244.0.{}/28", number * 16);
-        taken.push(json!({
-            "apiVersion": "crd.projectcalico.org/v1", "kind": "IPReservation",
-            "metadata": {"name": format!("r{number}")}, "spec": {"reservedCIDRs": [prefix]},
-        }));
-    }
     let used = blocks(&fabric.cluster, Family::Ipv4)?;
-    for reservation in &taken {
-        let prefix = reservation["spec"]["reservedCIDRs"][0].as_str().unwrap_or_default();
-        if !used.iter().any(|it| it == prefix) {
-            create(&fabric.cluster, &format!("{CALICO}/ipreservations"), reservation)?;
-        }
-    }
     let mut only_ipv4 = runtime.configuration.clone();
     only_ipv4["ipam"]["assign_ipv6"] = "false".into();
     let own = blocks_of(&fabric.cluster, "n1")?;
