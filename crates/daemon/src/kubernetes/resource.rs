@@ -73,6 +73,13 @@ pub(super) const IP_RESERVATION: Resource = everywhere(CALICO, "IPReservation", 
 /// The Pods.
 pub(super) const POD: Resource = everywhere("v1", "Pod", "pods");
 
+/// What says which Pods may talk to each other: Kubernetes' kind, and Calico's two.
+pub(super) const NETWORK_POLICIES: [Resource; 3] = [
+    everywhere("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    everywhere(CALICO, "NetworkPolicy", "networkpolicies"),
+    everywhere(CALICO, "GlobalNetworkPolicy", "globalnetworkpolicies"),
+];
+
 /// The definitions of kinds.
 const DEFINITION: Resource =
     everywhere("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");

@@ -9,20 +9,28 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use super::read::{ClusterArguments, running};
 use crate::cli::state_dir::{Owner, prepare};
+use crate::kubernetes::LiveObjects;
 
 /// The name of the plugin.
 const PLUGIN: &str = "fairway-cni";
+/// The variable that pods have.
+const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
 /// Where packages and images have it.
 const PACKAGED: &str = "/usr/lib/cni/fairway-cni";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fairway ipam install-plugin --owner 65532:65532
-  fairway ipam install-plugin --to /usr/lib/cni")]
+  fairway ipam install-plugin --to /usr/lib/cni
+  fairway ipam install-plugin --without-network-policy   something else enforces NetworkPolicies
+
+In a pod, and with --kubeconfig, the first installation on a node is refused while the cluster has NetworkPolicies:
+Fairway does not enforce them, and they end with the CNI plugin that does. A plugin that is there is updated in any case.")]
 pub(super) struct InstallPluginArguments {
     /// The plugin [default: fairway-cni beside this program, else /usr/lib/cni/fairway-cni]
     #[arg(long, value_name = "PATH")]
@@ -44,12 +52,23 @@ pub(super) struct InstallPluginArguments {
     /// The folder in which the deletions of containers wait
     #[arg(long, value_name = "DIR", default_value = fairway_cni::SPOOL, env = "FAIRWAY_CNI_SPOOL")]
     cni_spool: PathBuf,
+
+    /// Install the plugin although the cluster has NetworkPolicies: something else enforces them, or they may end
+    #[arg(long)]
+    without_network_policy: bool,
+
+    #[command(flatten)]
+    cluster: ClusterArguments,
 }
 
 pub(super) fn run(arguments: &InstallPluginArguments) -> Result<ExitCode> {
-    let InstallPluginArguments { from, to, owner, cni_socket, cni_spool } = arguments;
+    let InstallPluginArguments { from, to, owner, cni_socket, cni_spool, .. } = arguments;
     let from = from.clone().unwrap_or_else(packaged);
     let plugin = to.join(PLUGIN);
+    let is_in_cluster = arguments.cluster.is_given() || std::env::var_os(IN_POD).is_some();
+    if is_in_cluster && !arguments.without_network_policy && !plugin.exists() {
+        running(async { refuse_policies(&arguments.cluster.connect().await?).await })?;
+    }
     match install(&from, &plugin)? {
         true => eprintln!("{} installed", plugin.display()),
         false => eprintln!("{} is there already", plugin.display()),
@@ -61,6 +80,22 @@ pub(super) fn run(arguments: &InstallPluginArguments) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Pods that a policy protects would be open without a word once this plugin makes their network.
+async fn refuse_policies(live: &LiveObjects) -> Result<()> {
+    let policies = live.network_policies().await.context(
+        "the plugin is not installed before it is known that there are no NetworkPolicies",
+    )?;
+    let Some(first) = policies.first() else { return Ok(()) };
+    let others = match policies.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count.saturating_sub(1)),
+    };
+    bail!(
+        "{first}{others}: Fairway does not enforce network policies; delete them, or install with \
+         --without-network-policy (chart: ipam.withoutNetworkPolicy=true) if something else does"
+    )
 }
 
 fn packaged() -> PathBuf {

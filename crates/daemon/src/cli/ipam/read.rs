@@ -21,8 +21,17 @@ pub(super) struct ClusterArguments {
 
 impl ClusterArguments {
     pub(super) async fn connect(&self) -> Result<LiveObjects, LiveError> {
-        let kubeconfig = self.kubeconfig.clone().filter(|it| !it.as_os_str().is_empty());
+        let kubeconfig = self.kubeconfig().cloned();
         LiveObjects::connect(&ConnectionOptions { kubeconfig, namespace: None }).await
+    }
+
+    /// Whether a cluster is named.
+    pub(super) fn is_given(&self) -> bool {
+        self.kubeconfig().is_some()
+    }
+
+    fn kubeconfig(&self) -> Option<&PathBuf> {
+        self.kubeconfig.as_ref().filter(|it| !it.as_os_str().is_empty())
     }
 }
 

@@ -5,13 +5,18 @@ use std::net::IpAddr;
 use fairway_ipam::calico::Cluster;
 use fairway_ipam::{Addressing, Facts, Freed, IpamError, Moment, Release};
 use fairway_model::Kind;
+use serde_json::Value;
 
-use super::super::api::{Api, ConnectError, ConnectionOptions};
+use super::super::api::{Api, ConnectError, ConnectionOptions, Problem};
 use super::super::resource::{
-    BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_BLOCK, IPAM_CONFIG, IPAM_HANDLE, POD, Resource,
+    BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_BLOCK, IPAM_CONFIG, IPAM_HANDLE,
+    NETWORK_POLICIES, POD, Resource,
 };
 use super::store::{ApiStore, for_each};
 use crate::host::epoch_milliseconds;
+
+/// Where Calico's own programs are, which go with it, and their policies.
+const NAMESPACES_OF_CALICO: [&str; 3] = ["calico-system", "calico-apiserver", "tigera-operator"];
 
 /// Why a cluster cannot be asked.
 #[derive(Debug, thiserror::Error)]
@@ -50,11 +55,32 @@ impl LiveObjects {
         ];
         for resource in kinds {
             let read = for_each(&self.0, resource, |object| cluster.read(&object));
-            let failed =
-                |it: super::super::api::Problem| LiveError::List(resource.plural, it.to_string());
+            let failed = |it: Problem| LiveError::List(resource.plural, it.to_string());
             read.await.map_err(failed)?;
         }
         Ok(cluster)
+    }
+
+    /// The names of all NetworkPolicies, of Kubernetes and of Calico, but those of Calico's own programs.
+    pub(crate) async fn network_policies(&self) -> Result<Vec<String>, LiveError> {
+        let mut names = Vec::new();
+        for resource in NETWORK_POLICIES {
+            let read = for_each(&self.0, resource, |object| {
+                let metadata = |field: &str| object.pointer(field).and_then(Value::as_str);
+                let namespace = metadata("/metadata/namespace");
+                if !namespace.is_some_and(|it| NAMESPACES_OF_CALICO.contains(&it)) {
+                    let name = metadata("/metadata/name").unwrap_or_default();
+                    let namespace = namespace.map(|it| format!("{it}/")).unwrap_or_default();
+                    names.push(format!("{} {namespace}{name}", resource.kind));
+                }
+            });
+            match read.await {
+                // Calico's kinds are not defined here.
+                Err(Problem { code: Some(404), .. }) | Ok(()) => {}
+                Err(it) => return Err(LiveError::List(resource.plural, it.to_string())),
+            }
+        }
+        Ok(names)
     }
 
     /// Releases addresses that were given before these sequence numbers, and not since.
