@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fairway_ground::Instant;
-use fairway_model::{Kind, ObjectName};
+use fairway_model::ObjectName;
 
 use crate::budget::Budget;
-use crate::write::EventRecord;
+use crate::write::{EventRecord, EventSubject};
 
 /// Events in a burst.
 const BURST: u32 = 50;
@@ -20,7 +20,7 @@ const PER_SECOND: u32 = 20;
 const WAITING_MAX: usize = 20_000;
 
 /// What an Event is about: object, uid, reason.
-type Subject = (Kind, ObjectName, String, &'static str);
+type Subject = (EventSubject, ObjectName, String, &'static str);
 
 /// An Event that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,11 +98,13 @@ impl EventQueue {
 mod tests {
     use std::time::Duration;
 
+    use fairway_model::Kind;
+
     use super::*;
 
     fn event(number: usize, reason: &'static str, message: &str) -> EventRecord {
         EventRecord {
-            kind: Kind::Service,
+            kind: Kind::Service.into(),
             name: ObjectName::new("shop", format!("web-{number}")),
             uid: format!("uid-{number}"),
             is_warning: false,

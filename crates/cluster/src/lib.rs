@@ -63,5 +63,5 @@ pub use speaker::{
     SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, UPDATES_MAX, Updates,
 };
 pub use trim::{trimmed, trimmed_for_proxy};
-pub use write::{EventRecord, ObjectWrite, OwnPod, WriteHow, WrittenKind};
+pub use write::{EventRecord, EventSubject, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 pub use writes::{WINDOW, WRITES_MAX, WriteReply};

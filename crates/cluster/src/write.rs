@@ -65,11 +65,26 @@ pub struct OwnPod {
     pub uid: String,
 }
 
+/// The kinds that Events are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventSubject {
+    /// One that decides about Services.
+    Read(Kind),
+    /// A pool of addresses of Pods.
+    IpPool,
+}
+
+impl From<Kind> for EventSubject {
+    fn from(kind: Kind) -> Self {
+        Self::Read(kind)
+    }
+}
+
 /// An Event to be posted, without waiting for the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRecord {
     /// The kind of the object that it is about.
-    pub kind: Kind,
+    pub kind: EventSubject,
     /// Its name.
     pub name: ObjectName,
     /// Its `metadata.uid`.

@@ -8,6 +8,15 @@ use std::net::IpAddr;
 use crate::block::Attributes;
 use crate::store::StoreError;
 
+/// The names of what a node has for itself: they live as long as the node.
+const TUNNEL_TYPES: [&str; 5] = [
+    "ipipTunnelAddress",
+    "vxlanTunnelAddress",
+    "vxlanV6TunnelAddress",
+    "wireguardTunnelAddress",
+    "wireguardV6TunnelAddress",
+];
+
 /// The interface whose addresses a Pod lists.
 const FIRST_INTERFACE: &str = "eth0";
 
@@ -77,4 +86,9 @@ pub(crate) fn left(
 pub(crate) fn pod_of(attributes: &Attributes) -> Option<PodName> {
     let of = |key: &str| attributes.secondary.get(key).filter(|it| !it.is_empty()).cloned();
     Some(PodName { namespace: of("namespace")?, name: of("pod")? })
+}
+
+/// Whether a node has it for itself.
+pub(crate) fn is_for_tunnel(attributes: &Attributes) -> bool {
+    attributes.secondary.get("type").is_some_and(|it| TUNNEL_TYPES.contains(&it.as_str()))
 }

@@ -11,23 +11,15 @@ use fairway_ground::{AddressFamily, Prefix};
 use crate::addressing::Addressing;
 use crate::affinity::{Affinity, AffinityState};
 use crate::block::{Attributes, Block, Owner, Release, is_for_no_pod};
-use crate::census::{Census, PodName, left, pod_of};
+use crate::census::{Census, PodName, is_for_tunnel, left, pod_of};
 use crate::claim::{Departure, ReleaseIf};
 use crate::error::IpamError;
 use crate::moment::Seconds;
 use crate::store::{self, Handle, Store, StoreError, Version, Versioned};
+use crate::usage::{self, Usage};
 
 /// The most addresses that a pass takes back, so that one mistaken view of the cluster does not cost them all at once.
 const RELEASED_MAX: usize = 10_000;
-
-/// The names of what a node has for itself: they live as long as the node.
-const TUNNEL_TYPES: [&str; 5] = [
-    "ipipTunnelAddress",
-    "vxlanTunnelAddress",
-    "vxlanV6TunnelAddress",
-    "wireguardTunnelAddress",
-    "wireguardV6TunnelAddress",
-];
 
 /// What a pass did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,6 +32,8 @@ pub struct Collected {
     pub blocks: Vec<Prefix>,
     /// The nodes that are gone and have nothing any more.
     pub hosts: Vec<String>,
+    /// How full each pool was before.
+    pub pools: Vec<Usage>,
     /// What could not be done, and is tried again in the next pass.
     pub errors: Vec<IpamError>,
 }
@@ -133,6 +127,7 @@ impl Collector {
                 .collect(),
             done: Collected::default(),
         };
+        pass.done.pools = usage::of_pools(&pass.blocks, addressing.facts);
         let judged = pass.judge();
         self.take_addresses_back(&mut pass, &judged).await;
         pass.clear_departed_nodes(&judged).await;
@@ -345,8 +340,7 @@ impl<S: Store, C: Census> Pass<'_, S, C> {
         if attributes.handle.is_none() {
             return Verdict::Valid;
         }
-        let kind = attributes.secondary.get("type").map(String::as_str);
-        if kind.is_some_and(|it| TUNNEL_TYPES.contains(&it)) {
+        if is_for_tunnel(attributes) {
             return Verdict::Tunnel;
         }
         let Some(name) = pod_of(attributes) else { return Verdict::Valid };

@@ -1,5 +1,6 @@
 //! Who has an address, where a handle's addresses are, and how full pools are.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use fairway_ground::Prefix;
@@ -9,6 +10,8 @@ use crate::assign::Assigned;
 use crate::block::{Attributes, Block};
 use crate::error::IpamError;
 use crate::facts::Facts;
+use crate::gateway::Edges;
+use crate::pool::Pool;
 use crate::release::Places;
 use crate::store::Store;
 use crate::walk::{Ranges, address_count};
@@ -92,6 +95,24 @@ impl<S: Store> Addressing<'_, S> {
         let blocks: Vec<&Block> = blocks.iter().map(|it| &it.value).collect();
         Ok(pools.iter().map(|it| usage(*it, &blocks, self.facts)).collect())
     }
+}
+
+/// How full each pool is for Pods: free addresses of blocks that mean something on a link count as reserved, since only
+/// plugins without a gateway have them given.
+pub(crate) fn of_pools(blocks: &BTreeMap<Prefix, Block>, facts: &Facts) -> Vec<Usage> {
+    let of_pool = |pool: &Pool| {
+        let blocks = blocks.values().filter(|it| pool.prefix.contains(it.prefix().address()));
+        let blocks: Vec<&Block> = blocks.collect();
+        let (usage, _) = usage(pool.prefix, &blocks, facts);
+        let reserved = facts.reserved(pool.prefix.family());
+        let edges = blocks.iter().flat_map(|block| {
+            let is_edge = |it: &IpAddr| Edges::Withheld.withhold(block.prefix(), *it);
+            block.free().filter(is_edge).filter(|it| !reserved.contain(*it))
+        });
+        let edges = edges.count() as u128;
+        counted(usage.prefix, usage.capacity, usage.in_use, usage.reserved.saturating_add(edges))
+    };
+    facts.pools.iter().map(of_pool).collect()
 }
 
 /// How full a pool is, and each block of it.

@@ -133,7 +133,7 @@ fn record(
 ) -> EventRecord {
     let uid = seen.get("metadata").and_then(|it| it.get("uid")?.as_str()).unwrap_or_default();
     EventRecord {
-        kind: Kind::Service,
+        kind: Kind::Service.into(),
         name: name.clone(),
         uid: uid.to_owned(),
         is_warning,

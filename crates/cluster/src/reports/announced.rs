@@ -191,7 +191,7 @@ impl AnnouncementEvents {
                 }
                 let (name, message) = (name.clone(), message.clone());
                 self.events.push_back(EventRecord {
-                    kind: Kind::Service,
+                    kind: Kind::Service.into(),
                     name,
                     uid,
                     is_warning: true,
@@ -246,7 +246,8 @@ impl AnnouncementEvents {
         reason: &'static str,
         message: String,
     ) {
-        let event = EventRecord { kind, name, uid, is_warning: false, reason, message };
+        let event =
+            EventRecord { kind: kind.into(), name, uid, is_warning: false, reason, message };
         self.events.push_back(event);
     }
 }

@@ -361,7 +361,7 @@ fn an_event_says_that_a_service_is_announced_and_not_that_it_still_is() {
     let mut scene = Scene::announcing(1);
     scene.tell_and_run(1);
     let event = EventRecord {
-        kind: Kind::Service,
+        kind: Kind::Service.into(),
         name: service("web-0"),
         uid: "uid-web-0-0".to_owned(),
         is_warning: false,
@@ -408,7 +408,7 @@ fn the_node_says_when_it_leaves_and_when_it_is_back() {
     scene.tell_and_run(1);
     assert_eq!(reasons(&scene), ["NodeDraining"]);
     let event = &scene.events[0];
-    assert_eq!((event.kind, event.name.to_string().as_str()), (Kind::Node, "node-a"));
+    assert_eq!((event.kind, event.name.to_string().as_str()), (Kind::Node.into(), "node-a"));
     assert_eq!(event.uid, "node-1");
     assert!(event.message.ends_with("withdrawn at 2026-11-20 16:38:33 UTC"), "{}", event.message);
 

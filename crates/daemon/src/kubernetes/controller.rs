@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
-use super::addressing;
+use super::addressing::Collecting;
 use super::aggregation::{self, AggregationOptions};
 use super::api::{Api, ConnectError, ConnectionOptions};
 use super::event::{EventSource, Events};
@@ -109,6 +109,10 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
         "fairway controller is running"
     );
     let (measured, mut questions) = ControllerMetrics::new();
+    let (leads, is_leading) = watch::channel(false);
+    let source = EventSource { component: NAME, instance: identity };
+    let collecting = Collecting::new(&api, &source, &is_leading, options.ipam_grace);
+    let measured = measured.with_pod_pools(collecting.map(Collecting::start));
     // Held to the end: dropping it closes the port.
     let access = Arc::new(ReviewedAccess::new(api.clone()));
     let secured = options.secure_metrics.secured(access)?;
@@ -117,12 +121,9 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let (reading, mut news) = Reading::new(api.clone(), [], trimmed);
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_answers) = mpsc::channel(1);
-    let (leads, is_leading) = watch::channel(false);
-    addressing::start_collecting(&api, &is_leading, options.ipam_grace);
     // Held to the end: dropping one closes its port.
     let _node_api = aggregation::start(&api, &options.node_api, &is_leading);
     let (_webhook, mut reviews) = Webhook::start(api.clone(), &options.webhook, is_leading);
-    let source = EventSource { component: NAME, instance: identity };
     let mut controller = Controller {
         clock,
         core: ControllerCore::new(settings),

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fairway_cluster::{EventQueue, EventRecord, QueuedEvent};
+use fairway_cluster::{EventQueue, EventRecord, EventSubject, QueuedEvent};
 use fairway_ground::{Rng, Utc};
 use http::Method;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
 use super::api::{Api, Problem};
-use super::resource::{EVENT, Resource};
+use super::resource::{EVENT, IP_POOL, Resource};
 use crate::host::{Clock, seed};
 
 /// A request without an answer in this time has failed.
@@ -152,7 +152,10 @@ fn namespace_of(record: &EventRecord) -> &str {
 fn document(event: &QueuedEvent, source: &EventSource, number: u64) -> Value {
     let QueuedEvent { record, first_epoch_seconds, last_epoch_seconds, count } = event;
     let EventRecord { kind, name, uid, is_warning, reason, message } = record;
-    let resource = Resource::read(*kind);
+    let resource = match kind {
+        EventSubject::Read(kind) => Resource::read(*kind),
+        EventSubject::IpPool => IP_POOL,
+    };
     json!({
         "apiVersion": EVENT.api_version,
         "kind": EVENT.kind,
@@ -189,7 +192,7 @@ mod tests {
     #[test]
     fn an_event_says_what_it_is_about_and_who_says_it() {
         let record = EventRecord {
-            kind: Kind::Service,
+            kind: Kind::Service.into(),
             name: ObjectName::new("shop", "web"),
             uid: "u-1".to_owned(),
             is_warning: true,
@@ -218,7 +221,7 @@ mod tests {
     #[test]
     fn an_event_about_a_node_is_in_the_default_namespace() {
         let record = EventRecord {
-            kind: Kind::Node,
+            kind: Kind::Node.into(),
             name: ObjectName::new("", "n1"),
             uid: String::new(),
             is_warning: false,

@@ -57,7 +57,7 @@ impl Holds {
             if is_due {
                 let (name, uid) = (name.clone(), uid.clone());
                 let record = EventRecord {
-                    kind: *kind,
+                    kind: (*kind).into(),
                     name,
                     uid,
                     is_warning: true,

@@ -1,5 +1,7 @@
 //! The metrics of `fairway controller`, and of the pools in `fairway run`.
 
+use std::sync::Arc;
+
 use fairway_allocator::PoolUse;
 use tokio::sync::{mpsc, oneshot};
 
@@ -8,7 +10,7 @@ use super::families::{
     IPV6_ADDRESSES, IPV6_ADDRESSES_IN_USE, LEADER, SERVICES, SERVICES_ALLOCATED, SERVICES_PENDING,
 };
 use super::page::{Family, Page};
-use super::{Collect, Collected};
+use super::{Collect, Collected, PodPoolCounters};
 
 /// Requests in the queue for the loop; later ones wait.
 const QUESTIONS_MAX: usize = 16;
@@ -43,18 +45,26 @@ pub type ControllerQuestions = mpsc::Receiver<ControllerQuestion>;
 
 /// Asks the loop of `fairway controller`.
 #[derive(Debug, Clone)]
-pub struct ControllerMetrics(mpsc::Sender<ControllerQuestion>);
+pub struct ControllerMetrics {
+    questions: mpsc::Sender<ControllerQuestion>,
+    pod_pools: Option<Arc<PodPoolCounters>>,
+}
 
 impl ControllerMetrics {
     /// Both ends of the channel.
     pub fn new() -> (Self, ControllerQuestions) {
         let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
-        (Self(ask), questions)
+        (Self { questions: ask, pod_pools: None }, questions)
+    }
+
+    /// It takes addresses of Pods back as well: adds what that counts.
+    pub fn with_pod_pools(self, counters: Option<Arc<PodPoolCounters>>) -> Self {
+        Self { pod_pools: counters, ..self }
     }
 
     async fn ask(&self) -> Option<ControllerFacts> {
         let (question, answer) = oneshot::channel();
-        self.0.send(ControllerQuestion(question)).await.ok()?;
+        self.questions.send(ControllerQuestion(question)).await.ok()?;
         answer.await.ok()
     }
 }
@@ -69,6 +79,9 @@ impl Collect for ControllerMetrics {
                 page.number(&SERVICES, facts.services);
                 page.number(&SERVICES_PENDING, facts.pending);
                 write_pools(page, &facts.pools);
+                if let Some(counters) = &self.pod_pools {
+                    counters.write(page);
+                }
             }
             true
         })

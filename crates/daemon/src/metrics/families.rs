@@ -22,6 +22,8 @@ pub enum Shown {
     Proxy,
     /// `fairway run` and `fairway speaker` with `--ipam`.
     PodAddresses,
+    /// The leading controller with `--ipam`.
+    PodPools,
 }
 
 impl Shown {
@@ -36,6 +38,7 @@ impl Shown {
             Self::Controller => "controller",
             Self::Proxy => "proxy",
             Self::PodAddresses => "run, speaker (with `--ipam`)",
+            Self::PodPools => "leader (with `--ipam`)",
         }
     }
 }
@@ -254,6 +257,16 @@ families! {
         "Time from an ADD of the CNI plugin to its addresses";
     IPAM_WAITING: Gauge, PodAddresses, "fairway_ipam_deletions_waiting" []
         "Deleted containers whose addresses are not released yet";
+    IPAM_POOL: Gauge, PodPools, "fairway_ipam_pool_addresses" ["pool"]
+        "Addresses of the IPPool, without those that are reserved, and without the free first two and last ones of blocks";
+    IPAM_POOL_AVAILABLE: Gauge, PodPools, "fairway_ipam_pool_addresses_available" ["pool"]
+        "Those of them that nobody has, or had a short time ago, on any node";
+    IPAM_LEAKED: Gauge, PodPools, "fairway_ipam_addresses_leaked" []
+        "Addresses without a Pod that are taken back if nothing changes";
+    IPAM_COLLECTED: Counter, PodPools, "fairway_ipam_addresses_collected_total" []
+        "Addresses without a Pod that were taken back";
+    IPAM_PASS_FAILURES: Counter, PodPools, "fairway_ipam_collector_failures_total" []
+        "Looks for what no Pod has any more that failed, at least in part; the log has the reasons";
     PROXY_SERVERS: Gauge, Proxy, "fairway_proxy_virtual_servers" []
         "Virtual servers that Services lead to on this node";
     PROXY_DRAINING: Gauge, Proxy, "fairway_proxy_draining_endpoints" []

@@ -21,7 +21,7 @@ use super::api::Api;
 use super::reading::Selection;
 use super::resource::{BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_CONFIG, POD, Resource};
 use crate::ipam::{AnnouncedBlocks, CallSocket, IpamError, IpamOptions, Server, Standby};
-pub(super) use collecting::start as start_collecting;
+pub(super) use collecting::Collecting;
 use fairway_model::Kind;
 use following::{Followed, follow};
 use knowledge::{ApiKnowledge, Objects};
