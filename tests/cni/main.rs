@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod capture;
 mod cases;
 mod daemon;
 mod runtime;
@@ -70,6 +71,11 @@ fn run(options: Options) -> Result<bool> {
         let missing = match () {
             () if plugins.is_empty() => Some("there are no CNI plugins here"),
             () if needed && assets.is_none() => Some("there is no API server here"),
+            () if case.on == Kind::Cnitool
+                && cases::cnitool::plugins_with_tool(&plugins).is_none() =>
+            {
+                Some("there is no cnitool here")
+            }
             () => None,
         };
         let (assets, plugins, is_short) = (assets.clone(), plugins.clone(), options.short);

@@ -180,10 +180,19 @@ impl<'a> Runtime<'a> {
         started
     }
 
+    /// A command that will start our plugin, which reads its configuration from a pipe.
+    pub(crate) fn ours(&self, command: &str, id: &str) -> Command {
+        self.command(&self.path.join("fairway-cni"), command, id, "of-the-test")
+    }
+
     /// Starts our plugin and does not wait for it.
     pub(crate) fn begin(&self, command: &str, id: &str) -> Result<Child> {
-        let program = self.path.join("fairway-cni");
-        let mut child = self.command(&program, command, id, "of-the-test").spawn()?;
+        self.begin_at(&daemon::socket(&self.daemon), command, id)
+    }
+
+    /// The same, with another socket of a daemon.
+    pub(crate) fn begin_at(&self, socket: &Path, command: &str, id: &str) -> Result<Child> {
+        let mut child = self.ours(command, id).env("FAIRWAY_CNI_SOCKET", socket).spawn()?;
         let mut stdin = child.stdin.take().context("its stdin")?;
         stdin.write_all(self.configuration.to_string().as_bytes())?;
         Ok(child)

@@ -13,7 +13,7 @@ use crate::runtime::{Container, Runtime};
 use lab::namespace::Namespace;
 use lab::wait::{PATIENCE, holds_for, wait_until};
 
-fn daemon(scene: &Scene) -> Result<Daemon> {
+pub(super) fn daemon(scene: &Scene) -> Result<Daemon> {
     let pools = [pool("v4", "10.244.0.0/16", 26), pool("v6", "fd00:244::/64", 122)];
     let mut daemon = Daemon::on_disk(&scene.directory, "n1", &pools)?;
     daemon.start()?;
@@ -21,11 +21,15 @@ fn daemon(scene: &Scene) -> Result<Daemon> {
 }
 
 /// How many addresses the blocks on disk say are taken.
-fn taken(directory: &Path) -> Result<usize> {
+pub(super) fn taken(directory: &Path) -> Result<usize> {
     let mut taken = 0;
     for entry in std::fs::read_dir(directory.join("state/ipam-blocks"))? {
-        let block: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(entry?.path())?)?;
+        let path = entry?.path();
+        // A file that is being written has another ending.
+        if path.extension().is_none_or(|it| it != "json") {
+            continue;
+        }
+        let block: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
         let slots = block["spec"]["allocations"].as_array().context("allocations")?;
         taken += slots.iter().filter(|it| !it.is_null()).count();
     }

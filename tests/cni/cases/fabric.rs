@@ -15,7 +15,7 @@ use lab::routers::{Release, Router, RouterKind, RouterSpec};
 use lab::wait::{PATIENCE, wait_until};
 use lab::{Family, Site, make_directory};
 
-const NODES: [&str; 3] = ["n1", "n2", "n3"];
+pub(super) const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const NODE_AS: u32 = 65001;
 const ROUTER_AS: [u32; 2] = [65002, 65003];
 const HUB: u8 = 1;
@@ -28,13 +28,13 @@ fn addresses(number: u8) -> [String; 2] {
 }
 
 /// All of it. Dropped from the top: clients before servers, processes before their namespaces.
-struct Fabric {
-    _daemons: Vec<Daemon>,
+pub(super) struct Fabric {
+    daemons: Vec<Daemon>,
     routers: Vec<Box<dyn Router>>,
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
     nodes: Vec<Namespace>,
     _sites: Vec<Site>,
-    hub: Namespace,
+    pub(super) hub: Namespace,
 }
 
 fn plug_in(scene: &Scene, hub: &Namespace, role: &str, number: u8) -> Result<Namespace> {
@@ -52,7 +52,7 @@ fn give_addresses(namespace: &Namespace, interface: &str, number: u8) -> Result<
 }
 
 impl Fabric {
-    fn build(scene: &Scene) -> Result<Self> {
+    pub(super) fn build(scene: &Scene) -> Result<Self> {
         let hub = Namespace::create(scene.cell, "hub")?;
         hub.ip(&["link", "add", "wire", "type", "bridge"])?;
         hub.ip(&["link", "set", "wire", "up"])?;
@@ -86,17 +86,24 @@ impl Fabric {
             daemon.start_in(namespace)?;
             daemons.push(daemon);
         }
-        Ok(Self { _daemons: daemons, routers, cluster, nodes, _sites: sites, hub })
+        Ok(Self { daemons, routers, cluster, nodes, _sites: sites, hub })
     }
 
-    fn runtime<'a>(&'a self, scene: &'a Scene, place: usize) -> Result<Runtime<'a>> {
+    /// Ends the daemon of a node in order, and starts it again.
+    pub(super) fn restart(&mut self, place: usize) -> Result<()> {
+        let daemon = self.daemons.get_mut(place).context("a daemon")?;
+        daemon.fairway.stop()?;
+        daemon.start_in(self.nodes.get(place).context("a node")?)
+    }
+
+    pub(super) fn runtime<'a>(&'a self, scene: &'a Scene, place: usize) -> Result<Runtime<'a>> {
         let host = self.nodes.get(place).context("a node")?;
         let directory = scene.directory.join(NODES.get(place).context("a node")?);
         Runtime::new(host, scene.plugins()?, &directory, ptp()?)
     }
 
     /// Waits until each router has exactly these prefixes.
-    fn prefixes_become(&self, family: Family, expected: &[String]) -> Result<()> {
+    pub(super) fn prefixes_become(&self, family: Family, expected: &[String]) -> Result<()> {
         let mut expected = expected.to_vec();
         expected.sort_unstable();
         for router in &self.routers {
@@ -182,7 +189,7 @@ fn reserve(cluster: &Cluster) -> Result<()> {
 }
 
 /// What is to be announced, as the objects say: confirmed blocks.
-fn blocks(cluster: &Cluster, family: Family) -> Result<Vec<String>> {
+pub(super) fn blocks(cluster: &Cluster, family: Family) -> Result<Vec<String>> {
     let affinities = cluster::list(cluster, "blockaffinities")?;
     let confirmed = affinities.iter().filter(|it| it["spec"]["state"] == "confirmed");
     let prefixes = confirmed.filter_map(|it| it["spec"]["cidr"].as_str().map(str::to_owned));

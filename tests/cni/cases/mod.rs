@@ -4,6 +4,7 @@ mod batch;
 pub(crate) mod cluster;
 pub(crate) mod cnitool;
 mod disk;
+mod exhausted;
 mod fabric;
 mod killed;
 mod second_writer;
@@ -85,6 +86,7 @@ pub(crate) fn all() -> Vec<Case> {
         Cluster killed::a_plugin_that_is_killed_at_any_moment_leaves_nothing_in_a_cluster,
         Cluster batch::a_daemon_of_a_cluster_that_is_killed_in_a_batch_gives_no_address_twice,
         Cluster unconfirmed::no_block_is_announced_before_its_affinity_is_confirmed,
+        Cluster exhausted::a_pool_that_has_run_out_is_told_in_an_event,
         Cluster fabric::pods_of_three_nodes_reach_each_other_by_the_routes_of_their_blocks,
     ]
 }

@@ -2,6 +2,7 @@
 
 mod block;
 mod calico;
+mod histories;
 mod pool;
 mod races;
 mod remembering;
