@@ -211,7 +211,20 @@ fn by_hand(cluster: &Cluster, gone: &Container, stays: &Container) -> Result<()>
     let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
     fairway(&[&["release"], gone.as_slice()].concat())?;
     ensure!(taken(cluster)? == 2, "{} are taken", taken(cluster)?);
-    fairway(&["check"]).map(drop)
+    fairway(&["check"])?;
+    // A handle without an address, as a process leaves that is killed.
+    let handle = json!({
+        "apiVersion": "crd.projectcalico.org/v1", "kind": "IPAMHandle",
+        "metadata": {"name": "pods.lost"},
+        "spec": {"handleID": "pods.lost", "block": {"10.244.0.0/28": 1}},
+    });
+    create(cluster, &format!("{CALICO}/ipamhandles"), &handle)?;
+    ensure!(fairway(&["check"])?.contains("pods.lost"), "the handle is not found");
+    let fixed = fairway(&["check", "--fix", "--grace", "2s"])?;
+    ensure!(fixed.contains("pods.lost"), "{fixed}");
+    let left = fairway(&["check"])?;
+    ensure!(!left.contains("pods.lost"), "{left}");
+    Ok(())
 }
 
 /// A controller that takes back at once what is not used.

@@ -53,6 +53,11 @@ pub(super) fn running<T>(command: impl Future<Output = Result<T>>) -> Result<T> 
 }
 
 impl ObjectArguments {
+    /// The cluster that is asked without files.
+    pub(super) fn cluster(&self) -> &ClusterArguments {
+        &self.cluster
+    }
+
     /// What files, or the cluster, have. What cannot be read of files is on stderr, and counted.
     pub(super) fn read(&self) -> Result<(Cluster, usize)> {
         if !self.paths.is_empty() {

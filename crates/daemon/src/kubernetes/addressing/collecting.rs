@@ -136,12 +136,13 @@ impl Collecting {
 }
 
 /// An IPPool.
-struct PoolName {
+pub(super) struct PoolName {
     name: String,
     uid: String,
 }
 
-async fn pass(
+/// One look at everything. Also what each pool is called.
+pub(super) async fn pass(
     api: &Api,
     store: &ApiStore,
     collector: &mut Collector,

@@ -1,17 +1,20 @@
 //! Calico's objects of a cluster as they are now, for `fairway ipam`; and giving addresses back by hand.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use fairway_ipam::calico::Cluster;
-use fairway_ipam::{Addressing, Facts, Freed, IpamError, Moment, Release};
+use fairway_ipam::{Addressing, Collected, Collector, Facts, Freed, IpamError, Moment, Release};
 use fairway_model::Kind;
 use serde_json::Value;
+use tokio::time::sleep;
 
 use super::super::api::{Api, ConnectError, ConnectionOptions, Problem};
 use super::super::resource::{
     BLOCK_AFFINITY, IP_POOL, IP_RESERVATION, IPAM_BLOCK, IPAM_CONFIG, IPAM_HANDLE,
     NETWORK_POLICIES, POD, Resource,
 };
+use super::collecting::pass;
 use super::store::{ApiStore, for_each};
 use crate::host::epoch_milliseconds;
 
@@ -27,6 +30,9 @@ pub(crate) enum LiveError {
     /// A kind cannot be listed.
     #[error("cannot list {0}: {1}")]
     List(&'static str, String),
+    /// What is unused cannot be taken back.
+    #[error("cannot put it right: {0}")]
+    Collect(String),
     /// Addresses cannot be released.
     #[error(transparent)]
     Release(#[from] IpamError),
@@ -81,6 +87,18 @@ impl LiveObjects {
             }
         }
         Ok(names)
+    }
+
+    /// Takes back what the leading controller takes back, where it is so now and after this time, in seconds.
+    pub(crate) async fn put_right(&self, grace: Duration) -> Result<Collected, LiveError> {
+        let store = ApiStore::new(self.0.clone());
+        let mut collector = Collector::default();
+        let pass = async |collector: &mut Collector| {
+            pass(&self.0, &store, collector, grace).await.map_err(LiveError::Collect)
+        };
+        pass(&mut collector).await?;
+        sleep(grace).await;
+        Ok(pass(&mut collector).await?.0)
     }
 
     /// Releases addresses that were given before these sequence numbers, and not since.
