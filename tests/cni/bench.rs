@@ -1,5 +1,5 @@
 //! How fast do Pods get their addresses? In one run: the plugin with the daemon and the API server, the same writes alone, a new
-//! process that asks what calico-ipam asks for each ADD over a new TLS connection, and host-local. Run as root by
+//! process with the requests of calico-ipam for each ADD over a new TLS connection, and host-local. Run as root by
 //! `cargo test --test cni -- --bench`; needs the programs of the suite, and curl.
 
 use std::process::{Command, Stdio};
@@ -100,16 +100,19 @@ fn crowd(cluster: &Cluster, runtime: &Runtime<'_>) -> Result<()> {
         runtime.ask("ADD", &format!("c{it}"), &runtime.configuration)?.done().map(drop)
     })?;
     let count = requests(cluster)? - before;
-    let upstream = at_once(|_| replay(cluster))?;
+    let blocks = cluster::list(cluster, "ipamblocks")?;
+    let names = blocks.iter().filter_map(|it| Some(it["metadata"]["name"].as_str()?.to_owned()));
+    let names: Vec<String> = names.take(2).collect();
+    let upstream = at_once(|it| replay(cluster, &names, it))?;
     let local = at_once(|it| runtime.local("ADD", &format!("l{it}"))?.done().map(drop))?;
     #[allow(clippy::cast_precision_loss, reason = "a few hundred")]
     let each = count as f64 / CROWD as f64;
     println!("{CROWD} Pods of two families, {AT_ONCE} processes at a time");
     println!("fairway-cni, daemon, API server              {:6.2} s", ours.as_secs_f64());
-    println!("calico-ipam's questions, a new process each  {:6.2} s", upstream.as_secs_f64());
+    println!("calico-ipam's requests, a new process each   {:6.2} s", upstream.as_secs_f64());
     println!("host-local                                   {:6.2} s", local.as_secs_f64());
     println!("requests to the API server for each ADD: {each:.2}");
-    println!("ours / calico-ipam's questions: {:.2}", ours.as_secs_f64() / upstream.as_secs_f64());
+    println!("ours / calico-ipam's requests: {:.2}", ours.as_secs_f64() / upstream.as_secs_f64());
     Ok(())
 }
 
@@ -133,15 +136,51 @@ fn at_once(act: impl Fn(usize) -> Result<()> + Sync) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// The questions of calico-ipam for an ADD, in a process of its own with a connection of its own; without its two writes.
-fn replay(cluster: &Cluster) -> Result<()> {
+/// The requests of calico-ipam for an ADD, in a process of its own with a connection of its own. Its blocks are patched, so
+/// that it meets no conflicts, which calico-ipam meets and repeats.
+fn replay(cluster: &Cluster, blocks: &[String], number: usize) -> Result<()> {
     let server = format!("https://{}", cluster.address());
-    let paths =
-        ["ippools", "ipamconfigs/default", "ipreservations", "blockaffinities", "ipamblocks"];
-    let urls = paths.iter().map(|it| format!("{server}{CALICO}/{it}"));
+    let mut requests: Vec<(&str, String, Option<Value>)> = Vec::new();
+    let kinds = ["ippools", "ipamconfigs/default", "ipreservations", "blockaffinities"];
+    requests.extend(kinds.iter().map(|it| ("GET", format!("{server}{CALICO}/{it}"), None)));
+    requests.push(("GET", format!("{server}/api/v1/nodes/n1"), None));
+    let name = format!("replayed{number}");
+    for (place, block) in blocks.iter().enumerate() {
+        let path = |kind: &str, name: &str| format!("{server}{CALICO}/{kind}/{name}");
+        requests.push(("GET", path("blockaffinities", &format!("n1-{block}")), None));
+        requests.push(("GET", path("ipamblocks", block), None));
+        let counts = json!({"spec": {"block": {format!("10.250.{place}.0/22"): 1}}});
+        if place == 0 {
+            let handle = json!({
+                "apiVersion": "crd.projectcalico.org/v1", "kind": "IPAMHandle",
+                "metadata": {"name": name}, "spec": {"handleID": name, "block": counts["spec"]["block"]},
+            });
+            requests.push(("POST", format!("{server}{CALICO}/ipamhandles"), Some(handle)));
+        } else {
+            requests.push(("GET", path("ipamhandles", &name), None));
+            requests.push(("PATCH", path("ipamhandles", &name), Some(counts)));
+        }
+        let written = json!({"spec": {"sequenceNumber": 1_000_000 + number}});
+        requests.push(("PATCH", path("ipamblocks", block), Some(written)));
+    }
     let mut command = Command::new("curl");
-    command.args(["-s", "-k", "-o", "/dev/null", "-H", &format!("Authorization: Bearer {TOKEN}")]);
-    command.args(urls).arg(format!("{server}/api/v1/nodes/n1"));
+    command.arg("--fail-early");
+    for (place, (verb, url, body)) in requests.iter().enumerate() {
+        if place > 0 {
+            command.arg("--next");
+        }
+        command.args(["-s", "-k", "-X", verb, "-o", "/dev/null"]);
+        if !url.ends_with("/default") {
+            // There may be no IPAMConfig.
+            command.arg("--fail");
+        }
+        command.args(["-H", &format!("Authorization: Bearer {TOKEN}"), url]);
+        if let Some(body) = body {
+            let kind = if *verb == "POST" { "json" } else { "merge-patch+json" };
+            command.args(["-H", &format!("Content-Type: application/{kind}")]);
+            command.args(["-d", &body.to_string()]);
+        }
+    }
     let status = command.stdout(Stdio::null()).status().context("curl")?;
     ensure!(status.success(), "curl ended with {status}");
     Ok(())

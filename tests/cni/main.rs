@@ -14,6 +14,7 @@ mod capture;
 mod cases;
 mod daemon;
 mod runtime;
+mod weight;
 mod writer;
 
 use std::process::ExitCode;
@@ -63,7 +64,9 @@ fn run(options: Options) -> Result<bool> {
             plugins,
             is_short: false,
         };
-        return bench::run(&scene).map(|()| true);
+        bench::run(&scene)?;
+        return weight::run(&Scene { cell: 1, directory: directory.path().join("large"), ..scene })
+            .map(|()| true);
     }
     let mut suite = Suite::new("cni", options.suite).as_root().threads(THREADS);
     for case in cases::all() {

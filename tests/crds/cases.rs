@@ -299,6 +299,8 @@ fn advertisements() -> Vec<(Value, Verdict)> {
         (json!({ "podCIDRs": "yes" }), Refused("spec.podCIDRs")),
         (json!({ "podBlocks": true }), Taken),
         (json!({ "podBlocks": "yes" }), Refused("spec.podBlocks")),
+        (json!({ "podBlocks": true, "podBlockPools": ["v4"] }), Taken),
+        (json!({ "podBlocks": true, "podBlockPools": "v4" }), Refused("spec.podBlockPools")),
         (json!({ "blackhole": true }), Taken),
         (json!({ "blackhole": "yes" }), Refused("spec.blackhole")),
         (json!({ "linkBandwidth": 10_000_000_000_u64 }), Taken),

@@ -27,6 +27,8 @@ pub(crate) fn rows() -> Vec<Row> {
         row("advertisement-prefixes-multicast", "RFC 4271", "prefixes are unicast", new("prefixes: [0.0.0.0/0, 232.0.0.0/8]")).refused("spec.prefixes[1]: 232.0.0.0/8 has no unicast addresses"),
         row("advertisement-pod-cidrs", OURS, "podCIDRs is true or false", new("podCIDRs: [10.0.0.0/24]")).refused("spec.podCIDRs"),
         row("advertisement-pod-blocks", OURS, "podBlocks is true or false", new("podBlocks: [10.0.0.0/24]")).refused("spec.podBlocks"),
+        row("advertisement-pod-block-pools", OURS, "podBlockPools needs podBlocks", new("podBlockPools: [v4]")).refused("spec.podBlockPools: is allowed only with podBlocks: true"),
+        row("advertisement-pod-block-pool-twice", OURS, "It names each IPPool once", new("podBlocks: true, podBlockPools: [v4, v4]")).refused("given twice"),
         row("advertisement-blackhole", OURS, "blackhole is true or false", new("blackhole: [10.0.0.0/24]")).refused("spec.blackhole"),
         row("advertisement-pod-cidrs-alone", OURS, "With podCIDRs and without selectors of pools and Services it is about these networks alone", advertisement("new", "podCIDRs: true, communities: [blackhole], localPref: 200")),
         row("advertisement-med", OURS, "med has 32 bits", new("med: 4294967296")).refused("0 to 4294967295"),

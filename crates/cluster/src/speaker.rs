@@ -202,8 +202,9 @@ impl SpeakerCore {
         self.follow_local();
     }
 
-    /// The blocks of addresses of Pods that this machine has, and the addresses that its Pods have of others' blocks.
-    pub fn set_pod_blocks(&mut self, blocks: &BTreeSet<Prefix>) {
+    /// The blocks of addresses of Pods that this machine has, and the addresses that its Pods have of others' blocks, with
+    /// the name of their IPPool.
+    pub fn set_pod_blocks(&mut self, blocks: &BTreeMap<Prefix, String>) {
         self.local.pod_blocks.clone_from(blocks);
         self.follow_local();
     }

@@ -88,6 +88,8 @@ pub struct BgpAdvertisement {
     pub pod_cidrs: bool,
     /// Each node originates its blocks of addresses of Pods, and such addresses that it has of others' blocks.
     pub pod_blocks: bool,
+    /// Only those of the IPPools with these names; all when empty.
+    pub pod_block_pools: BTreeSet<String>,
     /// Nodes drop packets to its prefixes that nothing on them takes.
     pub blackhole: bool,
 }
@@ -113,6 +115,11 @@ pub struct Contradiction {
 }
 
 impl BgpAdvertisement {
+    /// Whether it is about the blocks of this IPPool.
+    pub fn takes_pod_blocks_of(&self, pool: &str) -> bool {
+        self.pod_blocks && (self.pod_block_pools.is_empty() || self.pod_block_pools.contains(pool))
+    }
+
     /// Whether it is about its prefixes alone: it has some, and selects neither pools nor Services.
     ///
     /// `Ours:` without selectors an advertisement means every pool, as in MetalLB, which has no

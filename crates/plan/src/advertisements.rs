@@ -32,7 +32,7 @@ pub(super) struct InForce {
 pub(super) fn on_node(
     index: &ClusterIndex,
     node: &Node,
-    pod_blocks: &BTreeSet<Prefix>,
+    pod_blocks: &BTreeMap<Prefix, String>,
     peers: &[PeerConfig],
     defaults: AttributeDefaults,
 ) -> (Vec<InForce>, Vec<Fault>) {
@@ -52,7 +52,8 @@ pub(super) fn on_node(
                 };
                 let peers = peers.iter().filter(told).map(|peer| peer.key).collect();
                 let cidrs = node.pod_cidrs.iter().filter(|_| source.pod_cidrs);
-                let blocks = pod_blocks.iter().filter(|_| source.pod_blocks);
+                let blocks = pod_blocks.iter().filter(|(_, pool)| source.takes_pod_blocks_of(pool));
+                let blocks = blocks.map(|(block, _)| block);
                 let pod_networks = cidrs.chain(blocks).copied().collect();
                 in_force.push(InForce { source: source.clone(), attributes, peers, pod_networks });
             }

@@ -26,8 +26,9 @@ pub struct Local {
     pub interfaces: Option<BTreeSet<String>>,
     /// Its default gateways; `None` while they are not known.
     pub gateways: Option<Gateways>,
-    /// Its blocks of addresses of Pods, and the addresses that its Pods have of other nodes' blocks.
-    pub pod_blocks: BTreeSet<Prefix>,
+    /// Its blocks of addresses of Pods, and the addresses that its Pods have of other nodes' blocks, with the name of
+    /// their IPPool.
+    pub pod_blocks: BTreeMap<Prefix, String>,
 }
 
 /// Default gateways, by VRF and family.

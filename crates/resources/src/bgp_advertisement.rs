@@ -61,6 +61,8 @@ pub(crate) struct RawSpec {
     /// Each node announces its blocks of addresses of Pods (IPAMBlock), as if prefixes listed them; needs --ipam.
     /// Fairway only.
     pod_blocks: Option<bool>,
+    /// Names of the IPPools whose blocks are announced by podBlocks. None: all. Fairway only.
+    pod_block_pools: Option<List<String>>,
     /// Whether nodes drop what arrives for the announced prefixes and is for no address in use: a blackhole route in
     /// the kernel, for each prefix that is more than one address. Default: false. Fairway only.
     blackhole: Option<bool>,
@@ -123,6 +125,10 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
              prefix would hold other services too",
         );
     }
+    let pod_blocks = raw.pod_blocks.unwrap_or_default();
+    if !pod_blocks && raw.pod_block_pools.as_ref().is_some_and(|list| !list.is_empty()) {
+        report.fault(&spec.key("podBlockPools"), "is allowed only with podBlocks: true");
+    }
     let communities = raw.communities.map(|list| {
         list.into_iter().map(|text| text.map(|Text(ReferenceText(value))| value)).collect()
     });
@@ -152,7 +158,8 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         peers: unique(raw.peers, &spec.key("peers"), report),
         prefixes: unique(prefixes, &spec.key("prefixes"), report).into_iter().collect(),
         pod_cidrs: raw.pod_cidrs.unwrap_or_default(),
-        pod_blocks: raw.pod_blocks.unwrap_or_default(),
+        pod_blocks,
+        pod_block_pools: unique(raw.pod_block_pools, &spec.key("podBlockPools"), report),
         blackhole: raw.blackhole.unwrap_or_default(),
     }))
 }
@@ -175,6 +182,7 @@ fn everything(metadata: Metadata) -> BgpAdvertisement {
         prefixes: Vec::new(),
         pod_cidrs: false,
         pod_blocks: false,
+        pod_block_pools: BTreeSet::new(),
         blackhole: false,
     }
 }

@@ -91,6 +91,11 @@ fn advertisements() -> Vec<Trial> {
         ),
         // Blocks are those of the state directory.
         field("spec.podBlocks", json!(false), json!(true)),
+        field("spec.podBlockPools", json!(["v4"]), json!(["v6"])).with(
+            "advertisement",
+            "spec.podBlocks",
+            json!(true),
+        ),
         // Of single addresses nothing is dropped, so that the kernel of this machine stays as it is.
         field("spec.blackhole", json!(false), json!(true)).with(
             "advertisement",

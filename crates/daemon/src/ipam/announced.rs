@@ -1,6 +1,6 @@
 //! Which prefixes of Pods this node announces: they go to the plan, and to disk, so that a restart withdraws none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,12 +47,13 @@ impl<S: Store + Send> NodeStore for Arc<RememberedStore<S>> {
 struct Saved {
     /// Which start of the machine: after another one, its Pods are gone.
     boot: Option<String>,
-    prefixes: BTreeSet<Prefix>,
+    /// With the name of their pool.
+    prefixes: BTreeMap<Prefix, String>,
 }
 
 /// See the module.
 pub(crate) struct AnnouncedBlocks {
-    tell: watch::Sender<BTreeSet<Prefix>>,
+    tell: watch::Sender<BTreeMap<Prefix, String>>,
     file: StateFile,
     counters: Arc<PodAddressCounters>,
 }
@@ -84,6 +85,9 @@ impl AnnouncedBlocks {
         let Some((blocks, affinities)) = store.own() else { return };
         self.counters.pools(shares(&blocks, facts, node));
         let announced = routes(node, blocks.iter(), affinities.iter(), facts).announced;
+        let pool_of = |it: &Prefix| facts.pool_of(it.address()).map(|it| it.name.clone());
+        let announced: BTreeMap<Prefix, String> =
+            announced.into_iter().map(|it| (it, pool_of(&it).unwrap_or_default())).collect();
         if !self.tell.send_if_modified(|before| {
             let is_new = *before != announced;
             before.clone_from(&announced);

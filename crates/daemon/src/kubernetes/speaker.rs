@@ -466,7 +466,12 @@ impl Source for Cluster {
         self.core.set_interfaces(names);
     }
 
-    fn follow_pod_blocks(&mut self, _: Moment, blocks: &BTreeSet<Prefix>, _: &mut Announcing) {
+    fn follow_pod_blocks(
+        &mut self,
+        _: Moment,
+        blocks: &BTreeMap<Prefix, String>,
+        _: &mut Announcing,
+    ) {
         self.core.set_pod_blocks(blocks);
     }
 

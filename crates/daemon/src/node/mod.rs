@@ -98,7 +98,12 @@ pub(crate) trait Source {
     fn follow_deliveries(&mut self, now: Moment, update: DeliveryUpdate, node: &mut Announcing);
 
     /// The prefixes of Pods that this node has: none, where it does not give them addresses.
-    fn follow_pod_blocks(&mut self, now: Moment, blocks: &BTreeSet<Prefix>, node: &mut Announcing);
+    fn follow_pod_blocks(
+        &mut self,
+        now: Moment,
+        blocks: &BTreeMap<Prefix, String>,
+        node: &mut Announcing,
+    );
 
     /// What this node is no candidate for on layer 2.
     fn abstentions(&self) -> &BTreeSet<Abstention>;
@@ -171,7 +176,7 @@ pub(crate) struct Kind {
 /// See [`Kind::pod_addresses`].
 pub(crate) struct PodAddresses {
     /// The prefixes that this node has.
-    pub(crate) blocks: watch::Receiver<BTreeSet<Prefix>>,
+    pub(crate) blocks: watch::Receiver<BTreeMap<Prefix, String>>,
     /// For the metrics.
     pub(crate) counters: Arc<PodAddressCounters>,
 }

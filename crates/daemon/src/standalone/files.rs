@@ -331,7 +331,12 @@ impl Source for Files {
         }
     }
 
-    fn follow_pod_blocks(&mut self, now: Moment, blocks: &BTreeSet<Prefix>, node: &mut Announcing) {
+    fn follow_pod_blocks(
+        &mut self,
+        now: Moment,
+        blocks: &BTreeMap<Prefix, String>,
+        node: &mut Announcing,
+    ) {
         self.local.pod_blocks.clone_from(blocks);
         self.planner.set_local(self.local.clone());
         if node.has_announced() {

@@ -125,8 +125,11 @@ impl Run {
         let bad = |reason: String| CaseError::Operation { index, reason };
         self.steps = self.steps.saturating_add(1);
         let resolver = Resolver { results: &self.results, blocks: &self.blocks };
-        let lacks_reference = resolver.lacks(&value);
-        let operation = serde_json::from_value(without_nulls(resolver.resolve(value)));
+        // Each of those in it refers to results by itself.
+        let is_compound = value.get("op").is_some_and(|it| it == "parallel");
+        let lacks_reference = !is_compound && resolver.lacks(&value);
+        let value = if is_compound { value } else { resolver.resolve(value) };
+        let operation = serde_json::from_value(without_nulls(value));
         if operation.is_err() && lacks_reference {
             let message = "a reference leads to no address of an earlier result";
             return Ok(json!({"error": "bad-reference", "message": message}));

@@ -77,9 +77,11 @@ fn a_node_announces_its_blocks_of_addresses_of_pods() {
     let mut cluster = Cluster::small();
     let of_blocks = BgpAdvertisement { pod_blocks: true, blackhole: true, ..advertisement("pods") };
     assert!(of_blocks.is_about_prefixes_alone(), "no Service gets its attributes");
-    cluster.advertisement(of_blocks);
-    let blocks = BTreeSet::from(["10.244.1.64/26", "10.244.9.7/32"].map(prefix));
-    let plan = |pod_blocks: &BTreeSet<Prefix>| {
+    cluster.advertisement(of_blocks.clone());
+    let blocks = [("10.244.1.64/26", "v4"), ("10.244.9.7/32", "v4"), ("fd00:244::/122", "v6")];
+    let blocks: BTreeMap<Prefix, String> =
+        blocks.into_iter().map(|(block, pool)| (prefix(block), pool.to_owned())).collect();
+    let plan = |cluster: &Cluster, pod_blocks: &BTreeMap<Prefix, String>| {
         let mut planner = NodePlanner::new(node("n1"), OPTIONS);
         planner.set_local(Local { pod_blocks: pod_blocks.clone(), ..Local::default() });
         planner.update(&cluster.index, &cluster.outcomes(), &PlanChanges::everything());
@@ -87,9 +89,14 @@ fn a_node_announces_its_blocks_of_addresses_of_pods() {
         let dropped = planner.plan().blackholes.iter().map(|(prefix, _)| *prefix).collect();
         (routes, dropped)
     };
-    let (routes, dropped): (BTreeSet<Prefix>, Vec<Prefix>) = plan(&blocks);
-    assert_eq!((routes, dropped), (blocks, vec![prefix("10.244.1.64/26")]));
-    assert_eq!(plan(&BTreeSet::new()).0, BTreeSet::new());
+    let (routes, dropped): (BTreeSet<Prefix>, Vec<Prefix>) = plan(&cluster, &blocks);
+    let of_several = ["10.244.1.64/26", "fd00:244::/122"].map(prefix);
+    assert_eq!((routes, dropped), (blocks.keys().copied().collect(), of_several.to_vec()));
+    assert_eq!(plan(&cluster, &BTreeMap::new()).0, BTreeSet::new());
+    // Those of some pools.
+    let pod_block_pools = BTreeSet::from(["v6".to_owned()]);
+    cluster.advertisement(BgpAdvertisement { pod_block_pools, ..of_blocks });
+    assert_eq!(plan(&cluster, &blocks).0, BTreeSet::from([prefix("fd00:244::/122")]));
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn own(node: &Node) -> Own<'_> {
         pending: BTreeSet::new(),
         interfaces: None,
         gateways: None,
-        pod_blocks: BTreeSet::new(),
+        pod_blocks: BTreeMap::new(),
     };
     static NONE: Obstacles =
         Obstacles { of_addresses: BTreeMap::new(), abstentions: BTreeSet::new() };

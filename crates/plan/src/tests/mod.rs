@@ -155,6 +155,7 @@ fn advertisement(called: &str) -> BgpAdvertisement {
         prefixes: Vec::new(),
         pod_cidrs: false,
         pod_blocks: false,
+        pod_block_pools: BTreeSet::new(),
         blackhole: false,
     }
 }

@@ -161,7 +161,8 @@ impl World {
         let failing = self.any_name('s', SERVICES);
         let pending = self.any_name('s', SERVICES);
         let has_pods = failing == "s0";
-        let pod_blocks = has_pods.then(|| prefix("10.9.0.0/26")).into_iter().collect();
+        let pod_blocks = has_pods.then(|| (prefix("10.9.0.0/26"), "pods".to_owned()));
+        let pod_blocks = pod_blocks.into_iter().collect();
         Local {
             pod_blocks,
             failing: [(name(&failing), "refused".to_owned())].into(),

@@ -55,6 +55,7 @@ pub(super) const BGP_ADVERTISEMENT: &[Change] = &[
     Change::field("spec.prefixes", Routes),
     Change::field("spec.podCIDRs", Routes),
     Change::field("spec.podBlocks", Routes),
+    Change::field("spec.podBlockPools", Routes),
     Change::field("spec.blackhole", Nothing),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),

@@ -45,6 +45,7 @@ mod tests {
                 "spec.prefixes",
                 "spec.podCIDRs",
                 "spec.podBlocks",
+                "spec.podBlockPools",
                 "spec.blackhole",
                 "spec.med",
                 "spec.linkBandwidth"

@@ -1,9 +1,7 @@
 //! Random cases: a small cluster, and what is asked of it.
 //!
-//! What replays are known to answer otherwise than they should is not asked:
-//! - in `parallel`, one address by a reference that leads to nothing: the whole case cannot be read then, while elsewhere the
-//!   answer is `bad-reference`;
-//! - `hostReserved` with a handle other than Windows': blocks have addresses of it that no handle counts.
+//! `hostReserved` with a handle other than Windows' is not asked for: blocks have addresses of it that no handle counts, and
+//! nothing says whether one should.
 
 use fairway_ground::{Prefix, Rng};
 use serde_json::{Value, json};
@@ -62,8 +60,6 @@ pub(super) struct Maker {
     pub(super) has_gateways: bool,
     /// Whether pools, nodes and the configuration change.
     pub(super) is_restless: bool,
-    /// What is made now is one of several that are done at once.
-    pub(super) is_parallel: bool,
 }
 
 /// A case; each seed has another one.
@@ -83,7 +79,6 @@ pub(super) fn case(seed: u64) -> Value {
         has_windows: dice.once_in(8),
         has_gateways: dice.once_in(8),
         is_restless: dice.once_in(2),
-        is_parallel: false,
         dice,
     };
     let state = maker.state();

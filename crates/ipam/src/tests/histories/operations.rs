@@ -24,10 +24,8 @@ impl Maker {
             32..35 => self.pod(),
             35..37 => json!({"op": "advance", "seconds": self.dice.pick(&[1, 10, 31, 61, 901])}),
             37 => {
-                self.is_parallel = true;
                 let ops: Vec<Value> =
                     (0..2 + self.dice.below(3)).map(|_| self.for_parallel()).collect();
-                self.is_parallel = false;
                 json!({"op": "parallel", "ops": ops})
             }
             _ => self.call(),
@@ -98,11 +96,8 @@ impl Maker {
         op
     }
 
-    /// One address. In `parallel`, not by reference: see [`super::generate`].
+    /// One address.
     fn one(&mut self) -> String {
-        if self.is_parallel {
-            return self.address();
-        }
         let giver = self.dice.below(self.givers.len().max(1));
         match self.givers.get(giver) {
             Some(giver) if self.dice.once_in(2) => format!("${giver}[{}]", self.dice.below(2)),
@@ -112,7 +107,7 @@ impl Maker {
     }
 
     fn release(&mut self) -> Value {
-        if !self.is_parallel && !self.inspections.is_empty() && self.dice.once_in(4) {
+        if !self.inspections.is_empty() && self.dice.once_in(4) {
             let (index, ip) = self.inspections[self.dice.below(self.inspections.len())].clone();
             let by_number = json!({"ip": ip, "seq": format!("${index}.seq")});
             return json!({"op": "releaseIPs", "ips": [by_number]});

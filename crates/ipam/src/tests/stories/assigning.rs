@@ -298,6 +298,10 @@ fn a_reference_that_leads_nowhere_ends_its_operation_and_no_other() {
         json!([give("a", 1, "x"), {"op": "inspect", "ip": "$0[0]"}, {"op": "getConfig"}]),
     );
     assert_eq!((outcome.error(1), outcome.error(2)), ("bad-reference", "none"));
+    let together =
+        json!([{"op": "parallel", "ops": [{"op": "inspect", "ip": "$0[0]"}, {"op": "getConfig"}]}]);
+    let answers = run(json!({"pools": []}), together).results[0]["results"].clone();
+    assert_eq!((&answers[0]["error"], answers[1].get("error")), (&json!("bad-reference"), None));
 }
 
 #[test]
