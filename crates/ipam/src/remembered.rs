@@ -84,6 +84,9 @@ impl<S: Store> RememberedStore<S> {
                 memory.note_unowned(*prefix);
             }
         }
+        let unread = own.keys().filter(|it| !memory.blocks.contains_key(it));
+        let unread: Vec<Prefix> = unread.copied().collect();
+        memory.doubtful_blocks.extend(unread);
         memory.affinities = Some(own);
         memory.foreign = others;
         memory.doubtful.clear();
@@ -101,7 +104,31 @@ impl<S: Store> RememberedStore<S> {
         // A watch is late: what this node has written since is newer.
         if own.get(&prefix).is_none_or(|it| is_newer(&affinity.version, &it.version)) {
             own.insert(prefix, affinity);
+            // Another process of the node may have claimed it, as calico-ipam does while a cluster is taken over.
+            if !memory.blocks.contains_key(&prefix) {
+                memory.doubtful_blocks.insert(prefix);
+            }
         }
+    }
+
+    /// Reads the blocks of which it is not known what they are. What cannot be read is tried again the next time.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn settle(&self) -> Result<(), StoreError> {
+        let doubtful: Vec<Prefix> = self.memory().doubtful_blocks.iter().copied().collect();
+        let mut outcome = Ok(());
+        for prefix in doubtful {
+            match self.read(&Key::Block(prefix)).await {
+                Ok(_) => {}
+                Err(StoreError::Unavailable(reason)) => {
+                    return Err(StoreError::Unavailable(reason));
+                }
+                // One that is unreadable keeps no other from it.
+                Err(error) => outcome = Err(error),
+            }
+        }
+        outcome
     }
 
     /// An affinity is gone, as the watch has seen: it had this version then.
@@ -136,7 +163,7 @@ impl<S: Store> RememberedStore<S> {
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let is_listed = self.memory().unowned.is_some();
         if !is_listed {
-            return self.list(&Selection::Blocks).await.map(|_| ());
+            return self.read_blocks().await;
         }
         let foreign: Vec<Prefix> = {
             let memory = self.memory();
@@ -186,6 +213,22 @@ impl<S: Store> RememberedStore<S> {
         Ok(())
     }
 
+    /// Reads all blocks, and keeps what concerns the node, and where those are that nobody owns.
+    async fn read_blocks(&self) -> Result<(), StoreError> {
+        let before = self.memory().versions();
+        let (mut there, mut kept) = (BTreeSet::new(), Vec::new());
+        let take = |object: Versioned<Object>| {
+            let Object::Block(block) = &object.value else { return };
+            there.insert(block.prefix());
+            if block.owner().is_none() || concerns(block, &self.owner) {
+                kept.push(object);
+            }
+        };
+        self.inner.each_block(take).await?;
+        self.memory().are_listed(&before, &there, &kept, &self.owner);
+        Ok(())
+    }
+
     /// Asks the store, and remembers the answer.
     async fn read(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
         let found = self.inner.get(key).await?;
@@ -215,6 +258,32 @@ impl<S: Store> RememberedStore<S> {
 }
 
 impl Memory {
+    fn versions(&self) -> BTreeMap<Prefix, Version> {
+        self.blocks.iter().map(|(prefix, it)| (*prefix, it.version.clone())).collect()
+    }
+
+    /// All blocks were listed: those that are there, and what is to be kept of them. `before` is from when that began.
+    fn are_listed<'a>(
+        &mut self,
+        before: &BTreeMap<Prefix, Version>,
+        there: &BTreeSet<Prefix>,
+        kept: impl IntoIterator<Item = &'a Versioned<Object>>,
+        owner: &Owner,
+    ) {
+        for (prefix, version) in before {
+            // It has gone, unless it was written since.
+            let is_as_before = self.blocks.get(prefix).is_some_and(|it| it.version == *version);
+            if is_as_before && !there.contains(prefix) {
+                self.forget_block(*prefix);
+            }
+        }
+        self.unowned = Some(BTreeSet::new());
+        self.has_more_unowned = false;
+        for object in kept {
+            self.put(object, owner);
+        }
+    }
+
     fn is_owned(&self, prefix: Prefix) -> bool {
         let is_own = self.affinities.as_ref().is_some_and(|it| it.contains_key(&prefix));
         is_own || self.foreign.contains_key(&prefix)
@@ -351,27 +420,11 @@ impl<S: Store> Store for RememberedStore<S> {
                 return Ok(own.values().map(of_affinity).collect());
             }
         }
-        let before: Vec<(Prefix, Version)> = {
-            let memory = self.memory();
-            memory.blocks.iter().map(|(prefix, it)| (*prefix, it.version.clone())).collect()
-        };
+        let before = self.memory().versions();
         let listed = self.inner.list(selection).await?;
         if *selection == Selection::Blocks {
-            let mut memory = self.memory();
-            let there: BTreeSet<Prefix> = listed.iter().filter_map(prefix_of).collect();
-            for (prefix, version) in before {
-                // It has gone, unless it was written since.
-                let is_as_before =
-                    memory.blocks.get(&prefix).is_some_and(|it| it.version == version);
-                if is_as_before && !there.contains(&prefix) {
-                    memory.forget_block(prefix);
-                }
-            }
-            memory.unowned = Some(BTreeSet::new());
-            memory.has_more_unowned = false;
-            for object in &listed {
-                memory.put(object, &self.owner);
-            }
+            let there = listed.iter().filter_map(prefix_of).collect();
+            self.memory().are_listed(&before, &there, &listed, &self.owner);
         }
         Ok(listed)
     }

@@ -345,7 +345,7 @@ impl<S: Store> Addressing<'_, S> {
     }
 
     /// A block that nobody had, as far as is known; `None` if there is none, or the node may claim none.
-    async fn next_free_block(
+    pub(crate) async fn next_free_block(
         &self,
         search: &mut Search<'_>,
     ) -> Result<Option<Versioned<Block>>, IpamError> {

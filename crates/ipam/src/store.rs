@@ -103,6 +103,17 @@ pub trait Store: Sync {
         selection: &Selection,
     ) -> impl Future<Output = Result<Vec<Versioned<Object>>, StoreError>> + Send;
 
+    /// Each block, in any order, without all of them in memory at once where that can be had.
+    fn each_block(
+        &self,
+        mut take: impl FnMut(Versioned<Object>) + Send,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async move {
+            self.list(&Selection::Blocks).await?.into_iter().for_each(&mut take);
+            Ok(())
+        }
+    }
+
     /// The prefixes in which there may be blocks, if the store knows that without a question; those that it names are not free
     /// to be claimed.
     fn occupied(&self) -> Option<Vec<Prefix>> {
@@ -138,6 +149,13 @@ impl<S: Store + Send> Store for Arc<S> {
 
     async fn list(&self, selection: &Selection) -> Result<Vec<Versioned<Object>>, StoreError> {
         S::list(self, selection).await
+    }
+
+    async fn each_block(
+        &self,
+        take: impl FnMut(Versioned<Object>) + Send,
+    ) -> Result<(), StoreError> {
+        S::each_block(self, take).await
     }
 
     fn occupied(&self) -> Option<Vec<Prefix>> {

@@ -1,7 +1,7 @@
 //! Pods of one node that ask at the same time are served together: one write for each handle, and one for each block.
 //!
-//! Out of the node's own blocks alone; what they do not have, and what somebody else's write prevents, is assigned for each Pod
-//! by itself. Knows no queue: the caller says which requests wait.
+//! Out of the node's own blocks, and then out of new ones that nobody has; what these do not have, and what somebody else's write
+//! prevents, is assigned for each Pod by itself. Knows no queue: the caller says which requests wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -126,7 +126,13 @@ impl<S: Store> Addressing<'_, S> {
             }
             let mut search = self.search(scope).await?;
             while !missing.is_empty() {
-                let Some(mut block) = self.next_own_block(&mut search).await? else { break };
+                let own = self.next_own_block(&mut search).await?;
+                let Some(mut block) = (match own {
+                    Some(block) => Some(block),
+                    None => self.next_free_block(&mut search).await?,
+                }) else {
+                    break;
+                };
                 let (mut given, prefix) = (Vec::new(), block.value.prefix());
                 for (index, count) in &mut missing {
                     let Some(request) = requests.get(*index) else { continue };

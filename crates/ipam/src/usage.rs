@@ -11,7 +11,7 @@ use crate::block::{Attributes, Block};
 use crate::error::IpamError;
 use crate::facts::Facts;
 use crate::gateway::Edges;
-use crate::pool::Pool;
+use crate::pool::{Pool, Use};
 use crate::release::Places;
 use crate::store::Store;
 use crate::walk::{Ranges, address_count};
@@ -97,7 +97,7 @@ impl<S: Store> Addressing<'_, S> {
     }
 }
 
-/// How full each pool is for Pods: free addresses of blocks that mean something on a link count as reserved, since only
+/// How full each pool is that Pods get addresses of: free addresses of blocks that mean something on a link count as reserved, since only
 /// plugins without a gateway have them given.
 pub(crate) fn of_pools(blocks: &BTreeMap<Prefix, Block>, facts: &Facts) -> Vec<Usage> {
     let of_pool = |pool: &Pool| {
@@ -112,7 +112,8 @@ pub(crate) fn of_pools(blocks: &BTreeMap<Prefix, Block>, facts: &Facts) -> Vec<U
         let edges = edges.count() as u128;
         counted(usage.prefix, usage.capacity, usage.in_use, usage.reserved.saturating_add(edges))
     };
-    facts.pools.iter().map(of_pool).collect()
+    let is_for_pods = |it: &&Pool| it.is_usable() && it.uses.contains(&Use::Workload);
+    facts.pools.iter().filter(is_for_pods).map(of_pool).collect()
 }
 
 /// How full a pool is, and each block of it.

@@ -219,11 +219,21 @@ fn by_hand(cluster: &Cluster, gone: &Container, stays: &Container) -> Result<()>
         "spec": {"handleID": "pods.lost", "block": {"10.244.0.0/28": 1}},
     });
     create(cluster, &format!("{CALICO}/ipamhandles"), &handle)?;
-    ensure!(fairway(&["check"])?.contains("pods.lost"), "the handle is not found");
+    let affinity = json!({
+        "apiVersion": "crd.projectcalico.org/v1", "kind": "BlockAffinity",
+        "metadata": {"name": "n2-10-244-0-240-28"},
+        "spec": {
+            "cidr": "10.244.0.240/28", "node": "n2", "state": "pending", "type": "host", "deleted": "false",
+        },
+    });
+    create(cluster, &format!("{CALICO}/blockaffinities"), &affinity)?;
+    let found = fairway(&["check"])?;
+    let are_named = |text: &str| ["pods.lost", "10.244.0.240"].map(|it| text.contains(it));
+    ensure!(are_named(&found) == [true, true], "{found}");
     let fixed = fairway(&["check", "--fix", "--grace", "2s"])?;
-    ensure!(fixed.contains("pods.lost"), "{fixed}");
+    ensure!(are_named(&fixed) == [true, true], "{fixed}");
     let left = fairway(&["check"])?;
-    ensure!(!left.contains("pods.lost"), "{left}");
+    ensure!(are_named(&left) == [false, false], "{left}");
     Ok(())
 }
 

@@ -47,7 +47,8 @@ pub(super) fn a_pool_that_has_run_out_is_told_in_an_event(scene: &Scene) -> Resu
         let [event] = events.as_slice() else { anyhow::bail!("{} Events", events.len()) };
         ensure!(event["involvedObject"]["uid"] == uid, "{event}");
         ensure!(event["reason"] == "PoolExhausted" && event["type"] == "Warning", "{event}");
-        let message = "all 5 addresses of 10.245.0.0/29 are in use: Pods get none of them";
+        let message =
+            "all 5 addresses of 10.245.0.0/29 that Pods behind a gateway may have are in use";
         ensure!(event["message"] == message, "{event}");
         Ok(())
     })

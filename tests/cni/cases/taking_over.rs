@@ -42,6 +42,10 @@ pub(super) fn the_plugin_is_not_installed_where_network_policies_would_end(
     ensure!(!is_installed, "{said}");
     ensure!(said.contains("NetworkPolicy default/closed and 1 more"), "{said}");
     ensure!(!folder.join("fairway-cni").exists(), "it is there all the same");
+    // As the chart has it: the speaker goes on.
+    let (is_well, said) = install(&["--warn-only"])?;
+    ensure!(is_well && said.contains("default/closed"), "{said}");
+    ensure!(!folder.join("fairway-cni").exists(), "it is there all the same");
     let (is_installed, said) = install(&["--without-network-policy"])?;
     ensure!(is_installed, "{said}");
     // A policy of today keeps no node from its next version.

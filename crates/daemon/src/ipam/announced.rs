@@ -30,6 +30,9 @@ pub(crate) trait NodeStore: Store {
 
     /// Reads again what others may have changed unheard.
     fn refresh(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Reads what is not known of blocks that the node owns now.
+    fn settle(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 impl<S: Store + Send> NodeStore for Arc<RememberedStore<S>> {
@@ -39,6 +42,10 @@ impl<S: Store + Send> NodeStore for Arc<RememberedStore<S>> {
 
     async fn refresh(&self) -> Result<(), StoreError> {
         RememberedStore::refresh(self).await
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        RememberedStore::settle(self).await
     }
 }
 
@@ -85,9 +92,14 @@ impl AnnouncedBlocks {
         let Some((blocks, affinities)) = store.own() else { return };
         self.counters.pools(shares(&blocks, facts, node));
         let announced = routes(node, blocks.iter(), affinities.iter(), facts).announced;
-        let pool_of = |it: &Prefix| facts.pool_of(it.address()).map(|it| it.name.clone());
+        // Pods keep the addresses of a pool that is deleted, or refused.
+        let before = self.tell.borrow().clone();
+        let pool_of = |it: &Prefix| {
+            let pool = facts.pool_of(it.address()).map(|it| it.name.clone());
+            pool.or_else(|| before.get(it).cloned()).unwrap_or_default()
+        };
         let announced: BTreeMap<Prefix, String> =
-            announced.into_iter().map(|it| (it, pool_of(&it).unwrap_or_default())).collect();
+            announced.into_iter().map(|it| (it, pool_of(&it))).collect();
         if !self.tell.send_if_modified(|before| {
             let is_new = *before != announced;
             before.clone_from(&announced);

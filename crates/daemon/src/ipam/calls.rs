@@ -115,6 +115,14 @@ impl CallSocket {
         calls
     }
 
+    /// Takes those that have come since, until there are `count`.
+    pub(super) fn take_waiting(&mut self, calls: &mut Vec<Call>, count: usize) {
+        while calls.len() < count {
+            let Ok(call) = self.calls.try_recv() else { return };
+            calls.push(call);
+        }
+    }
+
     /// Where deletions wait.
     pub(super) fn standby(&self) -> Standby {
         self.standby.clone()

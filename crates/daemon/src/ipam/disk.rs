@@ -211,6 +211,10 @@ impl NodeStore for DiskStore {
     async fn refresh(&self) -> Result<(), StoreError> {
         Ok(())
     }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 impl Store for DiskStore {

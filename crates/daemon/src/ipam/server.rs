@@ -18,7 +18,7 @@ use fairway_ipam::{Addressing, Facts, Moment, PodName};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 
 use super::announced::{AnnouncedBlocks, NodeStore};
@@ -29,6 +29,9 @@ use crate::host::epoch_milliseconds;
 
 /// The most calls of a batch: more would keep the first one waiting.
 const BATCH_CALLS_MAX: usize = 512;
+/// While calls come faster than they are served, a batch waits so long for the next ones: Pods that share the write of a
+/// block cost the API server less, and all of them are served sooner.
+const GATHER_TIME: Duration = Duration::from_millis(10);
 /// How often calls that wait in the spool are tried.
 const SPOOL_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -121,9 +124,17 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
         retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
         refreshes.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let news = self.news();
+        let mut is_busy = false;
+        // A store that does not answer is asked once a minute: calls wait meanwhile.
+        let mut may_settle = true;
         loop {
             tokio::select! {
-                calls = socket.take(BATCH_CALLS_MAX) => {
+                mut calls = socket.take(BATCH_CALLS_MAX) => {
+                    if is_busy {
+                        sleep(GATHER_TIME).await;
+                        socket.take_waiting(&mut calls, BATCH_CALLS_MAX);
+                    }
+                    is_busy = calls.len() > 1;
                     let calls = calls.into_iter().map(|it| {
                         let Call { bytes, answer } = it;
                         Arrived::new(bytes, Some(answer))
@@ -136,17 +147,20 @@ impl<S: NodeStore, K: Knowledge> Server<S, K> {
                 }
                 _ = retries.tick() => {
                     self.serve_spool().await;
-                    if self.store.own().is_none() {
-                        // What fails is tried again.
-                        _ = self.store.refresh().await;
+                    // What fails is tried again.
+                    match self.store.own() {
+                        None => _ = self.store.refresh().await,
+                        Some(_) if may_settle => may_settle = self.store.settle().await.is_ok(),
+                        Some(_) => {}
                     }
                 }
                 // What cannot be read again stays as it was.
                 _ = refreshes.tick() => {
                     self.outgoing.doubt();
+                    may_settle = true;
                     _ = self.store.refresh().await;
                 }
-                () = news.notified() => {}
+                () = news.notified() => { _ = self.store.settle().await; }
             }
             if let Ok(facts) = self.knowledge.facts() {
                 self.announced.follow(&self.store, &facts, &self.node).await;

@@ -155,6 +155,29 @@ fn many_pods_at_once_share_the_writes_of_blocks() {
     );
 }
 
+/// As they come from a runtime that starts 50 at a time: the next ones wait while a batch is written.
+#[test]
+fn five_hundred_pods_cost_few_requests_besides_their_handles() {
+    let store = node();
+    for batch in 0..42 {
+        let named: Vec<String> = (0..12).map(|it| format!("c{batch}-{it}")).collect();
+        let adds: Vec<_> = named.iter().map(|it| call("ADD", it)).collect();
+        assert!(answers(&store, &adds).iter().all(Result::is_ok));
+        keep_stock_after(&store, &adds[0]);
+    }
+    let calls = store.inner().take_calls();
+    let of = |kind: &str| calls.iter().filter(|it| **it == kind).count();
+    assert_eq!((of("list"), of("delete")), (0, 0));
+    assert!(of("write") + of("get") <= 504 * 3 / 2, "{} and {}", of("write"), of("get"));
+}
+
+fn keep_stock_after(store: &impl Store, add: &Invocation<'_>) {
+    let facts = facts();
+    let now = Moment::from_nanoseconds(1_000_000_000_000);
+    let addressing = Addressing { store, facts: &facts, now };
+    done(crate::cni::keep_stock(&addressing, &Request::parse(add).unwrap(), "a")).unwrap();
+}
+
 #[test]
 fn a_container_that_is_asked_for_again_keeps_its_addresses_also_beside_new_ones() {
     let store = node();
@@ -297,6 +320,38 @@ fn a_store_that_is_away_withdraws_no_route() {
     done(store.refresh()).unwrap();
     assert_eq!(announced(&store), all);
     assert!(answers(&store, &[call("DEL", "c")])[0].is_ok());
+}
+
+/// calico-ipam claims a block for the node while the daemon runs, as it may while a cluster is taken over.
+#[test]
+fn a_block_that_another_process_of_the_node_claims_is_announced() {
+    for is_listed_again in [false, true] {
+        let store = node();
+        let prefix: fairway_ground::Prefix = "10.0.8.0/26".parse().unwrap();
+        let owner = Owner::Host("a".to_owned());
+        let block = crate::Block::new(prefix, owner.clone(), Moment::from_nanoseconds(1), None);
+        done(store.inner().inner.write(Object::Block(block.unwrap()), None)).unwrap();
+        let value = Affinity { owner, prefix, state: AffinityState::Confirmed };
+        let written = store.inner().inner.write(Object::Affinity(value.clone()), None);
+        let affinity = Versioned { value, version: done(written).unwrap() };
+        match is_listed_again {
+            false => store.affinity_is(affinity),
+            true => store.affinities_are([affinity]),
+        }
+        assert!(
+            !announced(&store).contains(&prefix.to_string()),
+            "it is not known what the block is"
+        );
+        store.inner().take_calls();
+        store.inner().fails_after.store(1, Ordering::Relaxed);
+        assert!(done(store.settle()).is_err());
+        store.inner().fails_after.store(0, Ordering::Relaxed);
+        done(store.settle()).unwrap();
+        assert!(announced(&store).contains(&prefix.to_string()));
+        assert_eq!(store.inner().take_calls(), ["get", "get"]);
+        done(store.settle()).unwrap();
+        assert_eq!(store.inner().take_calls(), [""; 0], "what is known is not asked for");
+    }
 }
 
 #[test]

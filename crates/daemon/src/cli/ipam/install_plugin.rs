@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use super::read::{ClusterArguments, running};
@@ -57,6 +57,10 @@ pub(super) struct InstallPluginArguments {
     #[arg(long)]
     without_network_policy: bool,
 
+    /// Only warn where the installation is refused, so that the speaker in the same pod starts all the same
+    #[arg(long)]
+    warn_only: bool,
+
     #[command(flatten)]
     cluster: ClusterArguments,
 }
@@ -67,7 +71,12 @@ pub(super) fn run(arguments: &InstallPluginArguments) -> Result<ExitCode> {
     let plugin = to.join(PLUGIN);
     let is_in_cluster = arguments.cluster.is_given() || std::env::var_os(IN_POD).is_some();
     if is_in_cluster && !arguments.without_network_policy && !plugin.exists() {
-        running(async { refuse_policies(&arguments.cluster.connect().await?).await })?;
+        let policies = running(async { policies(&arguments.cluster.connect().await?).await })?;
+        if let Some(reason) = policies {
+            ensure!(arguments.warn_only, "{reason}");
+            eprintln!("the plugin is not installed: {reason}");
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     match install(&from, &plugin)? {
         true => eprintln!("{} installed", plugin.display()),
@@ -82,20 +91,21 @@ pub(super) fn run(arguments: &InstallPluginArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Pods that a policy protects would be open without a word once this plugin makes their network.
-async fn refuse_policies(live: &LiveObjects) -> Result<()> {
+/// Why the plugin is not to be installed: Pods that a policy protects would be open without a word once this plugin makes
+/// their network.
+async fn policies(live: &LiveObjects) -> Result<Option<String>> {
     let policies = live.network_policies().await.context(
         "the plugin is not installed before it is known that there are no NetworkPolicies",
     )?;
-    let Some(first) = policies.first() else { return Ok(()) };
+    let Some(first) = policies.first() else { return Ok(None) };
     let others = match policies.len() {
         1 => String::new(),
         count => format!(" and {} more", count.saturating_sub(1)),
     };
-    bail!(
+    Ok(Some(format!(
         "{first}{others}: Fairway does not enforce network policies; delete them, or install with \
          --without-network-policy (chart: ipam.withoutNetworkPolicy=true) if something else does"
-    )
+    )))
 }
 
 fn packaged() -> PathBuf {

@@ -110,10 +110,10 @@ impl Collecting {
         for usage in &collected.pools {
             let Some(PoolName { name, uid }) = pools.get(&usage.prefix) else { continue };
             let addresses = usage.capacity.saturating_sub(usage.reserved);
-            if usage.available == 0 {
+            if usage.available == 0 && addresses > 0 {
                 if !before.contains(name) {
                     let message = format!(
-                        "all {addresses} addresses of {} are in use: Pods get none of them",
+                        "all {addresses} addresses of {} that Pods behind a gateway may have are in use",
                         usage.prefix
                     );
                     warn!(pool = printable(name).to_string(), "{message}");

@@ -90,6 +90,14 @@ fn hint(problem: &Problem) -> &'static str {
     }
 }
 
+/// Without who has written which field, which is most of a small object: a list of ten thousand is in memory at once.
+fn without_managers(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
 struct Following {
     api: Api,
     resource: Resource,
@@ -159,7 +167,7 @@ impl Following {
             let request = self.collection().list(&parameters).map_err(Problem::of_request)?;
             let list = self.api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
             let page = Page::of(list).ok_or_else(Problem::no_list)?;
-            items.extend(page.items);
+            items.extend(page.items.into_iter().map(without_managers));
             continue_token = page.continue_token;
             if continue_token.is_none() {
                 return Ok((items, page.resource_version));

@@ -20,6 +20,9 @@ use crate::host::epoch_milliseconds;
 
 /// Where Calico's own programs are, which go with it, and their policies.
 const NAMESPACES_OF_CALICO: [&str; 3] = ["calico-system", "calico-apiserver", "tigera-operator"];
+/// How the names of policies begin that its operator makes in other namespaces, of Calico's own kinds.
+const TIERS_OF_CALICO: [&str; 2] = ["allow-tigera.", "calico-system."];
+const KUBERNETES: &str = "networking.k8s.io/v1";
 
 /// Why a cluster cannot be asked.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +77,11 @@ impl LiveObjects {
             let read = for_each(&self.0, resource, |object| {
                 let metadata = |field: &str| object.pointer(field).and_then(Value::as_str);
                 let namespace = metadata("/metadata/namespace");
-                if !namespace.is_some_and(|it| NAMESPACES_OF_CALICO.contains(&it)) {
-                    let name = metadata("/metadata/name").unwrap_or_default();
+                let name = metadata("/metadata/name").unwrap_or_default();
+                let is_of_tier = TIERS_OF_CALICO.iter().any(|it| name.starts_with(it));
+                let is_of_calico = (is_of_tier && resource.api_version != KUBERNETES)
+                    || namespace.is_some_and(|it| NAMESPACES_OF_CALICO.contains(&it));
+                if !is_of_calico {
                     let namespace = namespace.map(|it| format!("{it}/")).unwrap_or_default();
                     names.push(format!("{} {namespace}{name}", resource.kind));
                 }
@@ -89,16 +95,22 @@ impl LiveObjects {
         Ok(names)
     }
 
-    /// Takes back what the leading controller takes back, where it is so now and after this time, in seconds.
+    /// Takes back what the leading controller takes back: what nodes that are gone left now, and the rest where it is so after
+    /// this time as well.
     pub(crate) async fn put_right(&self, grace: Duration) -> Result<Collected, LiveError> {
         let store = ApiStore::new(self.0.clone());
         let mut collector = Collector::default();
         let pass = async |collector: &mut Collector| {
             pass(&self.0, &store, collector, grace).await.map_err(LiveError::Collect)
         };
-        pass(&mut collector).await?;
-        sleep(grace).await;
-        Ok(pass(&mut collector).await?.0)
+        let (first, _) = pass(&mut collector).await?;
+        // The clock of blocks counts whole seconds.
+        sleep(grace.saturating_add(Duration::from_secs(1))).await;
+        let (mut collected, _) = pass(&mut collector).await?;
+        collected.released.extend(first.released);
+        collected.blocks.extend(first.blocks);
+        collected.hosts.extend(first.hosts);
+        Ok(collected)
     }
 
     /// Releases addresses that were given before these sequence numbers, and not since.

@@ -11,7 +11,7 @@ mod store;
 
 use std::sync::Arc;
 
-use fairway_ipam::{Affinity, Object, RememberedStore, Selection as Selected, Store, Versioned};
+use fairway_ipam::{Affinity, Object, RememberedStore, Store, Versioned};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -99,7 +99,7 @@ async fn take_affinities_in(store: &RememberedStore<ApiStore>, followed: Followe
             store.affinities_are(listed.into_iter().filter_map(affinity));
             // Blocks of nobody are occupied as well, and nothing says so but a list.
             if store.occupied().is_none()
-                && let Err(error) = store.list(&Selected::Blocks).await
+                && let Err(error) = store.refresh().await
             {
                 warn!("cannot list blocks: {error}; they are listed for the next new block");
             }

@@ -276,6 +276,13 @@ impl Store for ApiStore {
         Ok(listed)
     }
 
+    async fn each_block(
+        &self,
+        take: impl FnMut(Versioned<Object>) + Send,
+    ) -> Result<(), StoreError> {
+        each(&self.api, IPAM_BLOCK, take).await
+    }
+
     async fn write(
         &self,
         object: Object,
@@ -322,13 +329,22 @@ fn is_affinity_of(object: &Object, owner: &Owner) -> bool {
 /// All objects of a kind but those that are marked as deleted.
 async fn list(api: &Api, resource: Resource) -> Result<Vec<Versioned<Object>>, StoreError> {
     let mut listed = Vec::new();
+    each(api, resource, |object| listed.push(object)).await?;
+    Ok(listed)
+}
+
+/// The same, one after the other.
+async fn each(
+    api: &Api,
+    resource: Resource,
+    mut take: impl FnMut(Versioned<Object>),
+) -> Result<(), StoreError> {
     let read = for_each(api, resource, |item| match parse(resource, item) {
-        Ok(object) => listed.extend(object),
+        Ok(object) => object.into_iter().for_each(&mut take),
         // The others are read all the same; what is where it is fails when it is asked for.
         Err(error) => warn!("{}: {error}", resource.plural),
     });
-    read.await.map_err(|it| StoreError::Unavailable(it.to_string()))?;
-    Ok(listed)
+    read.await.map_err(|it| StoreError::Unavailable(it.to_string()))
 }
 
 /// Lists a kind, page by page. Each object says what it is, which those of a list do not.
