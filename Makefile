@@ -244,6 +244,7 @@ sim: ## A million random schedules and histories, a hundred thousand worlds in t
 	FAIRWAY_SEEDS=1000000 $(CARGO) test --locked --profile fuzzing -p fairway-cluster --lib reflector
 	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-members --lib whatever_fails
 	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-proxy --lib whatever_fails
+	FAIRWAY_SEEDS=100000 $(CARGO) test --locked --profile fuzzing -p fairway-ipam --lib -- histories schedules
 
 mutants: ## Breaks state machines and removes guards on purpose: each mistake must be noticed (root or sudo)
 	@scripts/setup.sh routers network
