@@ -230,6 +230,7 @@ bench: build ## Latency from a file's rename to the router, by FRR too; 500 peer
 	$(CARGO) bench --locked -p fairway-proxy --bench planning
 	scripts/cni-plugins.sh && scripts/kube-apiserver.sh
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test cni -- --bench
+	FAIRWAY_NODES=1000 $(CARGO) test --locked --profile fuzzing -p fairway-ipam --lib traffic -- --nocapture
 
 docs: ## docs/conformance.md from the annotations of the tests; pages and deploy/crds from the source
 	FAIRWAY_WRITE=1 $(CARGO) test --locked --test conformance --test pages --test rules

@@ -426,4 +426,22 @@ const VARIANTS: &[Variant] = &[
         "if !matches!(command, Command::Add | Command::Status) {",
         "if !matches!(command, Command::Add | Command::Status | Command::Delete) {",
     ),
+    variant(
+        "remembered: a block that another process claims stays unknown",
+        REMEMBERED,
+        "if !memory.blocks.contains_key(&prefix) {",
+        "if memory.blocks.is_empty() {",
+    ),
+    variant(
+        "remembered: a list at the start says nothing of the node's blocks",
+        REMEMBERED,
+        "memory.doubtful_blocks.extend(unread);",
+        "memory.unowned.iter_mut().for_each(|it| it.extend(unread.clone()));",
+    ),
+    variant(
+        "together: what own blocks have no room for is served one by one",
+        TOGETHER,
+        "None => self.next_free_block(&mut search).await?,",
+        "None => None,",
+    ),
 ];

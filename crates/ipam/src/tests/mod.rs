@@ -9,3 +9,4 @@ mod remembering;
 mod schedules;
 mod selector;
 mod stories;
+mod traffic;
