@@ -98,6 +98,8 @@ pub(super) struct Objects {
     /// By kind and name, without what decides nothing.
     objects: BTreeMap<(&'static str, String), Value>,
     read: BTreeSet<&'static str>,
+    /// What is wrong with objects of which an earlier version is in force.
+    kept: BTreeMap<(&'static str, String), String>,
     pods: Arc<BTreeMap<PodName, Pod>>,
     tell: watch::Sender<Option<Arc<Known>>>,
     /// The faults that were logged.
@@ -107,8 +109,8 @@ pub(super) struct Objects {
 impl Objects {
     pub(super) fn new() -> (Self, watch::Receiver<Option<Arc<Known>>>) {
         let (tell, known) = watch::channel(None);
-        let (objects, read, pods, told) = Default::default();
-        (Self { objects, read, pods, tell, told }, known)
+        let (objects, read, kept, pods, told) = Default::default();
+        (Self { objects, read, kept, pods, tell, told }, known)
     }
 
     /// Takes a change in. It counts once [`Self::publish`] is called.
@@ -118,16 +120,46 @@ impl Objects {
         }
         match followed {
             Followed::All(objects) => {
-                self.objects.retain(|(of, _), _| *of != kind);
+                let all = std::mem::take(&mut self.objects).into_iter();
+                let (mut before, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                    all.partition(|((of, _), _)| *of == kind);
+                self.objects = others;
+                self.kept.retain(|(of, _), _| *of != kind);
                 for object in objects {
-                    self.objects.insert((kind, name(&object)), trimmed(kind, object));
+                    let earlier = before.remove(&(kind, name(&object)));
+                    self.take(kind, object, earlier);
                 }
                 self.read.insert(kind);
             }
             Followed::Is(object) => {
-                _ = self.objects.insert((kind, name(&object)), trimmed(kind, object))
+                let earlier = self.objects.remove(&(kind, name(&object)));
+                self.take(kind, object, earlier);
             }
-            Followed::Gone(object) => _ = self.objects.remove(&(kind, name(&object))),
+            Followed::Gone(object) => {
+                let key = (kind, name(&object));
+                self.objects.remove(&key);
+                self.kept.remove(&key);
+            }
+        }
+    }
+
+    /// An object is so now. One at fault leaves its earlier version in force: a typo in an IPReservation gives no reserved
+    /// address away.
+    fn take(&mut self, kind: &'static str, object: Value, earlier: Option<Value>) {
+        let key = (kind, name(&object));
+        let object = trimmed(kind, object);
+        let mut cluster = Cluster::default();
+        if refusal(&object).is_none() {
+            cluster.read(&object);
+        }
+        self.kept.remove(&key);
+        match (cluster.faults.first(), earlier) {
+            (Some(fault), Some(earlier)) => {
+                let fault = format!("{fault}; its earlier version stays in force");
+                self.kept.insert(key.clone(), fault);
+                self.objects.insert(key, earlier);
+            }
+            _ => _ = self.objects.insert(key, object),
         }
     }
 
@@ -154,6 +186,7 @@ impl Objects {
             }
         }
         faults.extend(cluster.faults.iter().map(ToString::to_string));
+        faults.extend(self.kept.values().cloned());
         for fault in faults.difference(&self.told) {
             warn!("{}", printable(fault));
         }
@@ -203,4 +236,35 @@ fn uid_of(object: &Value) -> String {
 fn pod(object: &Value) -> (PodName, Pod) {
     let pod = PodName { namespace: text(object, "/metadata/namespace"), name: name(object) };
     (pod, Pod { uid: uid_of(object), notes: notes(object) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reservation(prefix: &str) -> Value {
+        json!({"metadata": {"name": "r"}, "spec": {"reservedCIDRs": [prefix]}})
+    }
+
+    #[test]
+    fn a_reservation_at_fault_leaves_its_earlier_version_in_force() {
+        let (mut objects, known) = Objects::new();
+        let kind = IP_RESERVATION.kind;
+        let mut reserved = |followed: Followed| {
+            NEEDED.iter().for_each(|it| _ = objects.read.insert(it));
+            objects.follow(kind, followed);
+            objects.publish();
+            let facts = Arc::clone(&known.borrow().as_ref().unwrap().facts);
+            let prefixes: Vec<String> =
+                facts.reservations.iter().map(ToString::to_string).collect();
+            (prefixes, objects.told.len())
+        };
+        let good = || (vec!["10.0.0.0/28".to_owned()], 0);
+        let is = |prefix: &str| Followed::Is(reservation(prefix));
+        assert_eq!(reserved(Followed::All(vec![reservation("10.0.0.0/28")])), good());
+        assert_eq!(reserved(is("10.0.0.0/2x")), (good().0, 1));
+        assert_eq!(reserved(Followed::All(vec![reservation("10.0.0.0/2x")])), (good().0, 1));
+        assert_eq!(reserved(is("10.0.0.16/28")), (vec!["10.0.0.16/28".to_owned()], 0));
+        assert_eq!(reserved(Followed::Gone(reservation("10.0.0.0/2x"))), (vec![], 0));
+    }
 }
