@@ -96,6 +96,12 @@ impl Daemon {
         let blocks = folder.join("state/ipam-blocks");
         fs::create_dir_all(&blocks).unwrap();
         fs::write(blocks.join("10-245-0-0-26.json"), block(node).to_string()).unwrap();
+        let pool = json!({
+            "apiVersion": "crd.projectcalico.org/v1", "kind": "IPPool",
+            "metadata": {"name": "v4"},
+            "spec": {"cidr": "10.245.0.0/24", "blockSize": 26},
+        });
+        fs::write(folder.join("files/ip-pool.json"), pool.to_string()).unwrap();
         // The interfaces of this machine are not the test's.
         command.env("FAIRWAY_LAYER2_EXCLUDE", ".");
         command.args([Path::new("--config"), &folder.join("files")]);
