@@ -332,6 +332,7 @@ fn a_store_that_is_away_withdraws_no_route() {
 fn a_block_that_another_process_of_the_node_claims_is_announced() {
     for is_listed_again in [false, true] {
         let store = node();
+        answers(&store, &[call("ADD", "own")]);
         let prefix: fairway_ground::Prefix = "10.0.8.0/26".parse().unwrap();
         let owner = Owner::Host("a".to_owned());
         let block = crate::Block::new(prefix, owner.clone(), Moment::from_nanoseconds(1), None);
