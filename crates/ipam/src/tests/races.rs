@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use crate::claim::ReleaseIf;
@@ -11,7 +12,8 @@ use crate::tests::pool::pool;
 use crate::tests::schedules::{Contents, ShakyStore};
 use crate::{
     AddressRequest, Addressing, Affinity, AffinityState, Attributes, Block, Facts, FamilyRequest,
-    MemoryStore, Moment, Object, Owner, Use,
+    IpamError, Key, MemoryStore, Moment, Object, Owner, Selection, Store, StoreError, Use, Version,
+    Versioned,
 };
 
 /// Lets a process make so many calls. Returns whether it has ended.
@@ -259,4 +261,77 @@ fn pods_that_ask_at_once_share_the_write_of_a_block() {
     let answers = to_end(Box::pin(it.assign_together(&requests)));
     assert!(answers.iter().all(|it| it.got.len() == 2 && it.error.is_none()));
     assert_eq!(store.inner.writes() - writes, 502);
+}
+
+/// A store that makes the first block that is written without an answer, and finds that somebody else has written the second.
+#[derive(Default)]
+struct HalfAnswering {
+    inner: MemoryStore,
+    block_writes: AtomicU32,
+}
+
+impl Store for HalfAnswering {
+    async fn get(&self, key: &Key) -> Result<Option<Versioned<Object>>, StoreError> {
+        self.inner.get(key).await
+    }
+
+    async fn list(&self, selection: &Selection) -> Result<Vec<Versioned<Object>>, StoreError> {
+        self.inner.list(selection).await
+    }
+
+    async fn write(
+        &self,
+        object: Object,
+        expected: Option<&Version>,
+    ) -> Result<Version, StoreError> {
+        let is_assignment =
+            matches!(&object, Object::Block(block) if block.taken().next().is_some());
+        match is_assignment.then(|| self.block_writes.fetch_add(1, Ordering::Relaxed)) {
+            Some(0) => {
+                self.inner.write(object, expected).await?;
+                Err(StoreError::Unavailable("no answer".to_owned()))
+            }
+            Some(1) => Err(StoreError::Conflict),
+            _ => self.inner.write(object, expected).await,
+        }
+    }
+
+    async fn delete(&self, key: &Key, expected: &Version) -> Result<(), StoreError> {
+        self.inner.delete(key, expected).await
+    }
+}
+
+#[test]
+fn a_block_without_an_answer_ends_a_request_whatever_becomes_of_the_next() {
+    let facts = Facts {
+        pools: vec![pool("v4", "10.0.0.0/20"), pool("v6", "fd00::/112")],
+        nodes: [("a".to_owned(), BTreeMap::new())].into(),
+        ..Facts::default()
+    };
+    let store = HalfAnswering::default();
+    let now = Moment::from_nanoseconds(1_000_000_000_000);
+    let it = Addressing { store: &store, facts: &facts, now };
+    // Blocks of both families are there.
+    for prefix in ["10.0.0.0/26", "fd00::/122"] {
+        to_end(Box::pin(it.claim(&owner(), prefix.parse().unwrap(), None))).unwrap();
+    }
+    let both = AddressRequest {
+        ipv6: FamilyRequest { count: 1, ..FamilyRequest::default() },
+        ..request("a", "h")
+    };
+    let answers = to_end(Box::pin(it.assign_together(&[both])));
+    assert!(
+        matches!(answers[0].error, Some(IpamError::Store(StoreError::Unavailable(_)))),
+        "{answers:?}"
+    );
+    let taken: usize = store
+        .inner
+        .objects()
+        .iter()
+        .map(|it| match it {
+            Object::Block(block) => block.taken().count(),
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(taken, 1, "no second address beside the one that nobody has heard of");
 }
