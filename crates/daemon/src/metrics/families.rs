@@ -266,7 +266,7 @@ families! {
     IPAM_COLLECTED: Counter, PodPools, "fairway_ipam_addresses_collected_total" []
         "Addresses without a Pod that were taken back";
     IPAM_PASS_FAILURES: Counter, PodPools, "fairway_ipam_collector_failures_total" []
-        "Looks for what no Pod has any more that failed, at least in part; the log has the reasons";
+        "Passes of the collector of unused addresses that failed, at least in part; the log has the reasons";
     PROXY_SERVERS: Gauge, Proxy, "fairway_proxy_virtual_servers" []
         "Virtual servers that Services lead to on this node";
     PROXY_DRAINING: Gauge, Proxy, "fairway_proxy_draining_endpoints" []

@@ -29,9 +29,9 @@ Without Pods among the objects, addresses are not held against Pods; without Nod
 changes while kubectl lists one kind after the other may be reported by mistake: look again before you act.
 Each line: KIND NAME: what is wrong. Without --fix, nothing is changed.
 
-With --fix, what is found is printed first. What nodes left that are deleted is put right then, and what is still so after
---grace: addresses of Pods that are gone, empty blocks that their node does not need, claims by half, handles that count
-wrongly. While a node cannot be reached whose Pods you have deleted by force, its containers may still use their addresses:
+With --fix, what is found is printed first. What deleted nodes left behind is put right at once. Put right after --grace,
+if it is still wrong: addresses of Pods that are gone, empty blocks that their node does not need, claims that were not
+completed, handles that count wrongly. While a node cannot be reached whose Pods you have deleted by force, its containers may still use their addresses:
 choose a longer --grace. A fault about addresses that Pods use, or about pools, is for you: delete that Pod, or correct
 that pool.
 Exit code 0: no faults, or none is left (warnings do not count). 1: faults, or files that cannot be read.")]
@@ -88,7 +88,7 @@ async fn fix(arguments: &CheckArguments) -> Result<ExitCode> {
     let grace = arguments.grace.max(GRACE_MIN);
     let live = arguments.objects.cluster().connect().await?;
     eprintln!(
-        "what deleted nodes left is put right now, and what is still so in {} s then",
+        "what deleted nodes left behind is put right now, everything else in {} s if it is still wrong then",
         grace.as_secs()
     );
     let Collected { released, blocks, hosts, errors, .. } = live.put_right(grace).await?;

@@ -149,7 +149,7 @@ impl Objects {
         let key = (kind, name(&object));
         let object = trimmed(kind, object);
         let mut cluster = Cluster::default();
-        if refusal(&object).is_none() {
+        if WHOLE.iter().any(|it| it.kind == kind) && refusal(&object).is_none() {
             cluster.read(&object);
         }
         self.kept.remove(&key);
