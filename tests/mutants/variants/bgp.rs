@@ -51,6 +51,12 @@ const VARIANTS: &[Variant] = &[
         "            _ => id,\n",
     ),
     variant(
+        "a session comes up while the neighbour has not seen our dial, which it takes for a restart",
+        COLLISION,
+        "        let dials = self.is_dialling() && self.config.graceful_restart.is_some();\n",
+        "        let dials = false;\n",
+    ),
+    variant(
         "a collision is decided by the smaller identifier",
         COLLISION,
         "match (other.state, ours > theirs)",

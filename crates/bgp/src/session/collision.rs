@@ -2,6 +2,8 @@
 //!
 //! Another part of [`Peer`]. Knows the identifiers of both speakers; each connection knows only itself.
 
+use std::time::Duration;
+
 use super::connection::ConnectionId;
 use super::peer::Peer;
 use super::reason::DownReason;
@@ -10,7 +12,46 @@ use crate::wire::notification::cease;
 use fairway_ground::Instant;
 use fairway_seam::SessionState;
 
+/// How long the neighbour has to answer our dial before what it said on its own connection is read.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
 impl Peer {
+    /// The neighbour's connection is not read until our own dial is answered, or has had its time.
+    ///
+    /// `Ours:` a neighbour that accepts our dial when its own connection is Established already takes it
+    /// for our restart (RFC 4724 §5) and ends the session. A dial that is up may still wait to be
+    /// accepted there: as long as it does, the session does not come up on the other connection. Only
+    /// with graceful restart; without it the neighbour refuses the dial, and nothing is lost.
+    pub(super) fn wait_for_our_dial(&mut self, now: Instant) {
+        let dials = self.is_dialling() && self.config.graceful_restart.is_some();
+        if let Some(incoming) = self.incoming.as_mut().filter(|it| dials && it.negotiated.is_none())
+        {
+            incoming.read_deadline = Some(now + ANSWER_TIME);
+        }
+    }
+
+    /// Whether the neighbour has agreed to a connection of its own, so that a dial would come too late.
+    pub(super) fn is_about_to_come_up(&self) -> bool {
+        self.config.graceful_restart.is_some()
+            && self.incoming.as_ref().is_some_and(|it| it.negotiated.is_some())
+    }
+
+    /// Reads what waited for a dial that is answered, lost or late.
+    pub(super) fn read_what_waited(&mut self, now: Instant) {
+        let dials = self.is_dialling();
+        let Some(incoming) = &mut self.incoming else { return };
+        incoming.read_deadline.take_if(|deadline| !dials || *deadline <= now);
+        let id = incoming.id;
+        if incoming.state < SessionState::OpenConfirm {
+            self.read(now, id);
+        }
+    }
+
+    /// Whether we have dialled, and the neighbour has not answered.
+    fn is_dialling(&self) -> bool {
+        self.outgoing.as_ref().is_some_and(|it| it.negotiated.is_none())
+    }
+
     /// Both sides dialled: the connection of the speaker with the larger identifier stays, the
     /// larger AS when they are equal (RFC 4271 §6.8, RFC 6286 §2.3). Called when `id` has just
     /// reached OpenConfirm.

@@ -89,6 +89,8 @@ pub(super) struct Connection {
     open: Option<Bytes>,
     /// Until when our OPEN is held back, for the neighbour to send its OPEN first.
     delay_open_deadline: Option<Instant>,
+    /// Until when what the neighbour sent waits to be read, for it to answer our own dial first.
+    pub(super) read_deadline: Option<Instant>,
     keepalive_due: bool,
     /// Families that the neighbour is to be asked to send again.
     pub(super) refresh_due: FamilySet,
@@ -116,6 +118,7 @@ impl Connection {
             offered: Vec::new(),
             open: None,
             delay_open_deadline: None,
+            read_deadline: None,
             keepalive_due: false,
             refresh_due: FamilySet::EMPTY,
             hold_deadline: Some(now + CONNECT_TIMEOUT),
@@ -192,6 +195,11 @@ impl Connection {
 
     pub(super) fn receive(&mut self, bytes: &[u8]) {
         self.framing.push(bytes);
+    }
+
+    /// Nothing is in the way of [`Connection::next_message`].
+    pub(super) fn may_be_read(&self) -> bool {
+        self.read_deadline.is_none()
     }
 
     pub(super) fn next_message(&mut self) -> Result<Option<RawMessage>, WireError> {
@@ -318,6 +326,7 @@ impl Connection {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let timers = [
             self.delay_open_deadline,
+            self.read_deadline,
             self.hold_deadline,
             self.keepalive_deadline,
             self.send_hold_deadline,
@@ -332,6 +341,7 @@ impl Connection {
         let hold = if self.is_connected() { "hold" } else { "connect" };
         let timers = [
             ("delay", self.delay_open_deadline),
+            ("read", self.read_deadline),
             (hold, self.hold_deadline),
             ("keepalive", self.keepalive_deadline),
             ("send", self.send_hold_deadline),

@@ -208,6 +208,7 @@ impl Peer {
             Event::Bfd(liveness) => self.hear_bfd(now, liveness),
             Event::Tick => self.tick(now),
         }
+        self.read_what_waited(now);
     }
 
     /// The neighbour dialled us. Accepted in Idle, too.
@@ -249,6 +250,7 @@ impl Peer {
         let mut connection = Connection::new(now, id, SessionState::Active);
         connection.connected(now, connected, &self.config, self.own_restart(now));
         self.incoming = Some(connection);
+        self.wait_for_our_dial(now);
         id
     }
 
@@ -304,8 +306,13 @@ impl Peer {
         if let Some(connection) = self.connection_mut(id) {
             connection.receive(bytes);
         }
+        self.read(now, id);
+    }
+
+    /// Processes the messages that have come in on a connection.
+    pub(super) fn read(&mut self, now: Instant, id: ConnectionId) {
         // A message may end the connection: look it up each time.
-        while let Some(connection) = self.connection_mut(id) {
+        while let Some(connection) = self.connection_mut(id).filter(|it| it.may_be_read()) {
             match connection.next_message() {
                 Ok(None) => break,
                 Ok(Some(message)) => self.message(now, id, &message),
@@ -475,10 +482,12 @@ impl Peer {
         if self.dial_at.is_some_and(|at| at <= now) {
             self.dial_at = None;
             self.idle_hold = self.is_held();
-            if self.is_dialled() && self.outgoing.is_none() && self.established.is_none() {
+            let free = self.outgoing.is_none() && self.established.is_none();
+            if self.is_dialled() && free && !self.is_about_to_come_up() {
                 let id = self.new_id();
                 self.outgoing = Some(Connection::new(now, id, SessionState::Connect));
                 self.actions.push_back(Action::Connect(id));
+                self.wait_for_our_dial(now);
             }
         }
     }

@@ -14,7 +14,7 @@ use super::wire::Parcel;
 use crate::session::{self, Connected, ConnectionId, Peer};
 use crate::speaker::{Action, Event, PeerAction, Report, Speaker};
 use fairway_ground::{Community, Instant, LocalNextHops, PeerKey, Prefix};
-use fairway_seam::{Clear, Leave, PeerConfig};
+use fairway_seam::{Clear, Leave, PeerConfig, SessionState};
 
 /// Room that a socket offers at once.
 const ROOM: usize = 16 * 1024;
@@ -277,7 +277,9 @@ impl Router {
                 written.push(id);
             }
             self.carry_out(now, &mut effects);
-            if written.is_empty() {
+            // A long list of changes enters the RIB in several turns, which follow each other at once.
+            let is_busy = self.speaker.next_deadline() == Some(Instant::ZERO);
+            if written.is_empty() && !is_busy {
                 break;
             }
             // The socket takes everything at once.
@@ -320,7 +322,9 @@ impl Router {
             PeerAction::Close(id, last_words) => self.close(now, id, last_words, effects),
             PeerAction::Report(Report::Up(_)) => {
                 self.process.sessions += 1;
-                self.helper.is_up(now, self.hearing);
+                let connections = self.peer().connections();
+                let up = connections.iter().find(|it| it.1 == SessionState::Established);
+                self.helper.is_up(now, up.map_or(self.hearing, |it| it.0));
             }
             PeerAction::Report(Report::Down(reason)) => self.helper.is_down(now, &reason),
             PeerAction::Configured(_) | PeerAction::Report(_) => {}

@@ -11,7 +11,9 @@ use crate::example::Example as _;
 use crate::rib::{ExportGroups, LocRib};
 use crate::wire::Open;
 use crate::wire::header::{framed, keepalive};
-use fairway_ground::{AddressFamily, Asn, FamilySet, HoldTime, RemoteAs, RouterId};
+use fairway_ground::{
+    AddressFamily, Asn, FamilySet, GracefulRestart, HoldTime, RemoteAs, RouterId,
+};
 use fairway_seam::{DesiredRoute, RouteAttributes, ViewScope};
 
 mod add_path;

@@ -34,7 +34,7 @@ fn restarts_lose_nothing_before_its_time() {
 #[test]
 fn among_the_schedules_is_every_way_to_lose_a_prefix_and_to_keep_it() {
     let mut seen = BTreeSet::new();
-    for seed in 0..60 {
+    for seed in 0..120 {
         let mut world = (RESTARTS.world)(seed, false);
         live_through(&mut world);
         for side in &world.sides {

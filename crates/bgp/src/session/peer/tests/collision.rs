@@ -141,3 +141,69 @@ fn a_dial_on_its_way_is_given_up_for_a_connection_that_is_up() {
         assert_eq!(scripted.peer.state(), S::Established);
     }
 }
+
+fn restarting() -> PeerConfig {
+    let graceful_restart = GracefulRestart::new(120, 0);
+    PeerConfig { graceful_restart, ..config(65001, 65002, 1) }
+}
+
+/// A peer with graceful restart whose dial is up and unanswered when the neighbour's own connection has
+/// brought everything that a session needs.
+fn with_an_unanswered_dial() -> (Scripted, ConnectionId, ConnectionId) {
+    let mut scripted = Scripted::new(restarting());
+    let dialled = scripted.dial_and_connect();
+    let accepted = scripted.accept();
+    scripted.said();
+    for message in [open_of(65002), keepalive()] {
+        scripted.receive(accepted, &message);
+    }
+    assert_eq!(
+        scripted.said(),
+        "",
+        "the neighbour would be Established before it has seen the dial"
+    );
+    assert_eq!(scripted.peer.state(), S::OpenSent);
+    (scripted, dialled, accepted)
+}
+
+#[test]
+fn with_graceful_restart_a_session_comes_up_when_the_neighbour_has_answered_our_dial() {
+    let (mut scripted, dialled, accepted) = with_an_unanswered_dial();
+    scripted.receive(dialled, &open_of(65002));
+    assert_eq!(scripted.said(), "6/7 KEEPALIVE UPDATE", "the dial loses");
+    assert!(scripted.has_closed(dialled) && !scripted.has_closed(accepted));
+    assert_eq!(scripted.peer.state(), S::Established);
+}
+
+#[test]
+fn a_dial_that_is_lost_or_never_answered_holds_a_session_up_for_a_second_at_most() {
+    let (mut scripted, dialled, _) = with_an_unanswered_dial();
+    scripted.handle(Event::Closed(dialled, None));
+    assert_eq!(
+        (scripted.said().as_str(), scripted.peer.state()),
+        ("KEEPALIVE UPDATE", S::Established)
+    );
+
+    let (mut scripted, dialled, _) = with_an_unanswered_dial();
+    let begin = scripted.now;
+    scripted.expire("read");
+    assert_eq!(scripted.now.since(begin), seconds(1));
+    assert_eq!(
+        (scripted.said().as_str(), scripted.peer.state()),
+        ("6/7 KEEPALIVE UPDATE", S::Established)
+    );
+    assert!(scripted.has_closed(dialled));
+}
+
+#[test]
+fn nothing_is_dialled_beside_a_connection_that_the_neighbour_has_agreed_to() {
+    let mut scripted = Scripted::new(restarting());
+    let accepted = scripted.accept();
+    scripted.receive(accepted, &open_of(65002));
+    assert_eq!(scripted.peer.state(), S::OpenConfirm);
+    scripted.handle(Event::Tick);
+    assert!(scripted.peer.outgoing.is_none(), "the dial that was due is not made");
+    scripted.handle(Event::Closed(accepted, None));
+    scripted.expire("idle");
+    assert!(scripted.peer.outgoing.is_some(), "but after the connection has ended");
+}
