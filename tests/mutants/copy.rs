@@ -28,6 +28,7 @@ const CRATES: &[&str] = &[
     "crates/fib",
     "crates/frr",
     "crates/ground",
+    "crates/import",
     "crates/ipam",
     "crates/lab",
     "crates/layer2",

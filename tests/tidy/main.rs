@@ -43,6 +43,7 @@ const PURE: &[&str] = &[
     "crates/frr/src/render",
     "crates/frr/src/status",
     "crates/ground/src",
+    "crates/import/src",
     "crates/ipam/src",
     "crates/layer2/src/arp.rs",
     "crates/layer2/src/ethernet.rs",
@@ -105,6 +106,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("bgp", &["ground", "rpki", "seam"]),
     ("sessions", &["bfd", "bgp", "fib", "ground", "netlink", "rpki", "seam"]),
     ("frr", &["ground", "seam"]),
+    ("import", &["frr", "ground", "resources"]),
     (
         "daemon",
         &[
@@ -115,6 +117,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "dataplane",
             "frr",
             "ground",
+            "import",
             "ipam",
             "layer2",
             "members",

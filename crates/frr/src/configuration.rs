@@ -111,6 +111,14 @@ impl Configuration {
     }
 }
 
+/// The statements of a text as [`Configuration::parse`] reads them, each with the number of its line, from 1. An address
+/// family that is only implied has none, and is left out.
+pub fn numbered(text: &str) -> impl Iterator<Item = (usize, Statement)> {
+    let Layout { configuration, numbers, .. } = Layout::parse(text);
+    let statements = numbers.into_iter().zip(configuration.statements);
+    statements.filter_map(|(number, statement)| Some((number?.saturating_add(1), statement)))
+}
+
 /// A configuration, and where its statements are in the text.
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -118,6 +126,7 @@ pub(crate) struct Layout {
     /// The number of the line of each statement, from 0; none for an address family that is only implied.
     pub(crate) numbers: Vec<Option<usize>>,
     /// Lines that close a context, with the line that opened it.
+    #[cfg_attr(not(feature = "io"), allow(dead_code, reason = "for files of FRR"))]
     pub(crate) exits: Vec<(usize, usize)>,
 }
 

@@ -22,6 +22,7 @@ mod for_metallb;
 mod frr_agent;
 mod frr_forget;
 mod host;
+mod import;
 mod ipam;
 mod kubectl;
 mod layer2;
@@ -107,6 +108,8 @@ enum Command {
     Proxy(proxy::ProxyArguments),
     /// Addresses for Pods: show and check Calico's objects, run cases of operations
     Ipam(ipam::IpamArguments),
+    /// Translate the configuration of FRR, keepalived, Cilium, Calico or frr-k8s into resources
+    Import(import::ImportArguments),
     /// Print the configuration that FRR would get, without a daemon
     Render(render::RenderArguments),
     /// Run two daemons on loopback: sessions come up, services arrive and leave
@@ -157,6 +160,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Proxy(arguments) => proxy::run(arguments),
         Command::Ipam(arguments) => ipam::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),

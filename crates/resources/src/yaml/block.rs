@@ -10,7 +10,7 @@ use serde_json::Value;
 const WIDTH: usize = 100;
 
 /// The value as a document of its own, without `---`.
-pub(crate) fn block(value: &Value) -> String {
+pub fn block(value: &Value) -> String {
     let mut out = String::new();
     write(value, 0, &mut out);
     // What follows a key begins after it; top-level values begin on a line of their own.

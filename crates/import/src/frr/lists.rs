@@ -1,0 +1,272 @@
+//! FRR's lists of prefixes, AS paths and communities, which neighbors and route maps name.
+//!
+//! Answers what a list contains, in its order. Knows nothing of who uses it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fairway_ground::{Community, ExtendedCommunity, LargeCommunity};
+use ipnet::IpNet;
+use serde_json::{Value, json};
+
+use crate::object::Fields;
+
+/// Prefixes inside a network, by their lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    network: IpNet,
+    ge: Option<u8>,
+    le: Option<u8>,
+}
+
+impl Range {
+    /// Every prefix of a family.
+    pub(super) fn everything(ipv6: bool) -> Self {
+        let network = if ipv6 { "::/0" } else { "0.0.0.0/0" };
+        let network: IpNet = network.parse().unwrap_or_default();
+        Self { network, ge: None, le: Some(network.max_prefix_len()) }
+    }
+
+    fn shortest(self) -> u8 {
+        self.ge.unwrap_or(self.network.prefix_len())
+    }
+
+    fn longest(self) -> u8 {
+        let of_ge = self.ge.map_or(self.network.prefix_len(), |_| self.network.max_prefix_len());
+        self.le.unwrap_or(of_ge)
+    }
+
+    pub(super) fn contains(self, prefix: IpNet) -> bool {
+        let length = prefix.prefix_len();
+        self.network.contains(&prefix) && self.shortest() <= length && length <= self.longest()
+    }
+
+    /// Whether some prefix is in both.
+    pub(super) fn overlaps(self, other: Self) -> bool {
+        let nested = self.network.contains(&other.network) || other.network.contains(&self.network);
+        let inner = self.network.prefix_len().max(other.network.prefix_len());
+        let shortest = self.shortest().max(other.shortest()).max(inner);
+        nested && shortest <= self.longest().min(other.longest())
+    }
+
+    /// The network, if all addresses inside it are meant.
+    pub(super) fn host_network(self) -> Option<IpNet> {
+        let of_hosts = self.longest() == self.network.max_prefix_len();
+        of_hosts.then_some(self.network)
+    }
+
+    /// As in `prefixes` of a BGPPeer.
+    pub(super) fn value(self) -> Value {
+        let mut fields = Fields::default();
+        fields.set("prefix", json!(self.network.to_string()));
+        fields.set("ge", self.ge.map(|it| json!(it)));
+        fields.set("le", self.le.map(|it| json!(it)));
+        Value::Object(fields.0)
+    }
+}
+
+/// One line of a list.
+#[derive(Debug, Clone)]
+pub(super) struct Entry<T> {
+    sequence: u32,
+    pub(super) permits: bool,
+    pub(super) value: T,
+}
+
+/// A list in its order.
+type List<T> = Vec<Entry<T>>;
+
+/// The kinds of lists of communities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CommunityKind {
+    Plain,
+    Large,
+    Extended,
+}
+
+impl CommunityKind {
+    /// A community as it is written in a BGPPeer.
+    pub(super) fn word(self, word: &str) -> Option<String> {
+        match self {
+            Self::Plain => word.parse::<Community>().ok().map(|it| it.to_string()),
+            Self::Large => {
+                let text = format!("large:{word}");
+                word.parse::<LargeCommunity>().ok().map(|_| text)
+            }
+            Self::Extended => word.parse::<ExtendedCommunity>().ok().map(|_| word.to_owned()),
+        }
+    }
+}
+
+/// All lists, by their names.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    prefixes: BTreeMap<(bool, String), List<Range>>,
+    as_paths: BTreeMap<String, List<String>>,
+    communities: BTreeMap<(CommunityKind, String), List<Vec<String>>>,
+    /// Names of lists of which a line could not be read.
+    partial: BTreeSet<String>,
+}
+
+impl Lists {
+    /// The prefixes of a list, first match first.
+    pub(super) fn prefixes(&self, ipv6: bool, name: &str) -> Option<&[Entry<Range>]> {
+        self.prefixes.get(&(ipv6, name.to_owned())).map(Vec::as_slice)
+    }
+
+    /// The regular expressions of a list.
+    pub(super) fn as_paths(&self, name: &str) -> Option<&[Entry<String>]> {
+        self.as_paths.get(name).map(Vec::as_slice)
+    }
+
+    /// The communities of a list; a route must have all of one entry.
+    pub(super) fn communities(
+        &self,
+        kind: CommunityKind,
+        name: &str,
+    ) -> Option<&[Entry<Vec<String>>]> {
+        self.communities.get(&(kind, name.to_owned())).map(Vec::as_slice)
+    }
+
+    /// An error if not all lines of the list could be read.
+    pub(super) fn whole(&self, name: &str) -> Result<(), String> {
+        match self.partial.contains(name) {
+            true => Err(format!("a line of list {name} could not be translated")),
+            false => Ok(()),
+        }
+    }
+
+    /// Reads a line that defines a part of a list; `None` if it is none.
+    pub(super) fn read(&mut self, words: &[&str]) -> Option<Result<(), String>> {
+        let outcome = self.read_line(words)?;
+        if outcome.is_err() {
+            // Whichever of the words is the name.
+            self.partial.extend(words.iter().skip(2).map(|it| (*it).to_owned()));
+        }
+        Some(outcome)
+    }
+
+    fn read_line(&mut self, words: &[&str]) -> Option<Result<(), String>> {
+        match words {
+            ["ip" | "ipv6", "prefix-list", "sequence-number"] => Some(Ok(())),
+            ["ip" | "ipv6", "prefix-list", _, "description", ..] => Some(Ok(())),
+            ["ip", "prefix-list", name, rest @ ..] => Some(self.prefix(false, name, rest)),
+            ["ipv6", "prefix-list", name, rest @ ..] => Some(self.prefix(true, name, rest)),
+            ["bgp", "as-path", "access-list", name, rest @ ..] => Some(self.as_path(name, rest)),
+            ["bgp", "community-list", rest @ ..] => {
+                Some(self.community(CommunityKind::Plain, rest))
+            }
+            ["bgp", "large-community-list", rest @ ..] => {
+                Some(self.community(CommunityKind::Large, rest))
+            }
+            ["bgp", "extcommunity-list", rest @ ..] => {
+                Some(self.community(CommunityKind::Extended, rest))
+            }
+            _ => None,
+        }
+    }
+
+    fn prefix(&mut self, ipv6: bool, name: &str, rest: &[&str]) -> Result<(), String> {
+        let (sequence, permits, rest) = opening(rest)?;
+        let (network, mut lengths) = match rest {
+            ["any"] => {
+                add(
+                    &mut self.prefixes,
+                    (ipv6, name.to_owned()),
+                    sequence,
+                    permits,
+                    Range::everything(ipv6),
+                );
+                return Ok(());
+            }
+            [network, lengths @ ..] => (network, lengths),
+            [] => return Err("a prefix is missing".to_owned()),
+        };
+        let network: IpNet = network.parse().map_err(|_| format!("{network:?} is not a prefix"))?;
+        let network = network.trunc();
+        if matches!(network, IpNet::V6(_)) != ipv6 {
+            return Err("the prefix is of the other address family".to_owned());
+        }
+        let mut range = Range { network, ge: None, le: None };
+        while let [bound, length, more @ ..] = lengths {
+            let length: u8 = number(length)?;
+            match *bound {
+                "ge" => range.ge = Some(length),
+                "le" => range.le = Some(length),
+                other => return Err(format!("{other:?} is not a bound; expected ge or le")),
+            }
+            lengths = more;
+        }
+        add(&mut self.prefixes, (ipv6, name.to_owned()), sequence, permits, range);
+        Ok(())
+    }
+
+    fn as_path(&mut self, name: &str, rest: &[&str]) -> Result<(), String> {
+        let (sequence, permits, rest) = opening(rest)?;
+        add(&mut self.as_paths, name.to_owned(), sequence, permits, rest.join(" "));
+        Ok(())
+    }
+
+    fn community(&mut self, kind: CommunityKind, words: &[&str]) -> Result<(), String> {
+        let (name, rest) = match words {
+            ["standard", name, rest @ ..] => (*name, rest),
+            ["expanded", ..] => {
+                return Err(
+                    "BGPPeer matches communities by their values, not by a regular expression"
+                        .to_owned(),
+                );
+            }
+            [name, rest @ ..] => (*name, rest),
+            [] => return Err("a name is missing".to_owned()),
+        };
+        let (sequence, permits, rest) = opening(rest)?;
+        let rest = match (kind, rest) {
+            (CommunityKind::Extended, rest) => joined(rest),
+            (_, rest) => rest.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let value = |word: &String| {
+            kind.word(word).ok_or_else(|| format!("{word:?} is no community that BGPPeer matches"))
+        };
+        let values: Result<Vec<String>, String> = rest.iter().map(value).collect();
+        add(&mut self.communities, (kind, name.to_owned()), sequence, permits, values?);
+        Ok(())
+    }
+}
+
+/// `rt 65001:1` as `rt:65001:1`.
+pub(super) fn joined(words: &[&str]) -> Vec<String> {
+    words.chunks(2).map(|pair| pair.join(":")).collect()
+}
+
+/// The sequence number, and whether the line permits; and what follows.
+fn opening<'a, 'b>(words: &'a [&'b str]) -> Result<(Option<u32>, bool, &'a [&'b str]), String> {
+    let (sequence, words) = match words {
+        ["seq", sequence, rest @ ..] => (Some(number(sequence)?), rest),
+        words => (None, words),
+    };
+    match words {
+        ["permit", rest @ ..] => Ok((sequence, true, rest)),
+        ["deny", rest @ ..] => Ok((sequence, false, rest)),
+        _ => Err("expected permit or deny".to_owned()),
+    }
+}
+
+/// A number, or what is wrong with it.
+pub(super) fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("{word:?} is not a number in range"))
+}
+
+/// Adds a line; one with the same number takes its place, one without a number goes to the end.
+fn add<K: Ord, T>(
+    lists: &mut BTreeMap<K, List<T>>,
+    key: K,
+    sequence: Option<u32>,
+    permits: bool,
+    value: T,
+) {
+    let list = lists.entry(key).or_default();
+    let next = || list.last().map_or(5, |last| last.sequence.saturating_add(5));
+    let sequence = sequence.unwrap_or_else(next);
+    list.retain(|it| it.sequence != sequence);
+    list.push(Entry { sequence, permits, value });
+    list.sort_by_key(|it| it.sequence);
+}

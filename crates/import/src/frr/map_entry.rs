@@ -1,0 +1,412 @@
+//! One entry of a route map: what it matches and sets, and which of its lines have no equal.
+//!
+//! Knows no other entry; `route_map` puts them together.
+
+use fairway_ground::AsPathPattern;
+use ipnet::IpNet;
+use serde_json::{Value, json};
+
+use super::lists::{CommunityKind, Entry, Lists, Range, joined, number};
+use crate::object::Fields;
+
+/// One entry as it is written.
+#[derive(Debug)]
+pub(super) struct MapEntry {
+    pub(super) permits: bool,
+    pub(super) line: usize,
+    pub(super) opening: String,
+    /// With their numbers.
+    pub(super) lines: Vec<(usize, String)>,
+}
+
+/// A line without an equal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Flaw {
+    pub(super) line: usize,
+    pub(super) text: String,
+    pub(super) why: String,
+}
+
+/// Where an entry is used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Use {
+    pub(super) ipv6: bool,
+    pub(super) outbound: bool,
+    /// The AS that `set as-path prepend` may repeat: ours outbound, the neighbor's inbound; unknown for any AS.
+    pub(super) asn: Option<u32>,
+}
+
+/// What routes an entry is about: all that is given must hold.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Matches {
+    pub(super) ranges: Option<Vec<Range>>,
+    pub(super) as_path: Option<String>,
+    pub(super) communities: Option<Vec<String>>,
+    pub(super) next_hops: Option<Vec<IpNet>>,
+    pub(super) origin_validation: Option<&'static str>,
+}
+
+impl Matches {
+    /// As `match` of a rule.
+    pub(super) fn value(&self) -> Option<Value> {
+        let Self { ranges, as_path, communities, next_hops, origin_validation } = self;
+        let mut matches = Fields::default();
+        let ranges = ranges.as_ref().map(|it| it.iter().map(|it| it.value()).collect::<Vec<_>>());
+        matches.set("prefixes", ranges.map(|it| json!(it)));
+        matches.set("asPath", as_path.as_ref().map(|it| json!(it)));
+        matches.set("communities", communities.as_ref().map(|it| json!(it)));
+        let next_hops =
+            next_hops.as_ref().map(|it| it.iter().map(ToString::to_string).collect::<Vec<_>>());
+        matches.set("nextHops", next_hops.map(|it| json!(it)));
+        matches.set("originValidation", origin_validation.map(|it| json!(it)));
+        matches.some()
+    }
+
+    /// Whether it is about every route.
+    pub(super) fn is_everything(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a route that this router originates matches. It has no next hop and no state of RPKI yet.
+    pub(super) fn takes_own(&self, prefix: IpNet, communities: &[String]) -> bool {
+        let in_ranges =
+            self.ranges.as_ref().is_none_or(|it| it.iter().any(|range| range.contains(prefix)));
+        let pattern = self.as_path.as_ref().map(|it| AsPathPattern::new(it));
+        let path = pattern.is_none_or(|it| it.is_ok_and(|it| it.is_in("")));
+        let marked = self.communities.as_ref();
+        let marked = marked.is_none_or(|it| it.iter().any(|one| communities.contains(one)));
+        in_ranges && path && marked && self.next_hops.is_none() && self.origin_validation.is_none()
+    }
+}
+
+/// What an entry changes.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Settings {
+    pub(super) local_pref: Option<u32>,
+    pub(super) med: Option<u32>,
+    pub(super) add: Vec<String>,
+    pub(super) remove: Vec<String>,
+    pub(super) replace: Option<Vec<String>>,
+    pub(super) prepend: Option<usize>,
+    pub(super) ipv4_next_hop: Option<String>,
+    pub(super) ipv6_next_hop: Option<String>,
+}
+
+impl Settings {
+    /// As `set` of a rule.
+    pub(super) fn value(&self) -> Option<Value> {
+        let mut fields = Fields::default();
+        fields.set("localPref", self.local_pref.map(|it| json!(it)));
+        fields.set("med", self.med.map(|it| json!(it)));
+        let mut communities = Fields::default();
+        communities.set("replace", self.replace.as_ref().map(|it| json!(it)));
+        communities.set("add", (!self.add.is_empty()).then(|| json!(self.add)));
+        communities.set("remove", (!self.remove.is_empty()).then(|| json!(self.remove)));
+        fields.set("communities", communities.some());
+        fields.set("asPathPrepend", self.prepend.map(|it| json!(it)));
+        let mut next_hop = Fields::default();
+        next_hop.set("ipv4", self.ipv4_next_hop.as_ref().map(|it| json!(it)));
+        next_hop.set("ipv6", self.ipv6_next_hop.as_ref().map(|it| json!(it)));
+        fields.set("nextHop", next_hop.some());
+        fields.some()
+    }
+}
+
+/// An entry, read for one use.
+pub(super) struct Reading<'a> {
+    /// `None`: no route of this family can match.
+    pub(super) matches: Option<Matches>,
+    pub(super) settings: Settings,
+    pub(super) continues: bool,
+    pub(super) flaws: Vec<Flaw>,
+    /// Lines that are translated, and what differs.
+    pub(super) notes: Vec<Flaw>,
+    /// The line that sets a next hop.
+    pub(super) next_hop: Option<Flaw>,
+    lists: &'a Lists,
+    how: Use,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads the lines of `entry`.
+    pub(super) fn of(entry: &MapEntry, lists: &'a Lists, how: Use) -> Self {
+        let mut reading = Self {
+            matches: Some(Matches::default()),
+            settings: Settings::default(),
+            continues: false,
+            flaws: Vec::new(),
+            notes: Vec::new(),
+            next_hop: None,
+            lists,
+            how,
+        };
+        for (line, text) in &entry.lines {
+            let words: Vec<&str> = text.split(' ').collect();
+            if let Err(why) = reading.read(*line, &words) {
+                let text = format!("{} / {text}", entry.opening);
+                reading.flaws.push(Flaw { line: *line, text, why });
+            } else if replaces_some(&words) {
+                let text = format!("{} / {text}", entry.opening);
+                let why = "replaces communities of all kinds; in FRR those of other kinds stay"
+                    .to_owned();
+                reading.notes.push(Flaw { line: *line, text, why });
+            }
+        }
+        // A map that goes on after it has denied is a permit to FRR; nobody writes it.
+        if reading.continues && !entry.permits {
+            let why = "deny with on-match has no equal".to_owned();
+            reading.flaws.push(Flaw { line: entry.line, text: entry.opening.clone(), why });
+        }
+        reading
+    }
+
+    fn read(&mut self, line: usize, words: &[&str]) -> Result<(), String> {
+        match words {
+            ["description", ..] => Ok(()),
+            ["on-match", "next"] => {
+                self.continues = true;
+                Ok(())
+            }
+            ["match", rest @ ..] => self.read_match(rest),
+            ["set", "ip", "next-hop", address]
+                if address.parse::<IpNet>().is_ok()
+                    || address.parse::<std::net::Ipv4Addr>().is_ok() =>
+            {
+                self.set_next_hop(line, words, address, false)
+            }
+            ["set", "ipv6", "next-hop", "global", address] => {
+                self.set_next_hop(line, words, address, true)
+            }
+            // We use the global address in any case.
+            ["set", "ipv6", "next-hop", "prefer-global"] => Ok(()),
+            ["set", rest @ ..] => self.read_set(rest),
+            ["continue", ..] | ["on-match", "goto", ..] => {
+                Err("a rule goes on with the next one only (action: continue)".to_owned())
+            }
+            ["call", ..] => Err("a rule calls no other list; write its rules in place".to_owned()),
+            _ => Err("has no equal in rules of a BGPPeer".to_owned()),
+        }
+    }
+
+    fn read_match(&mut self, words: &[&str]) -> Result<(), String> {
+        let ipv6 = self.how.ipv6;
+        match words {
+            ["ip", "address", "prefix-list", name] => self.match_prefixes(false, name),
+            ["ipv6", "address", "prefix-list", name] => self.match_prefixes(true, name),
+            ["as-path", name] => {
+                self.lists.whole(name)?;
+                let Some(list) = self.lists.as_paths(name) else { return self.match_nothing() };
+                let all = permits_only(list, "an AS path that must not match has no equal")?;
+                let pattern = match all.as_slice() {
+                    [one] => (*one).clone(),
+                    several => {
+                        let parts: Vec<String> =
+                            several.iter().map(|it| format!("({it})")).collect();
+                        parts.join("|")
+                    }
+                };
+                self.narrow(|it| it.as_path = Some(pattern));
+                Ok(())
+            }
+            ["community", name] => self.match_communities(CommunityKind::Plain, name),
+            ["large-community", name] => self.match_communities(CommunityKind::Large, name),
+            ["extcommunity", name] => self.match_communities(CommunityKind::Extended, name),
+            ["ip", "next-hop", "prefix-list", name] if !ipv6 => {
+                self.lists.whole(name)?;
+                let Some(list) = self.lists.prefixes(false, name) else {
+                    return self.match_nothing();
+                };
+                let all = permits_only(list, "a next hop that must not match has no equal")?;
+                let networks = all.iter().map(|it| it.host_network());
+                let networks: Option<Vec<IpNet>> = networks.collect();
+                let networks =
+                    networks.ok_or("next hops are matched by networks: expected le 32")?;
+                self.narrow(|it| it.next_hops = Some(networks));
+                Ok(())
+            }
+            ["ip", "next-hop", "address", address] | ["ip", "next-hop", address] if !ipv6 => {
+                let network: std::net::IpAddr = address
+                    .parse()
+                    .map_err(|_| "access lists are not translated; use a prefix list")?;
+                self.narrow(|it| it.next_hops = Some(vec![network.into()]));
+                Ok(())
+            }
+            ["ip", ..] if ipv6 => {
+                self.matches = None;
+                Ok(())
+            }
+            ["ipv6", ..] if !ipv6 => {
+                self.matches = None;
+                Ok(())
+            }
+            ["rpki", state @ ("valid" | "invalid" | "notfound")] if !self.how.outbound => {
+                let state = match *state {
+                    "valid" => "valid",
+                    "invalid" => "invalid",
+                    _ => "notFound",
+                };
+                self.narrow(|it| it.origin_validation = Some(state));
+                Ok(())
+            }
+            ["rpki", ..] => {
+                Err("is for received routes; give them a community there, and match that"
+                    .to_owned())
+            }
+            _ => Err("has no equal in match of a rule".to_owned()),
+        }
+    }
+
+    fn match_prefixes(&mut self, ipv6: bool, name: &str) -> Result<(), String> {
+        if ipv6 != self.how.ipv6 {
+            self.matches = None;
+            return Ok(());
+        }
+        self.lists.whole(name)?;
+        let Some(list) = self.lists.prefixes(ipv6, name) else { return self.match_nothing() };
+        let permits: Vec<Range> = list.iter().filter(|it| it.permits).map(|it| it.value).collect();
+        // A deny that no permit overlaps changes nothing.
+        let denies = list.iter().filter(|it| !it.permits);
+        if denies.into_iter().any(|deny| permits.iter().any(|it| it.overlaps(deny.value))) {
+            return Err(format!(
+                "prefix-list {name} denies some of the prefixes that it permits; split it, and reject the others \
+                 in a rule of their own"
+            ));
+        }
+        if permits.is_empty() {
+            self.matches = None;
+        }
+        self.narrow(|it| it.ranges = Some(permits));
+        Ok(())
+    }
+
+    fn match_communities(&mut self, kind: CommunityKind, name: &str) -> Result<(), String> {
+        self.lists.whole(name)?;
+        let Some(list) = self.lists.communities(kind, name) else { return self.match_nothing() };
+        let all = permits_only(list, "a community that must be missing has no equal")?;
+        let single = all.iter().map(|entry| match entry.as_slice() {
+            [one] => Ok(one.clone()),
+            _ => Err(format!("an entry of community-list {name} needs all of its communities; a rule needs one of them")),
+        });
+        let single: Result<Vec<String>, String> = single.collect();
+        let single = single?;
+        self.narrow(|it| it.communities.get_or_insert_default().extend(single));
+        Ok(())
+    }
+
+    /// As FRR does where a list is not defined.
+    #[expect(clippy::unnecessary_wraps, reason = "the end of what may fail")]
+    fn match_nothing(&mut self) -> Result<(), String> {
+        self.matches = None;
+        Ok(())
+    }
+
+    fn narrow(&mut self, change: impl FnOnce(&mut Matches)) {
+        if let Some(matches) = &mut self.matches {
+            change(matches);
+        }
+    }
+
+    fn set_next_hop(
+        &mut self,
+        line: usize,
+        words: &[&str],
+        address: &str,
+        ipv6: bool,
+    ) -> Result<(), String> {
+        if !self.how.outbound {
+            return Err("received routes keep their next hop".to_owned());
+        }
+        let address: std::net::IpAddr =
+            address.parse().map_err(|_| format!("{address:?} is not an address"))?;
+        let text = words.join(" ");
+        self.next_hop = Some(Flaw { line, text, why: String::new() });
+        let slot =
+            if ipv6 { &mut self.settings.ipv6_next_hop } else { &mut self.settings.ipv4_next_hop };
+        *slot = Some(address.to_string());
+        Ok(())
+    }
+
+    fn read_set(&mut self, words: &[&str]) -> Result<(), String> {
+        let set = &mut self.settings;
+        match words {
+            ["local-preference", value] => set.local_pref = Some(plain_number(value)?),
+            ["metric", value] => set.med = Some(plain_number(value)?),
+            ["community", "none"] => set.replace = Some(Vec::new()),
+            ["community", rest @ ..] => self.set_communities(CommunityKind::Plain, rest)?,
+            ["large-community", "none"] => {
+                return Err("all large communities cannot be removed at once".to_owned());
+            }
+            ["large-community", rest @ ..] => self.set_communities(CommunityKind::Large, rest)?,
+            ["extcommunity", kind @ ("rt" | "soo"), rest @ ..] => {
+                let words: Vec<&str> = rest.iter().flat_map(|it| [*kind, *it]).collect();
+                let words = joined(&words);
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                self.set_communities(CommunityKind::Extended, &words)?;
+            }
+            ["comm-list", name, "delete"] => {
+                self.lists.whole(name)?;
+                let list = self.lists.communities(CommunityKind::Plain, name).unwrap_or_default();
+                let all = permits_only(list, "a list with deny has no equal")?;
+                self.settings.remove.extend(all.into_iter().flatten().cloned());
+            }
+            ["as-path", "prepend", "last-as", count] if !self.how.outbound => {
+                set.prepend = Some(number(count)?);
+            }
+            ["as-path", "prepend", path @ ..] => {
+                let own = self.how.asn.map(|it| it.to_string());
+                if own.is_none() || path.iter().any(|it| Some(*it) != own.as_deref()) {
+                    return Err("only our own AS can be prepended to what is sent, and the neighbor's to what is received".to_owned());
+                }
+                set.prepend = Some(path.len());
+            }
+            ["origin", "igp"] if self.how.outbound => {}
+            _ => return Err("has no equal in set of a rule".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn set_communities(&mut self, kind: CommunityKind, words: &[&str]) -> Result<(), String> {
+        let (words, adds) = match words {
+            [rest @ .., "additive"] => (rest, true),
+            // FRR replaces the extended ones, which we add.
+            rest => (rest, kind == CommunityKind::Extended),
+        };
+        let value = |word: &&str| {
+            kind.word(word).ok_or_else(|| format!("{word:?} is no community that a rule can set"))
+        };
+        let values: Result<Vec<String>, String> = words.iter().map(value).collect();
+        let values = values?;
+        if adds {
+            self.settings.add.extend(values);
+        } else {
+            self.settings.replace.get_or_insert_default().extend(values);
+        }
+        Ok(())
+    }
+}
+
+/// Whether communities of one kind are replaced in FRR.
+fn replaces_some(words: &[&str]) -> bool {
+    let sets = matches!(words, ["set", "community" | "large-community", ..]);
+    sets && words.last() != Some(&"additive")
+}
+
+/// The values of a list that permits only.
+fn permits_only<'l, T>(list: &'l [Entry<T>], otherwise: &str) -> Result<Vec<&'l T>, String> {
+    // What the last lines deny is denied without them.
+    let kept = list.iter().rposition(|it| it.permits).map_or(0, |last| last.saturating_add(1));
+    let kept = list.get(..kept).unwrap_or_default();
+    if kept.is_empty() {
+        return Err("the list permits nothing".to_owned());
+    }
+    let value = |it: &'l Entry<T>| it.permits.then_some(&it.value);
+    let all: Option<Vec<&T>> = kept.iter().map(value).collect();
+    all.ok_or_else(|| otherwise.to_owned())
+}
+
+fn plain_number(word: &str) -> Result<u32, String> {
+    if word.starts_with(['+', '-']) {
+        return Err("a rule sets a value, and does not add to it".to_owned());
+    }
+    number(word)
+}

@@ -1,0 +1,224 @@
+//! FRR's route maps, as rules of a BGPPeer and as what becomes of a route of this router.
+//!
+//! Answers what one entry matches, sets and does, and which of its lines have no equal. Knows no neighbor; `policy`
+//! applies maps to neighbors, `originate` to own routes.
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+use serde_json::{Value, json};
+
+use super::lists::{Lists, Range, number};
+use super::map_entry::{Flaw, MapEntry, Matches, Reading, Settings, Use};
+use crate::object::Fields;
+
+/// All route maps: by name, entries by sequence number.
+#[derive(Debug, Default)]
+pub(super) struct RouteMaps(BTreeMap<String, BTreeMap<u32, MapEntry>>);
+
+impl RouteMaps {
+    /// `route-map NAME permit 10` opens an entry.
+    pub(super) fn open(
+        &mut self,
+        line: usize,
+        opening: &str,
+        words: &[&str],
+    ) -> Result<(), String> {
+        let [_, name, verb, sequence] = words else {
+            return Err("expected route-map NAME permit|deny NUMBER".to_owned());
+        };
+        let sequence: u32 = number(sequence)?;
+        let permits = *verb == "permit";
+        let entries = self.0.entry((*name).to_owned()).or_default();
+        let entry = entries.entry(sequence).or_insert_with(|| MapEntry {
+            permits,
+            line,
+            opening: opening.to_owned(),
+            lines: Vec::new(),
+        });
+        entry.permits = permits;
+        Ok(())
+    }
+
+    /// A line in the entry that `opening` opened.
+    pub(super) fn read(&mut self, line: usize, opening: &str, text: &str) {
+        let words: Vec<&str> = opening.split(' ').collect();
+        let [_, name, _, sequence] = words.as_slice() else { return };
+        let Ok(sequence) = number::<u32>(sequence) else { return };
+        let entry = self.0.get_mut(*name).and_then(|it| it.get_mut(&sequence));
+        if let Some(entry) = entry {
+            entry.lines.push((line, text.to_owned()));
+        }
+    }
+
+    /// The entries of a map in their order, with their numbers; `None` if there is no such map.
+    pub(super) fn entries(&self, name: &str) -> Option<&BTreeMap<u32, MapEntry>> {
+        self.0.get(name)
+    }
+}
+
+/// What a rule does with a route that matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Accept,
+    Reject,
+    Continue,
+}
+
+/// A rule of a BGPPeer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rule {
+    pub(super) name: Option<String>,
+    pub(super) matches: Matches,
+    pub(super) settings: Settings,
+    pub(super) action: Action,
+}
+
+impl Rule {
+    /// What no entry permits is rejected.
+    pub(super) fn reject_rest() -> Self {
+        let (matches, settings) = Default::default();
+        Self { name: None, matches, settings, action: Action::Reject }
+    }
+
+    /// All routes have this LOCAL_PREF for the rules that follow.
+    pub(super) fn preferring(local_pref: u32) -> Self {
+        let settings = Settings { local_pref: Some(local_pref), ..Settings::default() };
+        Self { name: None, matches: Matches::default(), settings, action: Action::Continue }
+    }
+
+    /// About these prefixes.
+    pub(super) fn of_ranges(ranges: Vec<Range>, action: Action) -> Self {
+        let matches = Matches { ranges: Some(ranges), ..Matches::default() };
+        Self { name: None, matches, settings: Settings::default(), action }
+    }
+
+    /// About paths in which this is found.
+    pub(super) fn of_as_path(pattern: &str, action: Action) -> Self {
+        let matches = Matches { as_path: Some(pattern.to_owned()), ..Matches::default() };
+        Self { name: None, matches, settings: Settings::default(), action }
+    }
+
+    pub(super) fn value(&self) -> Value {
+        let mut fields = Fields::default();
+        fields.set("name", self.name.as_ref().map(|it| json!(it)));
+        fields.set("match", self.matches.value());
+        fields.set("set", self.settings.value());
+        let action = match self.action {
+            Action::Accept if !fields.is_empty() => None,
+            Action::Accept => Some("accept"),
+            Action::Reject => Some("reject"),
+            Action::Continue => Some("continue"),
+        };
+        fields.set("action", action.map(|it| json!(it)));
+        Value::Object(fields.0)
+    }
+}
+
+/// What a map comes to.
+#[derive(Debug, Default)]
+pub(super) struct Translation {
+    /// In their order. An entry with a line that has no equal rejects what the rest of it matches.
+    pub(super) rules: Vec<Rule>,
+    pub(super) flaws: Vec<Flaw>,
+    pub(super) notes: Vec<Flaw>,
+}
+
+/// The rules that say what a map says.
+pub(super) fn rules(
+    name: &str,
+    entries: &BTreeMap<u32, MapEntry>,
+    lists: &Lists,
+    how: Use,
+) -> Translation {
+    let mut all = Translation::default();
+    for (sequence, entry) in entries {
+        let reading = Reading::of(entry, lists, how);
+        all.flaws.extend(reading.flaws.iter().cloned());
+        all.notes.extend(reading.notes);
+        let Some(matches) = reading.matches else { continue };
+        let is_faulty = !reading.flaws.is_empty();
+        let rejects = !entry.permits || is_faulty;
+        let action = match (rejects, reading.continues) {
+            (true, _) => Action::Reject,
+            (false, true) => Action::Continue,
+            (false, false) => Action::Accept,
+        };
+        let settings = if rejects { Settings::default() } else { reading.settings };
+        let ends = matches.is_everything() && action != Action::Continue;
+        all.rules.push(Rule { name: Some(rule_name(name, *sequence)), matches, settings, action });
+        if ends {
+            return all;
+        }
+    }
+    all.rules.push(Rule::reject_rest());
+    all
+}
+
+/// `MAP-10`, of the letters that a name of a rule may have.
+fn rule_name(map: &str, sequence: u32) -> String {
+    let end = format!("-{sequence}");
+    let room = 63_usize.saturating_sub(end.len());
+    let letter = |it: char| if it.is_ascii_alphanumeric() || "-_.".contains(it) { it } else { '-' };
+    let begin: String = map.chars().take(room).map(letter).collect();
+    begin + &end
+}
+
+/// The attributes of a route that this router originates.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct OwnRoute {
+    pub(super) local_pref: Option<u32>,
+    pub(super) med: Option<u32>,
+    pub(super) communities: Vec<String>,
+    pub(super) prepend: usize,
+    /// A static route drops what arrives for it and is for no address in use.
+    pub(super) is_blackhole: bool,
+}
+
+/// What becomes of an own route that a map decides about; `None` if it is rejected. Only flaws of entries that it meets count.
+pub(super) fn apply(
+    entries: &BTreeMap<u32, MapEntry>,
+    lists: &Lists,
+    how: Use,
+    prefix: IpNet,
+    route: &OwnRoute,
+) -> (Option<OwnRoute>, Vec<Flaw>) {
+    let mut route = route.clone();
+    for entry in entries.values() {
+        let mut reading = Reading::of(entry, lists, how);
+        let Some(matches) = reading.matches.take() else { continue };
+        if !matches.takes_own(prefix, &route.communities) {
+            continue;
+        }
+        if let Some(hop) = reading.next_hop.clone() {
+            reading.flaws.push(Flaw { why: "the next hop of own routes is ours; set toAdvertise.nextHop, which is for all routes of the neighbor".to_owned(), ..hop });
+        }
+        let set = &reading.settings;
+        let extended = |it: &String| it.starts_with("rt:") || it.starts_with("soo:");
+        if set.add.iter().chain(set.replace.iter().flatten()).any(extended) {
+            let why = "own routes have no extended communities".to_owned();
+            reading.flaws.push(Flaw { line: entry.line, text: entry.opening.clone(), why });
+        }
+        if !reading.flaws.is_empty() {
+            return (None, reading.flaws);
+        }
+        if !entry.permits {
+            return (None, Vec::new());
+        }
+        let set = reading.settings;
+        route.local_pref = set.local_pref.or(route.local_pref);
+        route.med = set.med.or(route.med);
+        route.prepend = route.prepend.saturating_add(set.prepend.unwrap_or(0));
+        if let Some(replace) = set.replace {
+            route.communities = replace;
+        }
+        route.communities.retain(|it| !set.remove.contains(it));
+        route.communities.extend(set.add);
+        route.communities.sort();
+        route.communities.dedup();
+        if !reading.continues {
+            return (Some(route), Vec::new());
+        }
+    }
+    (None, Vec::new())
+}
