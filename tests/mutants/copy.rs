@@ -39,6 +39,7 @@ const CRATES: &[&str] = &[
     "crates/node",
     "crates/plan",
     "crates/proxy",
+    "crates/recording",
     "crates/resources",
     "crates/rpki",
     "crates/seam",

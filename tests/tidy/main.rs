@@ -44,6 +44,7 @@ const PURE: &[&str] = &[
     "crates/frr/src/status",
     "crates/ground/src",
     "crates/import/src",
+    "crates/recording/src",
     "crates/ipam/src",
     "crates/layer2/src/arp.rs",
     "crates/layer2/src/ethernet.rs",
@@ -107,6 +108,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("sessions", &["bfd", "bgp", "fib", "ground", "netlink", "rpki", "seam"]),
     ("frr", &["ground", "seam"]),
     ("import", &["frr", "ground", "resources"]),
+    ("recording", &["ground", "seam"]),
     (
         "daemon",
         &[
@@ -126,6 +128,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "node",
             "plan",
             "proxy",
+            "recording",
             "resources",
             "seam",
             "sessions",

@@ -69,6 +69,8 @@ pub struct ViewScope {
     pub payloads: bool,
     /// [`PeerView::passages`] of this prefix, and of those around it if it is one address.
     pub passage: Option<Prefix>,
+    /// [`PeerView::recording`] of this neighbour.
+    pub recording: Option<PeerKey>,
     /// [`BgpView::rejected_segments`] and [`PeerView::stall`], which are read from the kernel.
     pub kernel: bool,
 }
@@ -83,6 +85,7 @@ impl ViewScope {
         refused: false,
         payloads: false,
         passage: None,
+        recording: None,
         kernel: false,
     };
     /// All routes.
@@ -94,6 +97,7 @@ impl ViewScope {
         refused: true,
         payloads: true,
         passage: None,
+        recording: None,
         kernel: true,
     };
 }

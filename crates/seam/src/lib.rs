@@ -22,6 +22,7 @@ mod passage;
 mod path;
 mod peer_change;
 mod peer_config;
+mod recording;
 mod refusal;
 mod rpki;
 mod view;
@@ -44,6 +45,7 @@ pub use passage::{Passage, RuleName, Withheld};
 pub use path::{DecisionStep, Path, PathSource, RouteChange};
 pub use peer_change::{ChangeEffect, PeerSetting};
 pub use peer_config::{PeerBfd, PeerConfig};
+pub use recording::{ConnectionEnds, Record, Recorded, Recording};
 pub use refusal::Refusal;
 pub use rpki::RpkiServerView;
 pub use view::{

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Recording;
 use fairway_ground::{
     Asn, BfdPath, FamilySet, OriginValidation, PathId, PerFamily, Prefix, RoaPayload, RouterId,
 };
@@ -186,6 +187,8 @@ pub struct PeerView {
     pub next_connect_in: Option<Duration>,
     /// What the kernel repeats in vain; `None` as well without a session, and if it was not asked for.
     pub stall: Option<Stall>,
+    /// Its last messages and events, if [`crate::ViewScope::recording`] asks for them; `None` if the backend keeps none.
+    pub recording: Option<Box<Recording>>,
     /// Since the last message was read.
     pub last_read: Option<Duration>,
     /// Since the last message was written.
@@ -236,6 +239,7 @@ impl PeerView {
             stale: None,
             next_connect_in: None,
             stall: None,
+            recording: None,
             last_read: None,
             last_write: None,
         }

@@ -3,6 +3,7 @@
 //! Knows no other connection: collisions are [`super::Peer`]'s business.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use crate::wire::{
     UpdateContext, WireError,
 };
 use fairway_ground::{FamilySet, Instant, LocalNextHops, Prefix, Rng};
-use fairway_seam::{PeerConfig, SessionState};
+use fairway_seam::{ConnectionEnds, PeerConfig, SessionState};
 
 /// How long an OPEN may take to arrive.
 ///
@@ -76,6 +77,8 @@ pub(super) struct Connection {
     pub(super) state: SessionState,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
+    /// Both, for the recorder.
+    pub(super) ends: Option<Arc<ConnectionEnds>>,
     pub(super) next_hops: LocalNextHops,
     pub(super) networks: Vec<Prefix>,
     pub(super) negotiated: Option<Negotiated>,
@@ -109,6 +112,7 @@ impl Connection {
             state,
             local: None,
             remote: None,
+            ends: None,
             next_hops: LocalNextHops::default(),
             networks: Vec::new(),
             negotiated: None,
@@ -138,6 +142,7 @@ impl Connection {
         let Connected { local, remote, next_hops, networks } = connected;
         self.local = Some(local);
         self.remote = Some(remote);
+        self.ends = Some(Arc::new(ConnectionEnds { local, remote }));
         self.next_hops = next_hops;
         self.networks = networks;
         let open = our_open(config, own_restart);
@@ -175,6 +180,11 @@ impl Connection {
             }
             _ => next_hops,
         }
+    }
+
+    /// AS numbers have four octets.
+    pub(super) fn has_four_octet_as(&self) -> bool {
+        self.negotiated.as_ref().is_none_or(|it| it.four_octet_as)
     }
 
     /// TCP is up.

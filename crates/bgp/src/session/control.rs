@@ -38,6 +38,7 @@ impl Peer {
         peer.comeback = self.comeback;
         peer.origins = Arc::clone(&self.origins);
         peer.messages = self.messages;
+        peer.recorder.clone_from(&self.recorder);
         peer.malformed = self.malformed;
         peer.last_malformed.clone_from(&self.last_malformed);
         peer.connections_established = self.connections_established;
@@ -52,6 +53,11 @@ impl Peer {
         peer.last_reset = Some((now, DownReason::Sent { notification, why }));
         peer.refuse_until(at);
         peer
+    }
+
+    /// There are so many neighbours, which share the memory for what was said last.
+    pub fn share_recordings(&mut self, neighbours: usize) {
+        self.recorder.share_among(neighbours);
     }
 
     /// New settings. Resets the session only if it must, and says why. The routes to advertise may have

@@ -19,6 +19,7 @@ mod outbound;
 mod peer;
 mod reason;
 mod receive;
+mod recorder;
 mod refresh;
 mod refused;
 mod replacement;

@@ -13,8 +13,10 @@ use super::graceful_restart::takes_long_lived;
 use super::outbound::Outbound;
 use super::reason::DownReason;
 use super::receive::{Inbound, Malformed};
+use super::recorder::Recorder;
 use super::restart::Comeback;
 use crate::rib::{AdjRibOut, Encoding, Exporter};
+use crate::wire::header::whole_messages;
 use crate::wire::notification::cease;
 use crate::wire::{
     EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification,
@@ -93,6 +95,8 @@ pub struct Peer {
     pub(super) retained: Option<Inbound>,
     /// What RPKI caches say. Shared with all peers.
     pub(super) origins: Arc<OriginTable>,
+    /// What was said last.
+    pub(super) recorder: Recorder,
     /// The end of a wait: for the next dial, or, where none is made, until Idle is over.
     pub(super) dial_at: Option<Instant>,
     /// It waits because a session ended, not because TCP failed.
@@ -155,6 +159,7 @@ impl Peer {
             established: None,
             retained: None,
             origins: Arc::default(),
+            recorder: Recorder::default(),
             dial_at: None,
             idle_hold: false,
             messages: MessageCounters::default(),
@@ -249,6 +254,7 @@ impl Peer {
         }
         let mut connection = Connection::new(now, id, SessionState::Active);
         connection.connected(now, connected, &self.config, self.own_restart(now));
+        self.recorder.state(now, &connection, SessionState::Active, "");
         self.incoming = Some(connection);
         self.wait_for_our_dial(now);
         id
@@ -294,6 +300,7 @@ impl Peer {
         match self.outgoing.as_mut().filter(|it| it.id == id) {
             Some(connection) => {
                 connection.connected(now, connected, &self.config, own_restart);
+                self.recorder.state(now, connection, SessionState::Connect, "");
                 self.backoff.connected();
             }
             // It was given up while the dial was on its way.
@@ -330,11 +337,15 @@ impl Peer {
             MessageType::Keepalive => &mut received.keepalives,
             MessageType::RouteRefresh => &mut received.route_refreshes,
         } += 1;
-        let Self { outgoing, incoming, config, rng, .. } = self;
+        let Self { outgoing, incoming, config, rng, recorder, .. } = self;
         let Some(connection) = outgoing.iter_mut().chain(incoming).find(|it| it.id == id) else {
             return;
         };
-        match connection.handle(now, message, config, rng) {
+        recorder.message(now, connection, true, [&message.header(), &message.body]);
+        let before = connection.state;
+        let step = connection.handle(now, message, config, rng);
+        recorder.state(now, connection, before, "");
+        match step {
             Ok(Step::Nothing) => {}
             Ok(Step::OpenConfirm) => self.resolve_collision(now, id),
             Ok(Step::Established) => self.session_up(now, id),
@@ -416,6 +427,7 @@ impl Peer {
             DownReason::Left(_) => (reason, Some(Bytes::new())),
             _ => (reason, None),
         };
+        self.record_end(now, &connection, &reason, last_words.as_deref());
         self.actions.push_back(Action::Close(id, last_words));
         let up = self.established.take_if(|up| up.connection == id);
         let lasted = up.as_ref().map(|up| now.since(up.since));
@@ -448,6 +460,19 @@ impl Peer {
         } else {
             self.actions.push_back(Action::AttemptFailed(reason));
         }
+    }
+
+    fn record_end(
+        &mut self,
+        now: Instant,
+        connection: &Connection,
+        reason: &DownReason,
+        last_words: Option<&[u8]>,
+    ) {
+        for message in last_words.into_iter().flat_map(whole_messages) {
+            self.recorder.message(now, connection, false, [message, &[]]);
+        }
+        self.recorder.end(now, connection, &reason.to_string());
     }
 
     fn connect_failed(&mut self, now: Instant, reason: DownReason) {

@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use super::connection::{Connection, ConnectionId};
 use super::peer::Peer;
 use crate::rib::{Changes, ExportGroups, LocRib};
+use crate::wire::header::whole_messages;
 use crate::wire::{MESSAGE_LENGTH_BYTES_MAX, MessageType};
 use fairway_ground::{Instant, LocalNextHops};
 use fairway_seam::DrainState;
@@ -63,6 +64,13 @@ impl Peer {
         }
         if buffer.len() > before {
             self.last_write = Some(now);
+            let Self { outgoing, incoming, recorder, .. } = &mut *self;
+            let connection = outgoing.iter().chain(incoming.as_ref()).find(|it| it.id == id);
+            for message in buffer.get(before..).into_iter().flat_map(whole_messages) {
+                if let Some(connection) = connection {
+                    recorder.message(now, connection, false, [message, &[]]);
+                }
+            }
             let said_update = self.messages.sent.updates > updates;
             let Self { outgoing, incoming, rng, .. } = self;
             if let Some(connection) = outgoing.iter_mut().chain(incoming).find(|it| it.id == id) {

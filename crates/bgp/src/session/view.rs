@@ -7,10 +7,10 @@ use super::connection::Connection;
 use super::connection::ConnectionId;
 use super::peer::{Established, Peer};
 use crate::rib::{LocRib, PrefixId};
-use fairway_ground::{Instant, Nlri, Prefix};
+use fairway_ground::{Instant, Nlri, Prefix, RemoteAs};
 use fairway_seam::{
-    LastMalformed, LastReset, Passage, PathAttributes, PeerRoute, PeerView, SessionState,
-    SessionView, ViewScope,
+    LastMalformed, LastReset, Passage, PathAttributes, PeerRoute, PeerView, Recording,
+    SessionState, SessionView, ViewScope,
 };
 
 impl Peer {
@@ -41,6 +41,20 @@ impl Peer {
     pub fn silent_since(&self) -> Option<Instant> {
         let is_silent = self.state() == SessionState::OpenSent && self.retained.is_none();
         self.incoming.as_ref().filter(|_| is_silent).map(|it| it.since)
+    }
+
+    /// The last messages and events.
+    fn recording(&self, now: Instant) -> Recording {
+        let (records, overwritten) = self.recorder.records();
+        let session = self.established.as_ref().and_then(|up| self.connection(up.connection));
+        let remote_asn = session.and_then(|it| Some(it.negotiated.as_ref()?.remote_asn));
+        let remote_asn = remote_asn.or(match self.config.remote_as {
+            RemoteAs::Asn(asn) => Some(asn),
+            RemoteAs::Internal => Some(self.config.local_asn),
+            RemoteAs::External => None,
+        });
+        let local_asn = self.config.local_asn;
+        Recording { taken_at: now, local_asn, remote_asn, overwritten, records }
     }
 
     /// Each connection, its state, and whether its TCP is up: for the rules of the simulator.
@@ -85,6 +99,8 @@ impl Peer {
         PeerView {
             passages: Vec::new(),
             stall: None,
+            recording: (scope.recording == Some(self.config.key))
+                .then(|| self.recording(now).into()),
             config: self.config.clone(),
             state: self.state(),
             session: up.and_then(|up| session(self.connection(up.connection)?, up)),

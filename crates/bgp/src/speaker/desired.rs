@@ -102,7 +102,10 @@ impl<G: Guard> Speaker<G> {
         peer.restarted(self.startup.own_restart(now, peer.config()), hold_until);
         peer.set_drain(&self.rib, self.desired.drain);
         peer.set_origins(Arc::clone(&self.origins));
+        let count = self.neighbours.len().saturating_add(1);
+        peer.share_recordings(count.next_power_of_two());
         self.neighbours.insert(key, Box::new(Neighbour::new(peer)));
+        self.share_recordings(count.saturating_sub(1));
         self.outbox.push_for(key, configured);
         self.agenda.touch(key);
     }
@@ -115,9 +118,18 @@ impl<G: Guard> Speaker<G> {
         self.forget(key);
     }
 
+    /// There were `before` neighbours. Shares are those of the next power of two: few changes of their number change them.
+    fn share_recordings(&mut self, before: usize) {
+        let count = self.neighbours.len().next_power_of_two();
+        if count != before.next_power_of_two() {
+            self.neighbours.values_mut().for_each(|it| it.peer.share_recordings(count));
+        }
+    }
+
     pub(super) fn forget(&mut self, key: PeerKey) {
         let Some(mut gone) = self.neighbours.remove(&key) else { return };
         gone.unlearned.learn_all(&mut self.rib);
+        self.share_recordings(self.neighbours.len().saturating_add(1));
         self.has_changed = true;
         self.startup.forget(key, gone.peer.had_session());
         self.agenda.forget(key);

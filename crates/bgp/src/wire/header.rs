@@ -79,6 +79,29 @@ pub struct RawMessage {
     pub body: Bytes,
 }
 
+impl RawMessage {
+    /// Its header, as on the wire.
+    pub fn header(&self) -> [u8; HEADER_LENGTH_BYTES] {
+        let length = HEADER_LENGTH_BYTES.saturating_add(self.body.len());
+        let [high, low] = u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
+        let mut header = [0xFF; HEADER_LENGTH_BYTES];
+        let [.., first, second, kind] = &mut header;
+        (*first, *second, *kind) = (high, low, self.kind.code());
+        header
+    }
+}
+
+/// The messages in bytes that are well formed, each with its header.
+pub fn whole_messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let [high, low] = bytes.get(16..18)?.try_into().ok()?;
+        let length = usize::from(u16::from_be_bytes([high, low])).max(HEADER_LENGTH_BYTES);
+        let (message, rest) = bytes.split_at_checked(length)?;
+        bytes = rest;
+        Some(message)
+    })
+}
+
 /// Splits the byte stream of one connection into messages. Holds at most the bytes of one read and one
 /// incomplete message.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fairway_show::DrainReport;
 
 use super::drain::DrainRequest;
-use super::{Answer, Request};
+use super::{Answer, DumpRequest, Request};
 
 /// How long an answer may take: rendering takes milliseconds, a full table a second.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -82,6 +82,7 @@ pub fn ask_within(limit: Duration, path: &Path, request: &Request) -> Result<Str
         Answer::Output(output) => Ok(output),
         Answer::Error(why) => Err(ClientError::Refused(why)),
         Answer::Drain(_) => Err(something_else(path, "a report of a drain")),
+        Answer::Encoded(_) => Err(something_else(path, "bytes")),
     }
 }
 
@@ -90,7 +91,19 @@ pub fn ask_drain(path: &Path, request: DrainRequest) -> Result<DrainReport, Clie
     match exchange(ANSWER_TIMEOUT, path, &Request::Drain(request))? {
         Answer::Drain(report) => Ok(report),
         Answer::Error(why) => Err(ClientError::Refused(why)),
-        Answer::Output(_) => Err(something_else(path, "text")),
+        Answer::Output(_) | Answer::Encoded(_) => Err(something_else(path, "text")),
+    }
+}
+
+/// Sends `request` to the daemon at `path` and returns the bytes of the dump.
+pub fn ask_dump(path: &Path, request: DumpRequest) -> Result<Vec<u8>, ClientError> {
+    match exchange(ANSWER_TIMEOUT, path, &Request::Dump(request))? {
+        Answer::Encoded(text) => {
+            let bytes = data_encoding::BASE64.decode(text.as_bytes());
+            bytes.map_err(|_| something_else(path, "bytes that are not base64"))
+        }
+        Answer::Error(why) => Err(ClientError::Refused(why)),
+        Answer::Output(_) | Answer::Drain(_) => Err(something_else(path, "text")),
     }
 }
 

@@ -8,6 +8,7 @@ mod clear;
 pub mod client;
 mod deliveries;
 pub mod drain;
+mod dump;
 mod listen;
 mod observer;
 mod order;
@@ -21,6 +22,8 @@ use fairway_show::{DrainReport, Query};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use deliveries::DeliveryLine;
+pub use dump::DumpRequest;
+pub(crate) use dump::now as dump_now;
 pub(crate) use listen::listen as listen_at;
 pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
@@ -43,6 +46,8 @@ pub enum Request {
     Complete(Completed),
     /// `fairway drain`.
     Drain(DrainRequest),
+    /// `fairway dump`.
+    Dump(DumpRequest),
     /// `fairway show proxy`, at the socket of the service proxy.
     Proxy(ProxyQuery),
     /// At the same socket: to which addresses packets are delivered, and then each change of that, a line each
@@ -76,4 +81,6 @@ pub enum Answer {
     Error(String),
     /// The progress of a drain.
     Drain(DrainReport),
+    /// Bytes, as base64.
+    Encoded(String),
 }

@@ -17,6 +17,7 @@ use tracing::{debug, warn};
 
 use super::clear::clear;
 use super::drain::drain;
+use super::dump::dump;
 use super::listen::{self, SocketError, SocketFile, SocketMode};
 use super::observer::Observer;
 use super::order::Order;
@@ -129,6 +130,7 @@ pub(crate) async fn answer(
         }
         Request::Drain(request) => return drain(*request, orders, observer).await,
         Request::Reload { accepts_empty } => return reload(*accepts_empty, orders).await,
+        Request::Dump(request) => return dump(observer.backend(), request).await,
         Request::Clear(order) => return clear(observer.backend(), order).await,
         Request::Proxy(_) | Request::Deliveries => {
             let why = "the service proxy has a socket of its own, proxy.sock in its --run-dir";

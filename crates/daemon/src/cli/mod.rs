@@ -16,6 +16,7 @@ mod controller;
 mod crds;
 mod demo;
 mod drain;
+mod dump;
 mod duration;
 mod explain;
 mod for_metallb;
@@ -98,6 +99,8 @@ enum Command {
     Reload(reload::ReloadArguments),
     /// Take this node out of service without losing a packet, or bring it back
     Drain(drain::DrainArguments),
+    /// The last messages of a neighbor, as MRT, pcap or JSON
+    Dump(dump::DumpArguments),
     /// Ask all nodes of a cluster: `kubectl fairway`
     Kubectl(kubectl::KubectlArguments),
     /// Find faults in resource files, without a daemon
@@ -155,6 +158,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::Clear(arguments) => clear::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
         Command::Drain(arguments) => drain::run(&arguments),
+        Command::Dump(arguments) => dump::run(&arguments),
         Command::Kubectl(arguments) => kubectl::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),

@@ -15,6 +15,7 @@ mod answering;
 mod followed_proxy;
 mod joined;
 mod pod_blocks;
+mod recordings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -225,6 +226,7 @@ pub(crate) async fn run<S: Source>(
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
     let mut clients = serve_clients(socket, kind.node_api, observer, give_orders);
+    clients.spawn(recordings::keep(Arc::clone(&backend), options.state_dir.clone()));
     loop {
         source.act(clock.now(), &mut node);
         joined.follow(&source, &node, proxy.is_known());

@@ -113,7 +113,9 @@ async fn reply(request: Request<Incoming>, desk: &Desk, peer: &Peer) -> Response
             let mebibytes = ANSWER_BYTES_MAX >> 20;
             plain(REFUSED, &format!("the answer is larger than {mebibytes} MiB: ask for less"))
         }
-        Answer::Output(output) => http_server::text_of(StatusCode::OK, output),
+        Answer::Output(output) | Answer::Encoded(output) => {
+            http_server::text_of(StatusCode::OK, output)
+        }
         Answer::Error(why) => plain(REFUSED, &why),
         Answer::Drain(report) => match serde_json::to_string(&report) {
             Ok(text) => http_server::json(StatusCode::OK, text),
