@@ -145,7 +145,15 @@ impl Layout {
 
 /// The line with its password masked, for messages.
 pub fn without_secrets(line: &str) -> String {
-    let marks = [" password ", "key-string ", " md5 ", "authentication-key "];
+    let marks = [
+        " password ",
+        "key-string ",
+        " md5 ",
+        "authentication-key ",
+        " authentication ",
+        "snmp-server community ",
+        "passphrase ",
+    ];
     let begins = marks.iter().filter_map(|it| Some(line.find(it)?.saturating_add(it.len())));
     match begins.min().and_then(|it| line.get(..it)) {
         Some(before) => format!("{before}..."),

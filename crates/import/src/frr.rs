@@ -27,7 +27,7 @@ use ipnet::IpNet;
 use serde_json::json;
 
 use self::bfd::Profiles;
-use self::lists::{Lists, number};
+use self::lists::{Lists, TAKEN_BACK, number};
 use self::originate::Advertisements;
 use self::peer::Scene;
 use self::route_map::RouteMaps;
@@ -75,7 +75,11 @@ impl Reading {
             [] => self.at_top(line, text, words),
             [router] if router.starts_with("router bgp ") => match (self.router(router), words) {
                 (None, _) => Ok(None),
-                (Some(_), ["address-family", "ipv4" | "ipv6", "unicast"]) => Ok(None),
+                (
+                    Some(_),
+                    ["address-family", "ipv4" | "ipv6"]
+                    | ["address-family", "ipv4" | "ipv6", "unicast"],
+                ) => Ok(None),
                 (Some(_), ["address-family", ..]) => {
                     Err("only IPv4 and IPv6 unicast are exchanged".to_owned())
                 }
@@ -83,8 +87,8 @@ impl Reading {
             },
             [router, family] if router.starts_with("router bgp ") => {
                 let ipv6 = match *family {
-                    "address-family ipv4 unicast" => false,
-                    "address-family ipv6 unicast" => true,
+                    "address-family ipv4 unicast" | "address-family ipv4" => false,
+                    "address-family ipv6 unicast" | "address-family ipv6" => true,
                     // The family is named where it opens.
                     _ => return Ok(None),
                 };
@@ -131,6 +135,14 @@ impl Reading {
                     self.routers.push((text.to_owned(), Router::open(words)?));
                 }
             }
+            ["no", "route-map", name, ..] => {
+                self.maps.take_back(name);
+                return Err(TAKEN_BACK.to_owned());
+            }
+            ["no", "router", "bgp", ..] => {
+                let opening = text.strip_prefix("no ").unwrap_or(text);
+                self.routers.retain(|(it, _)| it != opening);
+            }
             ["route-map", _, "permit" | "deny", _] => self.maps.open(line, text, words)?,
             // What vtysh prints above a running configuration.
             ["Building", "configuration..."] | ["Current", "configuration:"] => {}
@@ -175,7 +187,11 @@ impl Reading {
     }
 
     fn router(&mut self, opening: &str) -> Option<&mut Router> {
-        self.routers.iter_mut().find(|(it, _)| it == opening).map(|(_, router)| router)
+        // Without a number it is the one that is there.
+        let is_it = |it: &(String, Router)| {
+            it.0 == opening || opening == "router bgp" && it.1.vrf.is_none()
+        };
+        self.routers.iter_mut().find(|it| is_it(it)).map(|(_, router)| router)
     }
 
     fn rpki(&mut self, words: &[&str]) -> Result<Option<&'static str>, String> {
@@ -201,8 +217,9 @@ impl Reading {
     fn translate(self, outcome: &mut Outcome) {
         let Self { is_datacenter, is_old, lists, maps, mut profiles, routers, caches, blackholes } =
             self;
+        let default = routers.iter().filter(|(_, it)| it.vrf.is_none());
         let networks: BTreeSet<IpNet> =
-            routers.iter().flat_map(|(_, it)| &it.networks).map(|it| it.prefix).collect();
+            default.flat_map(|(_, it)| &it.networks).map(|it| it.prefix).collect();
         for (_, line, text) in blackholes.iter().filter(|(prefix, ..)| !networks.contains(prefix)) {
             outcome.untranslated(
                 *line,
@@ -214,7 +231,6 @@ impl Reading {
             blackholes.into_iter().map(|(prefix, ..)| prefix).collect();
         let mut names = Names::default();
         let mut advertisements = Advertisements::default();
-        let mut all_peers = BTreeSet::new();
         for (_, router) in &routers {
             let (requires_policy, has_short_timers) = (!is_datacenter && !is_old, is_datacenter);
             let (lists, maps, blackholes) = (&lists, &maps, &blackholes);
@@ -222,14 +238,13 @@ impl Reading {
                 Scene { router, lists, maps, blackholes, requires_policy, has_short_timers };
             let neighbors = scene.neighbors(&mut names, outcome);
             for neighbor in &neighbors {
-                all_peers.insert(neighbor.name.clone());
                 let objects = scene.peer(neighbor, &mut profiles, outcome);
                 outcome.objects.extend(objects);
             }
             advertisements.add(&scene, &neighbors, outcome);
         }
         outcome.objects.extend(profiles.objects());
-        outcome.objects.extend(advertisements.objects(&all_peers));
+        outcome.objects.extend(advertisements.objects());
         outcome.objects.extend(configuration(&routers, &caches));
     }
 }

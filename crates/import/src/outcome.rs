@@ -1,5 +1,6 @@
 //! What came of a text: objects, the lines that have no equal, and notes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use fairway_ground::printable;
@@ -31,30 +32,26 @@ impl fmt::Display for Remark {
 pub struct Outcome {
     file: String,
     pub(crate) objects: Vec<Translated>,
-    untranslated: Vec<Remark>,
-    notes: Vec<Remark>,
+    untranslated: BTreeSet<Remark>,
+    notes: BTreeSet<Remark>,
 }
 
 impl Outcome {
     pub(crate) fn new(file: &str) -> Self {
         let file = file.to_owned();
-        Self { file, objects: Vec::new(), untranslated: Vec::new(), notes: Vec::new() }
+        Self { file, objects: Vec::new(), untranslated: BTreeSet::new(), notes: BTreeSet::new() }
     }
 
     /// The line, or field, `subject` has no equal. Said once, however many objects it concerns.
     pub(crate) fn untranslated(&mut self, line: usize, subject: &str, why: impl Into<String>) {
         let remark = self.remark(line, subject, why.into());
-        if !self.untranslated.contains(&remark) {
-            self.untranslated.push(remark);
-        }
+        self.untranslated.insert(remark);
     }
 
     /// The line is translated, and something about it is different or was left to Fairway's default.
     pub(crate) fn note(&mut self, line: usize, subject: &str, why: impl Into<String>) {
         let remark = self.remark(line, subject, why.into());
-        if !self.notes.contains(&remark) {
-            self.notes.push(remark);
-        }
+        self.notes.insert(remark);
     }
 
     fn remark(&self, line: usize, subject: &str, why: String) -> Remark {
@@ -63,12 +60,12 @@ impl Outcome {
 
     /// The lines that have no equal, in their order.
     pub fn untranslated_lines(&self) -> Vec<&Remark> {
-        sorted(&self.untranslated)
+        self.untranslated.iter().collect()
     }
 
     /// What differs, in the order of the lines.
     pub fn notes(&self) -> Vec<&Remark> {
-        sorted(&self.notes)
+        self.notes.iter().collect()
     }
 
     /// Whether there is any object.
@@ -97,10 +94,4 @@ pub fn faults(yaml: &str) -> Vec<String> {
     catalog.file_read("result", yaml);
     let Resolution { findings, .. } = catalog.resolve();
     findings.iter().filter(|it| it.is_fault()).map(ToString::to_string).collect()
-}
-
-fn sorted(remarks: &[Remark]) -> Vec<&Remark> {
-    let mut sorted: Vec<&Remark> = remarks.iter().collect();
-    sorted.sort_by_key(|it| it.line);
-    sorted
 }

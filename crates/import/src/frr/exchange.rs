@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::lists::number;
 use super::peer::{Families, Neighbor, Remote, Scene};
-use super::policy::{Direction, Filters, Named, policy};
-use super::settings::Scope;
+use super::policy::{Direction, Filters, Named, Passes, policy};
+use super::settings::{Scope, Setting};
 use crate::object::Fields;
 use crate::outcome::Outcome;
 
@@ -39,26 +39,24 @@ impl Scene<'_> {
             );
         }
         spec.set_if("dualStackAddressFamily", other && is_ipv6.is_some());
-        let has = |key: &str| {
-            [Scope::Ipv4, Scope::Ipv6].iter().find_map(|it| neighbor.settings.on(*it, key))
-        };
-        if has("route-reflector-client").is_some() {
-            spec.set("routeReflectorClient", json!(true));
-        }
+        let mut has = |key: &str| of_all_families(neighbor, key, outcome);
+        let reflects = has("route-reflector-client").is_some();
+        let serves = has("route-server-client").is_some();
+        let sends_all = has("addpath-tx-all-paths").is_some();
+        let paths = has("addpath-tx-best-selected");
+        let allowed = has("allowas-in");
+        spec.set_if("routeReflectorClient", reflects);
         if !neighbor.is_external {
             spec.set("clusterID", self.router.defaults.cluster_id.as_ref().map(|it| json!(it)));
         }
-        if has("route-server-client").is_some() {
-            spec.set("routeServerClient", json!(true));
-        }
-        let paths =
-            has("addpath-tx-best-selected").and_then(|it| number::<u8>(it.words.first()?).ok());
-        let paths = has("addpath-tx-all-paths").map(|_| 16).or(paths.map(|it| it.min(16)));
+        spec.set_if("routeServerClient", serves);
+        let paths = paths.and_then(|it| number::<u8>(it.words.first()?).ok());
+        let paths = sends_all.then_some(16).or(paths.map(|it| it.min(16)));
         spec.set("addPath", paths.map(|it| json!({"send": it})));
-        if let Some(setting) = has("allowas-in") {
+        if let Some(setting) = allowed {
             match setting.words().as_slice() {
                 [] => drop(spec.set("allowASIn", json!(3))),
-                [count] if number::<u8>(count).is_ok() => {
+                [count] if number::<u8>(count).is_ok_and(|it| (1..=10).contains(&it)) => {
                     spec.set("allowASIn", number::<u8>(count).ok().map(|it| json!(it)));
                 }
                 _ => outcome.untranslated(
@@ -84,8 +82,11 @@ impl Scene<'_> {
         for (direction, field) in [(Direction::In, "toReceive"), (Direction::Out, "toAdvertise")] {
             let filters = self.filters(neighbor, direction);
             let [ipv4, ipv6] = [false, true].map(|is_ipv6| {
-                let exchanged = neighbor.families.has(is_ipv6);
-                let passes = exchanged.then(|| filters.passes(is_ipv6, direction, outcome))?;
+                if !neighbor.families.has(is_ipv6) {
+                    // The session has the family all the same.
+                    return neighbor.carries(is_ipv6).then_some(Passes::Nothing);
+                }
+                let passes = filters.passes(is_ipv6, direction, outcome);
                 // What an external neighbor announces has no LOCAL_PREF.
                 let preference = self.router.defaults.local_preference;
                 let preference =
@@ -144,11 +145,10 @@ impl Scene<'_> {
                     );
                     continue;
                 }
-                [] => {}
                 _ => outcome.note(
                     setting.line,
                     &setting.text,
-                    "the session is tried again after 30 s",
+                    "a session that exceeds it is tried again after 30 s; the limit is for each family",
                 ),
             }
             if let Some((known, _)) = most.filter(|(known, _)| *known != limit) {
@@ -193,10 +193,28 @@ impl Scene<'_> {
     }
 }
 
+/// A setting that a BGPPeer has for all families, where all that are exchanged have it; one that only some have is told.
+fn of_all_families<'n>(
+    neighbor: &'n Neighbor,
+    key: &str,
+    outcome: &mut Outcome,
+) -> Option<&'n Setting> {
+    let families = [(Scope::Ipv4, false), (Scope::Ipv6, true)];
+    let exchanged = families.into_iter().filter(|(_, ipv6)| neighbor.families.has(*ipv6));
+    let settings: Vec<_> = exchanged.map(|(scope, _)| neighbor.settings.on(scope, key)).collect();
+    let first = settings.iter().copied().flatten().next()?;
+    if settings.iter().all(|it| it.is_some_and(|it| it.words == first.words)) {
+        return Some(first);
+    }
+    let why = "a BGPPeer has it for both address families or for none; it is left out";
+    outcome.untranslated(first.line, &first.text, why);
+    None
+}
+
 /// Why a setting of an address family is not translated, where it is not.
 fn without_equal(key: &str, is_on: bool) -> Option<&'static str> {
     match (key, is_on) {
-        ("send-community", false) => {
+        (it, false) if it.starts_with("send-community") => {
             Some("communities are always sent; remove them in toAdvertise.rules")
         }
         (_, false) => None,

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_ground::{Community, ExtendedCommunity, LargeCommunity};
+use fairway_ground::{AsPathPattern, Community, ExtendedCommunity, LargeCommunity};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
@@ -67,13 +67,12 @@ impl Range {
 /// One line of a list.
 #[derive(Debug, Clone)]
 pub(super) struct Entry<T> {
-    sequence: u32,
     pub(super) permits: bool,
     pub(super) value: T,
 }
 
-/// A list in its order.
-type List<T> = Vec<Entry<T>>;
+/// The lines of a list by their sequence numbers.
+type List<T> = BTreeMap<u32, Entry<T>>;
 
 /// The kinds of lists of communities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,13 +108,13 @@ pub(super) struct Lists {
 
 impl Lists {
     /// The prefixes of a list, first match first.
-    pub(super) fn prefixes(&self, ipv6: bool, name: &str) -> Option<&[Entry<Range>]> {
-        self.prefixes.get(&(ipv6, name.to_owned())).map(Vec::as_slice)
+    pub(super) fn prefixes(&self, ipv6: bool, name: &str) -> Option<Vec<&Entry<Range>>> {
+        self.prefixes.get(&(ipv6, name.to_owned())).map(decisive)
     }
 
     /// The regular expressions of a list.
-    pub(super) fn as_paths(&self, name: &str) -> Option<&[Entry<String>]> {
-        self.as_paths.get(name).map(Vec::as_slice)
+    pub(super) fn as_paths(&self, name: &str) -> Option<Vec<&Entry<String>>> {
+        self.as_paths.get(name).map(decisive)
     }
 
     /// The communities of a list; a route must have all of one entry.
@@ -123,14 +122,14 @@ impl Lists {
         &self,
         kind: CommunityKind,
         name: &str,
-    ) -> Option<&[Entry<Vec<String>>]> {
-        self.communities.get(&(kind, name.to_owned())).map(Vec::as_slice)
+    ) -> Option<Vec<&Entry<Vec<String>>>> {
+        self.communities.get(&(kind, name.to_owned())).map(decisive)
     }
 
     /// An error if not all lines of the list could be read.
     pub(super) fn whole(&self, name: &str) -> Result<(), String> {
         match self.partial.contains(name) {
-            true => Err(format!("a line of list {name} could not be translated")),
+            true => Err(format!("a line of list {name} is not translated")),
             false => Ok(()),
         }
     }
@@ -147,6 +146,9 @@ impl Lists {
 
     fn read_line(&mut self, words: &[&str]) -> Option<Result<(), String>> {
         match words {
+            ["no", "ip" | "ipv6", "prefix-list", ..]
+            | ["no", "bgp", "as-path" | "community-list" | "large-community-list", ..]
+            | ["no", "bgp", "extcommunity-list", ..] => Some(Err(TAKEN_BACK.to_owned())),
             ["ip" | "ipv6", "prefix-list", "sequence-number"] => Some(Ok(())),
             ["ip" | "ipv6", "prefix-list", _, "description", ..] => Some(Ok(())),
             ["ip", "prefix-list", name, rest @ ..] => Some(self.prefix(false, name, rest)),
@@ -202,18 +204,19 @@ impl Lists {
 
     fn as_path(&mut self, name: &str, rest: &[&str]) -> Result<(), String> {
         let (sequence, permits, rest) = opening(rest)?;
-        add(&mut self.as_paths, name.to_owned(), sequence, permits, rest.join(" "));
+        let expression = rest.join(" ");
+        AsPathPattern::new(&expression)?;
+        add(&mut self.as_paths, name.to_owned(), sequence, permits, expression);
         Ok(())
     }
 
     fn community(&mut self, kind: CommunityKind, words: &[&str]) -> Result<(), String> {
         let (name, rest) = match words {
             ["standard", name, rest @ ..] => (*name, rest),
-            ["expanded", ..] => {
-                return Err(
-                    "BGPPeer matches communities by their values, not by a regular expression"
-                        .to_owned(),
-                );
+            ["expanded", ..] => return Err(EXPANDED.to_owned()),
+            // FRR knows lists by these numbers, too: from 100 on they are expanded.
+            [name, ..] if name.parse().is_ok_and(|it: u32| (100..=500).contains(&it)) => {
+                return Err(EXPANDED.to_owned());
             }
             [name, rest @ ..] => (*name, rest),
             [] => return Err("a name is missing".to_owned()),
@@ -230,6 +233,20 @@ impl Lists {
         add(&mut self.communities, (kind, name.to_owned()), sequence, permits, values?);
         Ok(())
     }
+}
+
+const EXPANDED: &str = "a BGPPeer matches communities by their values, not by a regular expression";
+/// Why a line that begins with `no` is not followed.
+pub(super) const TAKEN_BACK: &str =
+    "a line that takes another one back is not followed; import what show running-config prints";
+
+/// The lines of a list in their order; what the last ones deny is denied without them.
+fn decisive<T>(list: &List<T>) -> Vec<&Entry<T>> {
+    let mut lines: Vec<&Entry<T>> = list.values().collect();
+    while lines.last().is_some_and(|it| !it.permits) {
+        lines.pop();
+    }
+    lines
 }
 
 /// `rt 65001:1` as `rt:65001:1`.
@@ -264,9 +281,6 @@ fn add<K: Ord, T>(
     value: T,
 ) {
     let list = lists.entry(key).or_default();
-    let next = || list.last().map_or(5, |last| last.sequence.saturating_add(5));
-    let sequence = sequence.unwrap_or_else(next);
-    list.retain(|it| it.sequence != sequence);
-    list.push(Entry { sequence, permits, value });
-    list.sort_by_key(|it| it.sequence);
+    let next = || list.keys().next_back().map_or(5, |last| last.saturating_add(5));
+    list.insert(sequence.unwrap_or_else(next), Entry { permits, value });
 }

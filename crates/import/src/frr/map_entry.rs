@@ -2,6 +2,8 @@
 //!
 //! Knows no other entry; `route_map` puts them together.
 
+use std::collections::BTreeMap;
+
 use fairway_ground::AsPathPattern;
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -67,15 +69,21 @@ impl Matches {
         *self == Self::default()
     }
 
-    /// Whether a route that this router originates matches. It has no next hop and no state of RPKI yet.
-    pub(super) fn takes_own(&self, prefix: IpNet, communities: &[String]) -> bool {
+    /// Whether an own route with this path matches, as far as that can be told here: of its next hop and its state of RPKI
+    /// nothing is known.
+    pub(super) fn may_take_own(&self, prefix: IpNet, path: &str, communities: &[String]) -> bool {
         let in_ranges =
             self.ranges.as_ref().is_none_or(|it| it.iter().any(|range| range.contains(prefix)));
         let pattern = self.as_path.as_ref().map(|it| AsPathPattern::new(it));
-        let path = pattern.is_none_or(|it| it.is_ok_and(|it| it.is_in("")));
+        let path = pattern.is_none_or(|it| it.is_ok_and(|it| it.is_in(path)));
         let marked = self.communities.as_ref();
         let marked = marked.is_none_or(|it| it.iter().any(|one| communities.contains(one)));
-        in_ranges && path && marked && self.next_hops.is_none() && self.origin_validation.is_none()
+        in_ranges && path && marked
+    }
+
+    /// Whether [`Self::may_take_own`] is all that there is to it.
+    pub(super) fn is_certain_of_own(&self) -> bool {
+        self.next_hops.is_none() && self.origin_validation.is_none()
     }
 }
 
@@ -123,6 +131,10 @@ pub(super) struct Reading<'a> {
     pub(super) notes: Vec<Flaw>,
     /// The line that sets a next hop.
     pub(super) next_hop: Option<Flaw>,
+    /// Of which kind the communities are that it matches.
+    matched_kind: Option<CommunityKind>,
+    /// What it sets of each kind, and whether others of the kind stay.
+    set: BTreeMap<CommunityKind, (Vec<String>, bool)>,
     lists: &'a Lists,
     how: Use,
 }
@@ -137,6 +149,8 @@ impl<'a> Reading<'a> {
             flaws: Vec::new(),
             notes: Vec::new(),
             next_hop: None,
+            matched_kind: None,
+            set: BTreeMap::new(),
             lists,
             how,
         };
@@ -152,6 +166,7 @@ impl<'a> Reading<'a> {
                 reading.notes.push(Flaw { line: *line, text, why });
             }
         }
+        reading.settle_communities(entry);
         // A map that goes on after it has denied is a permit to FRR; nobody writes it.
         if reading.continues && !entry.permits {
             let why = "deny with on-match has no equal".to_owned();
@@ -180,6 +195,10 @@ impl<'a> Reading<'a> {
             // We use the global address in any case.
             ["set", "ipv6", "next-hop", "prefer-global"] => Ok(()),
             ["set", rest @ ..] => self.read_set(rest),
+            ["continue"] => {
+                self.continues = true;
+                Ok(())
+            }
             ["continue", ..] | ["on-match", "goto", ..] => {
                 Err("a rule goes on with the next one only (action: continue)".to_owned())
             }
@@ -196,7 +215,7 @@ impl<'a> Reading<'a> {
             ["as-path", name] => {
                 self.lists.whole(name)?;
                 let Some(list) = self.lists.as_paths(name) else { return self.match_nothing() };
-                let all = permits_only(list, "an AS path that must not match has no equal")?;
+                let all = permits_only(&list, "an AS path that must not match has no equal")?;
                 let pattern = match all.as_slice() {
                     [one] => (*one).clone(),
                     several => {
@@ -216,7 +235,7 @@ impl<'a> Reading<'a> {
                 let Some(list) = self.lists.prefixes(false, name) else {
                     return self.match_nothing();
                 };
-                let all = permits_only(list, "a next hop that must not match has no equal")?;
+                let all = permits_only(&list, "a next hop that must not match has no equal")?;
                 let networks = all.iter().map(|it| it.host_network());
                 let networks: Option<Vec<IpNet>> = networks.collect();
                 let networks =
@@ -266,7 +285,9 @@ impl<'a> Reading<'a> {
         let permits: Vec<Range> = list.iter().filter(|it| it.permits).map(|it| it.value).collect();
         // A deny that no permit overlaps changes nothing.
         let denies = list.iter().filter(|it| !it.permits);
-        if denies.into_iter().any(|deny| permits.iter().any(|it| it.overlaps(deny.value))) {
+        if pairs(permits.len(), list.len()) > PAIRS_MAX
+            || denies.into_iter().any(|deny| permits.iter().any(|it| it.overlaps(deny.value)))
+        {
             return Err(format!(
                 "prefix-list {name} denies some of the prefixes that it permits; split it, and reject the others \
                  in a rule of their own"
@@ -282,14 +303,20 @@ impl<'a> Reading<'a> {
     fn match_communities(&mut self, kind: CommunityKind, name: &str) -> Result<(), String> {
         self.lists.whole(name)?;
         let Some(list) = self.lists.communities(kind, name) else { return self.match_nothing() };
-        let all = permits_only(list, "a community that must be missing has no equal")?;
+        let all = permits_only(&list, "a community that must be missing has no equal")?;
+        if self.matched_kind.is_some_and(|it| it != kind) {
+            return Err("a rule matches one of its communities; this entry needs one of each kind"
+                .to_owned());
+        }
         let single = all.iter().map(|entry| match entry.as_slice() {
             [one] => Ok(one.clone()),
             _ => Err(format!("an entry of community-list {name} needs all of its communities; a rule needs one of them")),
         });
         let single: Result<Vec<String>, String> = single.collect();
         let single = single?;
-        self.narrow(|it| it.communities.get_or_insert_default().extend(single));
+        // As in FRR, a later line of the same kind takes the place of the earlier one.
+        self.matched_kind = Some(kind);
+        self.narrow(|it| it.communities = Some(single));
         Ok(())
     }
 
@@ -331,7 +358,9 @@ impl<'a> Reading<'a> {
         match words {
             ["local-preference", value] => set.local_pref = Some(plain_number(value)?),
             ["metric", value] => set.med = Some(plain_number(value)?),
-            ["community", "none"] => set.replace = Some(Vec::new()),
+            ["community", "none"] => {
+                self.set.insert(CommunityKind::Plain, (Vec::new(), false));
+            }
             ["community", rest @ ..] => self.set_communities(CommunityKind::Plain, rest)?,
             ["large-community", "none"] => {
                 return Err("all large communities cannot be removed at once".to_owned());
@@ -346,16 +375,22 @@ impl<'a> Reading<'a> {
             ["comm-list", name, "delete"] => {
                 self.lists.whole(name)?;
                 let list = self.lists.communities(CommunityKind::Plain, name).unwrap_or_default();
-                let all = permits_only(list, "a list with deny has no equal")?;
+                let all = permits_only(&list, "a list with deny has no equal")?;
                 self.settings.remove.extend(all.into_iter().flatten().cloned());
             }
             ["as-path", "prepend", "last-as", count] if !self.how.outbound => {
                 set.prepend = Some(number(count)?);
+                if set.prepend > Some(PREPEND_MAX) {
+                    return Err(TOO_OFTEN.to_owned());
+                }
             }
             ["as-path", "prepend", path @ ..] => {
                 let own = self.how.asn.map(|it| it.to_string());
                 if own.is_none() || path.iter().any(|it| Some(*it) != own.as_deref()) {
                     return Err("only our own AS can be prepended to what is sent, and the neighbor's to what is received".to_owned());
+                }
+                if path.len() > PREPEND_MAX {
+                    return Err(TOO_OFTEN.to_owned());
                 }
                 set.prepend = Some(path.len());
             }
@@ -375,13 +410,24 @@ impl<'a> Reading<'a> {
             kind.word(word).ok_or_else(|| format!("{word:?} is no community that a rule can set"))
         };
         let values: Result<Vec<String>, String> = words.iter().map(value).collect();
-        let values = values?;
-        if adds {
-            self.settings.add.extend(values);
-        } else {
-            self.settings.replace.get_or_insert_default().extend(values);
-        }
+        // As in FRR, a later line of the same kind takes the place of the earlier one.
+        self.set.insert(kind, (values?, adds));
         Ok(())
+    }
+
+    /// A rule adds communities, or replaces those of all kinds.
+    fn settle_communities(&mut self, entry: &MapEntry) {
+        let replaces = self.set.values().any(|(_, adds)| !adds);
+        let values = std::mem::take(&mut self.set).into_values().flat_map(|(values, _)| values);
+        if !replaces {
+            self.settings.add.extend(values);
+            return;
+        }
+        self.settings.replace = Some(values.collect());
+        if !self.settings.remove.is_empty() {
+            let why = "a rule replaces communities or removes some, not both".to_owned();
+            self.flaws.push(Flaw { line: entry.line, text: entry.opening.clone(), why });
+        }
     }
 }
 
@@ -391,16 +437,24 @@ fn replaces_some(words: &[&str]) -> bool {
     sets && words.last() != Some(&"additive")
 }
 
+/// As often as a rule may prepend an AS.
+pub(super) const PREPEND_MAX: usize = 16;
+const TOO_OFTEN: &str = "a rule prepends an AS 16 times at most";
+/// As many comparisons of two lines are made: a second of work.
+pub(super) const PAIRS_MAX: usize = 20_000_000;
+
+/// How many comparisons two lists of this length need.
+pub(super) fn pairs(one: usize, other: usize) -> usize {
+    one.saturating_mul(other)
+}
+
 /// The values of a list that permits only.
-fn permits_only<'l, T>(list: &'l [Entry<T>], otherwise: &str) -> Result<Vec<&'l T>, String> {
-    // What the last lines deny is denied without them.
-    let kept = list.iter().rposition(|it| it.permits).map_or(0, |last| last.saturating_add(1));
-    let kept = list.get(..kept).unwrap_or_default();
-    if kept.is_empty() {
+fn permits_only<'l, T>(list: &[&'l Entry<T>], otherwise: &str) -> Result<Vec<&'l T>, String> {
+    if list.is_empty() {
         return Err("the list permits nothing".to_owned());
     }
-    let value = |it: &'l Entry<T>| it.permits.then_some(&it.value);
-    let all: Option<Vec<&T>> = kept.iter().map(value).collect();
+    let value = |it: &&'l Entry<T>| it.permits.then_some(&it.value);
+    let all: Option<Vec<&T>> = list.iter().map(value).collect();
     all.ok_or_else(|| otherwise.to_owned())
 }
 

@@ -5,15 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fairway_ground::AsPathPattern;
 use ipnet::IpNet;
 use serde_json::json;
 
-use super::map_entry::Use;
+use super::lists::{Entry, Range};
+use super::map_entry::{PREPEND_MAX, Use};
 use super::peer::{Neighbor, Scene};
 use super::policy::Direction;
-use super::route_map::{OwnRoute, apply};
+use super::route_map::{OwnMap, OwnRoute};
 use super::router::Network;
-use super::settings::Scope;
+use super::settings::{Scope, Setting};
 use crate::object::{Fields, Names, Translated};
 use crate::outcome::Outcome;
 
@@ -27,35 +29,42 @@ pub(super) struct Advertisements {
 impl Advertisements {
     /// Adds the networks of one router.
     pub(super) fn add(&mut self, scene: &Scene<'_>, neighbors: &[Neighbor], outcome: &mut Outcome) {
+        let mut origins = Vec::new();
         for network in &scene.router.networks {
-            let Some(route) = origin(scene, network, outcome) else { continue };
-            let ipv6 = network.prefix.addr().is_ipv6();
-            let to = neighbors.iter().filter(|it| it.families.has(ipv6));
-            for neighbor in to {
-                if let Some(route) = exported(scene, neighbor, network.prefix, &route, outcome) {
-                    self.announce(route, network.prefix, &neighbor.name);
-                }
-            }
+            origins.extend(origin(scene, network, outcome).map(|route| (network.prefix, route)));
         }
         for neighbor in neighbors {
-            for (scope, ipv6, prefix) in
-                [(Scope::Ipv4, false, "0.0.0.0/0"), (Scope::Ipv6, true, "::/0")]
-            {
-                let setting = neighbor.settings.on(scope, "default-originate");
-                let Some(setting) = setting.filter(|_| neighbor.families.has(ipv6)) else {
-                    continue;
-                };
-                if !setting.words.is_empty() {
-                    let why = "a default route with a condition has no equal; announce it in a BGPAdvertisement with \
-                               prefixes and peers if it is always to be there";
-                    outcome.untranslated(setting.line, &setting.text, why);
-                    continue;
+            for ipv6 in [false, true].into_iter().filter(|it| neighbor.families.has(*it)) {
+                self.defaults(scene, neighbor, ipv6, outcome);
+                let of_family = |it: &&(IpNet, OwnRoute)| it.0.addr().is_ipv6() == ipv6;
+                let Some(out) = Out::of(scene, neighbor, ipv6) else { continue };
+                for (prefix, route) in origins.iter().filter(of_family) {
+                    if let Some(route) = out.route(*prefix, route, outcome) {
+                        self.announce(route, *prefix, &neighbor.name);
+                    }
                 }
-                let prefix: IpNet = prefix.parse().unwrap_or_default();
-                let route = OwnRoute { med: Some(0), ..OwnRoute::default() };
-                self.announce(route, prefix, &neighbor.name);
             }
         }
+    }
+
+    fn defaults(
+        &mut self,
+        scene: &Scene<'_>,
+        neighbor: &Neighbor,
+        ipv6: bool,
+        outcome: &mut Outcome,
+    ) {
+        let setting = neighbor.settings.on(Scope::of_family(ipv6), "default-originate");
+        let Some(setting) = setting else { return };
+        if !setting.words.is_empty() {
+            let why = "a default route with a condition has no equal; announce it in a BGPAdvertisement with \
+                       prefixes and peers if it is always to be there";
+            return outcome.untranslated(setting.line, &setting.text, why);
+        }
+        let prefix: IpNet = if ipv6 { "::/0" } else { "0.0.0.0/0" }.parse().unwrap_or_default();
+        let local_pref = scene.router.defaults.local_preference;
+        let route = OwnRoute { med: Some(0), local_pref, ..OwnRoute::default() };
+        self.announce(route, prefix, &neighbor.name);
     }
 
     fn announce(&mut self, route: OwnRoute, prefix: IpNet, peer: &str) {
@@ -64,7 +73,7 @@ impl Advertisements {
     }
 
     /// One object for all prefixes with the same attributes and peers.
-    pub(super) fn objects(self, all_peers: &BTreeSet<String>) -> Vec<Translated> {
+    pub(super) fn objects(self) -> Vec<Translated> {
         let (mut objects, mut names) = (Vec::new(), Names::default());
         for (route, prefixes) in self.routes {
             let mut by_peers: BTreeMap<BTreeSet<String>, Vec<String>> = BTreeMap::new();
@@ -74,7 +83,7 @@ impl Advertisements {
             for (peers, prefixes) in by_peers {
                 let mut spec = Fields::default();
                 spec.set("prefixes", json!(prefixes));
-                spec.set("peers", (peers != *all_peers).then(|| json!(peers)));
+                spec.set("peers", json!(peers));
                 spec.set("localPref", route.local_pref.filter(|it| *it > 0).map(|it| json!(it)));
                 spec.set("med", route.med.map(|it| json!(it)));
                 spec.set("asPathPrepend", (route.prepend > 0).then(|| json!(route.prepend)));
@@ -98,7 +107,7 @@ impl Advertisements {
 fn origin(scene: &Scene<'_>, network: &Network, outcome: &mut Outcome) -> Option<OwnRoute> {
     // FRR sends the metric of the route in its table, which is 0 for its own networks.
     let local_pref = scene.router.defaults.local_preference;
-    let is_blackhole = scene.blackholes.contains(&network.prefix);
+    let is_blackhole = scene.router.vrf.is_none() && scene.blackholes.contains(&network.prefix);
     let route = OwnRoute { med: Some(0), local_pref, is_blackhole, ..OwnRoute::default() };
     let Some(name) = &network.route_map else { return Some(route) };
     let Some(entries) = scene.maps.entries(name) else {
@@ -109,53 +118,92 @@ fn origin(scene: &Scene<'_>, network: &Network, outcome: &mut Outcome) -> Option
         );
         return None;
     };
+    if let Err(why) = scene.maps.whole(name) {
+        outcome.untranslated(network.line, &network.text, why);
+        return None;
+    }
     let ipv6 = network.prefix.addr().is_ipv6();
     let how = Use { ipv6, outbound: true, asn: Some(scene.router.asn) };
-    let (route, flaws) = apply(entries, scene.lists, how, network.prefix, &route);
+    let map = OwnMap::of(entries, scene.lists, how, scene.router.asn);
+    let (route, flaws) = map.apply(network.prefix, &route);
     for flaw in flaws {
         outcome.untranslated(flaw.line, &flaw.text, flaw.why);
     }
     route
 }
 
-/// The route as the neighbor receives it; `None` if it does not.
-fn exported(
-    scene: &Scene<'_>,
-    neighbor: &Neighbor,
-    prefix: IpNet,
-    route: &OwnRoute,
-    outcome: &mut Outcome,
-) -> Option<OwnRoute> {
-    let ipv6 = prefix.addr().is_ipv6();
-    let filters = scene.filters(neighbor, Direction::Out);
-    let [map, list, paths, distribute] =
-        ["route-map", "prefix-list", "filter-list", "distribute-list"]
-            .map(|kind| filters.filter(ipv6, Direction::Out, kind));
-    let is_unfiltered = map.is_none() && list.is_none() && paths.is_none() && distribute.is_none();
-    if distribute.is_some() || is_unfiltered && neighbor.requires_policy {
-        return None;
+/// What decides which own routes a neighbor receives, of one family.
+struct Out<'a> {
+    neighbor: &'a Neighbor,
+    prefixes: Option<Vec<&'a Entry<Range>>>,
+    paths: Option<Vec<&'a Entry<String>>>,
+    map: Option<(&'a Setting, OwnMap<'a>)>,
+    asn: u32,
+}
+
+impl<'a> Out<'a> {
+    /// `None`: it receives none, and why was said with its policy.
+    fn of(scene: &'a Scene<'a>, neighbor: &'a Neighbor, ipv6: bool) -> Option<Self> {
+        let filters = scene.filters(neighbor, Direction::Out);
+        let filter =
+            |kind: &str| neighbor.settings.on(Scope::of_family(ipv6), &format!("{kind} out"));
+        let [map, list, paths, distribute] =
+            ["route-map", "prefix-list", "filter-list", "distribute-list"].map(filter);
+        let is_unfiltered =
+            map.is_none() && list.is_none() && paths.is_none() && distribute.is_none();
+        if distribute.is_some() || is_unfiltered && neighbor.requires_policy {
+            return None;
+        }
+        let asn = scene.own_asn(&neighbor.settings);
+        let mut out = Self { neighbor, prefixes: None, paths: None, map: None, asn };
+        if let Some(list) = list {
+            let name = list.words.first()?;
+            scene.lists.whole(name).ok()?;
+            out.prefixes = Some(scene.lists.prefixes(ipv6, name)?);
+        }
+        if let Some(paths) = paths {
+            let name = paths.words.first()?;
+            scene.lists.whole(name).ok()?;
+            out.paths = Some(scene.lists.as_paths(name)?);
+        }
+        if let Some(map) = map {
+            let name = map.words.first()?;
+            scene.maps.whole(name).ok()?;
+            let entries = scene.maps.entries(name)?;
+            let how = filters.how(ipv6, Direction::Out);
+            out.map = Some((map, OwnMap::of(entries, scene.lists, how, asn)));
+        }
+        Some(out)
     }
-    if let Some(list) = list {
-        let name = list.words.first()?;
-        scene.lists.whole(name).ok()?;
-        let entry =
-            scene.lists.prefixes(ipv6, name)?.iter().find(|it| it.value.contains(prefix))?;
-        entry.permits.then_some(())?;
+
+    /// The route as the neighbor receives it; `None` if it does not.
+    fn route(&self, prefix: IpNet, route: &OwnRoute, outcome: &mut Outcome) -> Option<OwnRoute> {
+        if let Some(list) = &self.prefixes {
+            list.iter().find(|it| it.value.contains(prefix))?.permits.then_some(())?;
+        }
+        if let Some(paths) = &self.paths {
+            let path = vec![self.asn.to_string(); route.prepend].join(" ");
+            let is_found = |it: &str| AsPathPattern::new(it).is_ok_and(|it| it.is_in(&path));
+            paths.iter().find(|it| is_found(&it.value))?.permits.then_some(())?;
+        }
+        let Some((setting, map)) = &self.map else { return Some(route.clone()) };
+        let (route, flaws) = map.apply(prefix, route);
+        for flaw in flaws {
+            outcome.untranslated(flaw.line, &flaw.text, flaw.why);
+        }
+        let route = route?;
+        if route.prepend > 0 && !self.neighbor.is_external {
+            let why = format!(
+                "AS numbers are prepended for external neighbors only; {prefix} is announced without"
+            );
+            outcome.untranslated(setting.line, &setting.text, why);
+        }
+        if route.prepend > PREPEND_MAX {
+            let why =
+                format!("{prefix} has our AS more than {PREPEND_MAX} times; it is not announced");
+            outcome.untranslated(setting.line, &setting.text, why);
+            return None;
+        }
+        Some(route)
     }
-    if let Some(paths) = paths {
-        let name = paths.words.first()?;
-        scene.lists.whole(name).ok()?;
-        let is_found =
-            |it: &str| fairway_ground::AsPathPattern::new(it).is_ok_and(|it| it.is_in(""));
-        let entry = scene.lists.as_paths(name)?.iter().find(|it| is_found(&it.value))?;
-        entry.permits.then_some(())?;
-    }
-    let Some(map) = map else { return Some(route.clone()) };
-    let entries = scene.maps.entries(map.words.first()?)?;
-    let how = filters.how(ipv6, Direction::Out);
-    let (route, flaws) = apply(entries, scene.lists, how, prefix, route);
-    for flaw in flaws {
-        outcome.untranslated(flaw.line, &flaw.text, flaw.why);
-    }
-    route
 }

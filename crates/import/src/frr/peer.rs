@@ -52,6 +52,17 @@ pub(super) struct Neighbor {
     pub(super) families: Families,
 }
 
+impl Neighbor {
+    /// Whether the session has an address family, exchanged or not.
+    pub(super) fn carries(&self, ipv6: bool) -> bool {
+        match &self.remote {
+            Remote::Interface(_) => true,
+            Remote::Address(address) => address.is_ipv6() == ipv6 || self.families.has(ipv6),
+            Remote::Range(range) => range.addr().is_ipv6() == ipv6 || self.families.has(ipv6),
+        }
+    }
+}
+
 /// What peers are made of.
 pub(super) struct Scene<'a> {
     pub(super) router: &'a Router,
@@ -75,11 +86,18 @@ impl Scene<'_> {
             let Some(first) = own.iter().map(|(_, _, it)| it).min_by_key(|it| it.line) else {
                 continue;
             };
-            let is_interface = settings.on(Scope::Session, "interface").is_some();
-            let remote = match name.parse() {
-                Ok(address) => Remote::Address(address),
-                Err(_) if is_interface => Remote::Interface(name.clone()),
-                Err(_) => {
+            let interface = settings.on(Scope::Session, "interface");
+            let on_link = interface.and_then(|it| it.words.first()).filter(|it| *it != "v6only");
+            let remote = match (name.parse::<std::net::IpAddr>(), on_link) {
+                // The router on the link is found without its address.
+                (Ok(std::net::IpAddr::V6(address)), Some(link))
+                    if address.is_unicast_link_local() =>
+                {
+                    Remote::Interface(link.clone())
+                }
+                (Ok(address), _) => Remote::Address(address),
+                (Err(_), _) if interface.is_some() => Remote::Interface(name.clone()),
+                (Err(_), _) => {
                     let why = "is neither an address nor an interface, nor a peer group that is defined above";
                     outcome.untranslated(first.line, &first.text, why);
                     continue;
@@ -206,7 +224,7 @@ impl Scene<'_> {
         };
         if let Some(local) = neighbor.settings.on(Scope::Session, "local-as") {
             match local.words().as_slice() {
-                [asn, "no-prepend", "replace-as"] => {
+                [asn, "no-prepend", "replace-as"] if neighbor.is_external => {
                     spec.set("localASN", asn_of(asn).ok().map(|it| json!(it)));
                 }
                 _ => {
@@ -244,8 +262,10 @@ impl Scene<'_> {
             _ => None,
         });
         if let Some((keepalive, hold)) = own.or(defaults.timers).or(short) {
+            let (keepalive, hold): (u32, u32) = (keepalive, hold);
             spec.set("holdTime", json!(format!("{hold}s")));
-            spec.set("keepaliveTime", json!(format!("{keepalive}s")));
+            // FRR takes a third of the hold time if that is shorter, too.
+            spec.set("keepaliveTime", json!(format!("{}s", keepalive.min(hold / 3))));
         }
         if let Some(message) = &defaults.shutdown {
             spec.set("shutdown", shutdown(message));
@@ -371,6 +391,9 @@ fn transport(
     outcome: &mut Outcome,
 ) -> Result<bool, String> {
     match (key, setting.words().as_slice()) {
+        ("timers connect", ["0"]) => {
+            outcome.note(setting.line, &setting.text, "attempts are made every 5 s at most");
+        }
         ("timers connect", [time]) => {
             spec.set("connectTime", json!(format!("{}s", number::<u16>(time)?)));
         }
@@ -383,6 +406,10 @@ fn transport(
             let address: std::net::IpAddr = source.parse().map_err(|_| {
                 "an interface is no source address; set sourceAddress to its address".to_owned()
             })?;
+            if !matches!(neighbor.remote, Remote::Address(_)) {
+                return Err("sessions over a link or from a range have the address that is dialed"
+                    .to_owned());
+            }
             spec.set("sourceAddress", json!(address.to_string()));
         }
         ("ebgp-multihop", hops) if neighbor.is_external => {
@@ -403,7 +430,11 @@ fn transport(
             spec.set("ttlSecurityHops", json!(number::<u8>(hops)?));
         }
         ("port", [port]) => {
-            spec.set("peerPort", json!(number::<u16>(port)?));
+            let port = number::<u16>(port)?;
+            if !(1..=16384).contains(&port) {
+                return Err("a BGPPeer has a port from 1 to 16384".to_owned());
+            }
+            spec.set("peerPort", json!(port));
         }
         ("passive", []) => {
             spec.set("passive", json!(true));

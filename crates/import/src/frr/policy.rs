@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::lists::{Entry, Lists, Range};
-use super::map_entry::Use;
+use super::map_entry::{PAIRS_MAX, Use, pairs};
 use super::route_map::{Action, RouteMaps, Rule, Translation, rules};
 use super::settings::{Scope, Setting, Settings};
 use crate::object::Fields;
@@ -128,7 +128,7 @@ impl Filters<'_> {
             );
             return Passes::Nothing;
         };
-        let rule = |it: &Entry<String>| Rule::of_as_path(&it.value, verdict(it.permits));
+        let rule = |it: &&Entry<String>| Rule::of_as_path(&it.value, verdict(it.permits));
         let rules = list.iter().map(rule).chain([Rule::reject_rest()]).collect();
         Passes::Some { allowed: None, rules }
     }
@@ -155,13 +155,20 @@ impl Filters<'_> {
             return None;
         };
         let permits: Vec<Range> = list.iter().filter(|it| it.permits).map(|it| it.value).collect();
-        let decides = |it: &&Entry<Range>| {
-            it.permits || permits.iter().any(|permit| permit.overlaps(it.value))
-        };
-        let list: Vec<&Entry<Range>> = list.iter().filter(decides).collect();
         if permits.is_empty() {
             return None;
         }
+        if permits.len() < list.len() && pairs(permits.len(), list.len()) > PAIRS_MAX {
+            let why = format!(
+                "prefix-list {name} is too long to compare its lines; until it is split, nothing passes"
+            );
+            outcome.untranslated(setting.line, &setting.text, why);
+            return None;
+        }
+        let decides = |it: &&Entry<Range>| {
+            it.permits || permits.iter().any(|permit| permit.overlaps(it.value))
+        };
+        let list: Vec<&Entry<Range>> = list.into_iter().filter(decides).collect();
         if list.iter().all(|it| it.permits) {
             return Some((Some(permits), Vec::new()));
         }
@@ -189,6 +196,10 @@ impl Filters<'_> {
 
     fn route_map(&self, setting: &Setting, how: Use, outcome: &mut Outcome) -> Option<Vec<Rule>> {
         let name = setting.words.first().map(String::as_str).unwrap_or_default();
+        if let Err(why) = self.maps.whole(name) {
+            outcome.untranslated(setting.line, &setting.text, why);
+            return None;
+        }
         let Some(entries) = self.maps.entries(name) else {
             outcome.note(
                 setting.line,

@@ -3,7 +3,7 @@
 //! Answers what one entry matches, sets and does, and which of its lines have no equal. Knows no neighbor; `policy`
 //! applies maps to neighbors, `originate` to own routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -14,7 +14,11 @@ use crate::object::Fields;
 
 /// All route maps: by name, entries by sequence number.
 #[derive(Debug, Default)]
-pub(super) struct RouteMaps(BTreeMap<String, BTreeMap<u32, MapEntry>>);
+pub(super) struct RouteMaps {
+    maps: BTreeMap<String, BTreeMap<u32, MapEntry>>,
+    /// Of which entries were taken back.
+    partial: BTreeSet<String>,
+}
 
 impl RouteMaps {
     /// `route-map NAME permit 10` opens an entry.
@@ -29,7 +33,7 @@ impl RouteMaps {
         };
         let sequence: u32 = number(sequence)?;
         let permits = *verb == "permit";
-        let entries = self.0.entry((*name).to_owned()).or_default();
+        let entries = self.maps.entry((*name).to_owned()).or_default();
         let entry = entries.entry(sequence).or_insert_with(|| MapEntry {
             permits,
             line,
@@ -45,7 +49,7 @@ impl RouteMaps {
         let words: Vec<&str> = opening.split(' ').collect();
         let [_, name, _, sequence] = words.as_slice() else { return };
         let Ok(sequence) = number::<u32>(sequence) else { return };
-        let entry = self.0.get_mut(*name).and_then(|it| it.get_mut(&sequence));
+        let entry = self.maps.get_mut(*name).and_then(|it| it.get_mut(&sequence));
         if let Some(entry) = entry {
             entry.lines.push((line, text.to_owned()));
         }
@@ -53,7 +57,22 @@ impl RouteMaps {
 
     /// The entries of a map in their order, with their numbers; `None` if there is no such map.
     pub(super) fn entries(&self, name: &str) -> Option<&BTreeMap<u32, MapEntry>> {
-        self.0.get(name)
+        self.maps.get(name)
+    }
+
+    /// `no route-map NAME ...`.
+    pub(super) fn take_back(&mut self, name: &str) {
+        self.partial.insert(name.to_owned());
+    }
+
+    /// An error if not all lines about the map are followed.
+    pub(super) fn whole(&self, name: &str) -> Result<(), String> {
+        match self.partial.contains(name) {
+            true => {
+                Err(format!("a line that takes an entry of route map {name} back is not followed"))
+            }
+            false => Ok(()),
+        }
     }
 }
 
@@ -132,11 +151,12 @@ pub(super) fn rules(
     how: Use,
 ) -> Translation {
     let mut all = Translation::default();
+    let mut is_over = false;
     for (sequence, entry) in entries {
         let reading = Reading::of(entry, lists, how);
         all.flaws.extend(reading.flaws.iter().cloned());
         all.notes.extend(reading.notes);
-        let Some(matches) = reading.matches else { continue };
+        let Some(matches) = reading.matches.filter(|_| !is_over) else { continue };
         let is_faulty = !reading.flaws.is_empty();
         let rejects = !entry.permits || is_faulty;
         let action = match (rejects, reading.continues) {
@@ -147,11 +167,16 @@ pub(super) fn rules(
         let settings = if rejects { Settings::default() } else { reading.settings };
         let ends = matches.is_everything() && action != Action::Continue;
         all.rules.push(Rule { name: Some(rule_name(name, *sequence)), matches, settings, action });
-        if ends {
-            return all;
+        match (ends, is_faulty) {
+            (true, false) => return all,
+            // What follows is not reached now, and will be when this entry is changed.
+            (true, true) => is_over = true,
+            (false, _) => {}
         }
     }
-    all.rules.push(Rule::reject_rest());
+    if !is_over {
+        all.rules.push(Rule::reject_rest());
+    }
     all
 }
 
@@ -175,50 +200,82 @@ pub(super) struct OwnRoute {
     pub(super) is_blackhole: bool,
 }
 
-/// What becomes of an own route that a map decides about; `None` if it is rejected. Only flaws of entries that it meets count.
-pub(super) fn apply(
-    entries: &BTreeMap<u32, MapEntry>,
-    lists: &Lists,
-    how: Use,
-    prefix: IpNet,
-    route: &OwnRoute,
-) -> (Option<OwnRoute>, Vec<Flaw>) {
-    let mut route = route.clone();
-    for entry in entries.values() {
-        let mut reading = Reading::of(entry, lists, how);
-        let Some(matches) = reading.matches.take() else { continue };
-        if !matches.takes_own(prefix, &route.communities) {
-            continue;
-        }
-        if let Some(hop) = reading.next_hop.clone() {
-            reading.flaws.push(Flaw { why: "the next hop of own routes is ours; set toAdvertise.nextHop, which is for all routes of the neighbor".to_owned(), ..hop });
-        }
-        let set = &reading.settings;
-        let extended = |it: &String| it.starts_with("rt:") || it.starts_with("soo:");
-        if set.add.iter().chain(set.replace.iter().flatten()).any(extended) {
-            let why = "own routes have no extended communities".to_owned();
-            reading.flaws.push(Flaw { line: entry.line, text: entry.opening.clone(), why });
-        }
-        if !reading.flaws.is_empty() {
-            return (None, reading.flaws);
-        }
-        if !entry.permits {
-            return (None, Vec::new());
-        }
-        let set = reading.settings;
-        route.local_pref = set.local_pref.or(route.local_pref);
-        route.med = set.med.or(route.med);
-        route.prepend = route.prepend.saturating_add(set.prepend.unwrap_or(0));
-        if let Some(replace) = set.replace {
-            route.communities = replace;
-        }
-        route.communities.retain(|it| !set.remove.contains(it));
-        route.communities.extend(set.add);
-        route.communities.sort();
-        route.communities.dedup();
-        if !reading.continues {
-            return (Some(route), Vec::new());
-        }
+/// The entries of a map, read for own routes.
+pub(super) struct OwnMap<'a> {
+    entries: Vec<(&'a MapEntry, Reading<'a>)>,
+    asn: u32,
+}
+
+impl<'a> OwnMap<'a> {
+    /// Reads the entries; our AS is in the path as often as it was prepended.
+    pub(super) fn of(
+        entries: &'a BTreeMap<u32, MapEntry>,
+        lists: &'a Lists,
+        how: Use,
+        asn: u32,
+    ) -> Self {
+        let read = |entry: &'a MapEntry| (entry, Reading::of(entry, lists, how));
+        Self { entries: entries.values().map(read).collect(), asn }
     }
-    (None, Vec::new())
+
+    /// What becomes of an own route; `None` if it is rejected. Only flaws of entries that it meets count.
+    pub(super) fn apply(&self, prefix: IpNet, route: &OwnRoute) -> (Option<OwnRoute>, Vec<Flaw>) {
+        let mut route = route.clone();
+        for (entry, reading) in &self.entries {
+            let Some(matches) = &reading.matches else { continue };
+            let path = vec![self.asn.to_string(); route.prepend].join(" ");
+            if !matches.may_take_own(prefix, &path, &route.communities) {
+                continue;
+            }
+            let flaws = flaws_of_own(entry, reading, matches);
+            if !flaws.is_empty() || !entry.permits {
+                return (None, flaws);
+            }
+            route.set(&reading.settings);
+            if !reading.continues {
+                return (Some(route), Vec::new());
+            }
+        }
+        (None, Vec::new())
+    }
+}
+
+/// What of an entry has no equal for own routes.
+fn flaws_of_own(entry: &MapEntry, reading: &Reading<'_>, matches: &Matches) -> Vec<Flaw> {
+    let mut flaws = reading.flaws.clone();
+    let mut add = |why: &str| {
+        let (line, text) = (entry.line, entry.opening.clone());
+        flaws.push(Flaw { line, text, why: why.to_owned() });
+    };
+    if !matches.is_certain_of_own() {
+        add("the next hop of own routes is not known here, nor what RPKI says");
+    }
+    let set = &reading.settings;
+    let extended = |it: &String| it.starts_with("rt:") || it.starts_with("soo:");
+    if set.add.iter().chain(set.replace.iter().flatten()).any(extended) {
+        add("own routes have no extended communities");
+    }
+    if set.local_pref == Some(0) {
+        add("a LOCAL_PREF of 0 stands for 100 in a BGPAdvertisement; use 1");
+    }
+    if let Some(hop) = &reading.next_hop {
+        let why = "the next hop of own routes is ours; set toAdvertise.nextHop, which is for all routes of the neighbor";
+        flaws.push(Flaw { why: why.to_owned(), ..hop.clone() });
+    }
+    flaws
+}
+
+impl OwnRoute {
+    fn set(&mut self, set: &Settings) {
+        self.local_pref = set.local_pref.or(self.local_pref);
+        self.med = set.med.or(self.med);
+        self.prepend = self.prepend.saturating_add(set.prepend.unwrap_or(0));
+        if let Some(replace) = &set.replace {
+            self.communities.clone_from(replace);
+        }
+        self.communities.retain(|it| !set.remove.contains(it));
+        self.communities.extend(set.add.iter().cloned());
+        self.communities.sort();
+        self.communities.dedup();
+    }
 }

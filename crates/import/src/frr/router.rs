@@ -101,8 +101,12 @@ impl Router {
                     .neighbor(Scope::Session, is_on, (name, rest), line, text)
                     .map(|()| None);
             }
-            ["bgp", "listen", "range", range, "peer-group", group] if is_on => {
+            ["bgp", "listen", "range", range, "peer-group", group] => {
                 let range = range.parse().map_err(|_| format!("{range:?} is not a prefix"))?;
+                self.ranges.retain(|it| it.range != range);
+                if !is_on {
+                    return Ok(None);
+                }
                 let (group, text) = ((*group).to_owned(), text.to_owned());
                 self.ranges.push(ListenRange { range, group, line, text });
                 return Ok(None);
@@ -128,7 +132,10 @@ impl Router {
             ["bgp", "default", "local-preference", value] => {
                 defaults.local_preference = Some(number(value)?).filter(|it| is_on && *it != 100);
             }
-            ["bgp", "listen", "limit", limit] => defaults.listen_limit = Some(number(limit)?),
+            ["bgp", "listen", "limit", limit @ ..] => {
+                let limit = limit.first().map(|it| number(it)).transpose()?;
+                defaults.listen_limit = limit.filter(|_| is_on);
+            }
             ["bgp", "graceful-restart"] => defaults.graceful_restart = is_on,
             ["bgp", "graceful-restart", "restart-time", time] => {
                 defaults.restart_time = Some(number(time)?);
@@ -147,7 +154,8 @@ impl Router {
             ["bgp", "graceful-restart", "preserve-fw-state" | "notification" | "disable-eor"] => {}
             ["bgp", "always-compare-med"] => self.always_compare_med = is_on,
             ["bgp", "no-rib"] => self.installs = !is_on,
-            ["bgp", "shutdown", rest @ ..] if is_on => {
+            ["bgp", "shutdown", ..] if !is_on => defaults.shutdown = None,
+            ["bgp", "shutdown", rest @ ..] => {
                 let message =
                     rest.iter().filter(|it| **it != "message").copied().collect::<Vec<_>>();
                 defaults.shutdown = Some(message.join(" "));
@@ -184,8 +192,7 @@ impl Router {
             ["neighbor", name, rest @ ..] => {
                 self.neighbor(Scope::of_family(ipv6), is_on, (name, rest), line, text)?;
             }
-            ["network", prefix, rest @ ..] if is_on => self.network(prefix, rest, line, text)?,
-            ["network", ..] => {}
+            ["network", prefix, rest @ ..] => self.network(is_on, prefix, rest, line, text)?,
             ["maximum-paths", ..] => {
                 return Ok(Some("up to 64 equal paths are installed"));
             }
@@ -208,7 +215,15 @@ impl Router {
         Ok(None)
     }
 
-    fn network(&mut self, prefix: &str, rest: &[&str], line: usize, text: &str) -> Read {
+    /// The last line about a prefix counts.
+    fn network(
+        &mut self,
+        is_on: bool,
+        prefix: &str,
+        rest: &[&str],
+        line: usize,
+        text: &str,
+    ) -> Read {
         let route_map = match rest {
             [] => None,
             ["route-map", name] => Some((*name).to_owned()),
@@ -216,6 +231,10 @@ impl Router {
         };
         let prefix: IpNet = prefix.parse().map_err(|_| format!("{prefix:?} is not a prefix"))?;
         let (prefix, text) = (prefix.trunc(), text.to_owned());
+        self.networks.retain(|it| it.prefix != prefix);
+        if !is_on {
+            return Ok(());
+        }
         self.networks.push(Network { prefix, route_map, line, text });
         Ok(())
     }
@@ -228,6 +247,11 @@ impl Router {
         line: usize,
         text: &str,
     ) -> Read {
+        if let ([] | ["peer-group"], false) = (words, is_on) {
+            self.groups.remove(name);
+            self.neighbors.retain(|(it, _)| it != name);
+            return Ok(());
+        }
         if let (["peer-group"], true) = (words, is_on) {
             self.groups.entry(name.to_owned()).or_default();
             return Ok(());

@@ -70,6 +70,7 @@ const OF_SESSION: &[&str] = &[
     "port",
     "remote-as",
     "sender-as-path-loop-detection",
+    "shutdown rtt",
     "shutdown",
     "solo",
     "strict-capability-match",
@@ -99,6 +100,11 @@ const OF_FAMILY: &[&str] = &[
     "remove-private-AS",
     "route-reflector-client",
     "route-server-client",
+    "send-community all",
+    "send-community both",
+    "send-community extended",
+    "send-community large",
+    "send-community standard",
     "send-community",
     "soft-reconfiguration inbound",
     "soo",
@@ -158,7 +164,13 @@ impl Settings {
     /// These, and what a group has beside them.
     pub(super) fn over(&self, group: Option<&Self>) -> Self {
         let mut all = group.cloned().unwrap_or_default();
-        all.0.extend(self.0.iter().map(|(key, value)| (key.clone(), value.clone())));
+        for (key, value) in &self.0 {
+            // `no` takes back what the neighbor itself has, and it has that of the group again; but for one.
+            let takes_back = !value.is_on && key.1 != "activate";
+            if !(takes_back && all.0.get(key).is_some_and(|it| it.is_on)) {
+                all.0.insert(key.clone(), value.clone());
+            }
+        }
         all
     }
 
