@@ -288,6 +288,15 @@ impl Daemon {
                 expect_no_key(&format!("show {words:?} {when}"), &output.stderr);
             }
         }
+        let bundle = self.place.path().join(format!("{}.tar", when.replace(' ', "-")));
+        let output = self.ask(&["support", "--routes", "-o", &bundle.to_string_lossy()]);
+        assert!(output.status.success(), "{output:?}");
+        let bundle = fs::read(bundle).unwrap();
+        let has = |name: &str| bundle.windows(name.len()).any(|it| it == name.as_bytes());
+        assert!(
+            has("fairway-support/config.json") && has("fairway-support/recordings/127.0.0.2.mrt")
+        );
+        expect_no_key(&format!("support {when}"), &bundle);
         for (socket, words) in VTY {
             expect_no_key(&format!("{socket}: {words} {when}"), &self.ask_vty(socket, words));
         }

@@ -3,6 +3,7 @@
 mod frr;
 mod keepalived;
 mod kubernetes;
+mod program;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -25,6 +25,7 @@ mod peer_config;
 mod recording;
 mod refusal;
 mod rpki;
+mod session_state;
 mod view;
 
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
@@ -48,8 +49,8 @@ pub use peer_config::{PeerBfd, PeerConfig};
 pub use recording::{ConnectionEnds, Record, Recorded, Recording};
 pub use refusal::Refusal;
 pub use rpki::RpkiServerView;
+pub use session_state::SessionState;
 pub use view::{
     BgpView, LastReset, LearnedRoute, ListenRangeView, PeerRoute, PeerView, RefusedRoute,
-    RefusedRoutes, RejectedSegments, ResetCause, SessionState, SessionView, StalePhase, StaleView,
-    Stall,
+    RefusedRoutes, RejectedSegments, ResetCause, SessionView, StalePhase, StaleView, Stall,
 };

@@ -24,6 +24,7 @@ mod refresh;
 mod refused;
 mod replacement;
 mod restart;
+mod slots;
 mod stale;
 mod startup;
 mod transmit;

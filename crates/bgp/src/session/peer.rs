@@ -16,7 +16,6 @@ use super::receive::{Inbound, Malformed};
 use super::recorder::Recorder;
 use super::restart::Comeback;
 use crate::rib::{AdjRibOut, Encoding, Exporter};
-use crate::wire::header::whole_messages;
 use crate::wire::notification::cease;
 use crate::wire::{
     EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX, MessageType, Notification,
@@ -133,8 +132,8 @@ pub struct Peer {
     pub(super) comeback: Comeback,
     pub(super) backoff: Backoff,
     pub(super) rng: Rng,
-    incarnation: u64,
-    connections: u64,
+    pub(super) incarnation: u64,
+    pub(super) connections: u64,
     pub(super) actions: VecDeque<Action>,
 }
 
@@ -273,28 +272,6 @@ impl Peer {
         deadlines.chain(self.dial_at).chain(kept).chain(self.end_of_rib_deadline()).min()
     }
 
-    fn new_id(&mut self) -> ConnectionId {
-        self.connections = self.connections.saturating_add(1);
-        ConnectionId { incarnation: self.incarnation, number: self.connections }
-    }
-
-    pub(super) fn connection(&self, id: ConnectionId) -> Option<&Connection> {
-        self.outgoing.iter().chain(&self.incoming).find(|it| it.id == id)
-    }
-
-    pub(super) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        self.outgoing.iter_mut().chain(&mut self.incoming).find(|it| it.id == id)
-    }
-
-    pub(super) fn take_connection(&mut self, id: ConnectionId) -> Option<Connection> {
-        let slots = [&mut self.outgoing, &mut self.incoming];
-        slots.into_iter().find_map(|slot| slot.take_if(|connection| connection.id == id))
-    }
-
-    pub(super) fn connection_ids(&self) -> Vec<ConnectionId> {
-        self.outgoing.iter().chain(&self.incoming).map(|it| it.id).collect()
-    }
-
     fn connected(&mut self, now: Instant, id: ConnectionId, connected: Connected) {
         let own_restart = self.own_restart(now);
         match self.outgoing.as_mut().filter(|it| it.id == id) {
@@ -427,7 +404,7 @@ impl Peer {
             DownReason::Left(_) => (reason, Some(Bytes::new())),
             _ => (reason, None),
         };
-        self.record_end(now, &connection, &reason, last_words.as_deref());
+        self.recorder.end(now, &connection, &reason.to_string(), last_words.as_deref());
         self.actions.push_back(Action::Close(id, last_words));
         let up = self.established.take_if(|up| up.connection == id);
         let lasted = up.as_ref().map(|up| now.since(up.since));
@@ -460,19 +437,6 @@ impl Peer {
         } else {
             self.actions.push_back(Action::AttemptFailed(reason));
         }
-    }
-
-    fn record_end(
-        &mut self,
-        now: Instant,
-        connection: &Connection,
-        reason: &DownReason,
-        last_words: Option<&[u8]>,
-    ) {
-        for message in last_words.into_iter().flat_map(whole_messages) {
-            self.recorder.message(now, connection, false, [message, &[]]);
-        }
-        self.recorder.end(now, connection, &reason.to_string());
     }
 
     fn connect_failed(&mut self, now: Instant, reason: DownReason) {

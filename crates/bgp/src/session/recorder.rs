@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::connection::Connection;
+use crate::wire::header::whole_messages;
 use fairway_ground::Instant;
 use fairway_seam::{ConnectionEnds, Record, Recorded, SessionState};
 
@@ -87,8 +88,17 @@ impl Recorder {
         }
     }
 
-    /// A connection has ended.
-    pub(super) fn end(&mut self, at: Instant, connection: &Connection, why: &str) {
+    /// A connection has ended, perhaps with a message.
+    pub(super) fn end(
+        &mut self,
+        at: Instant,
+        connection: &Connection,
+        why: &str,
+        last_words: Option<&[u8]>,
+    ) {
+        for message in last_words.into_iter().flat_map(whole_messages) {
+            self.message(at, connection, false, [message, &[]]);
+        }
         self.note(at, connection.ends.as_ref(), connection.state, SessionState::Idle, why);
     }
 

@@ -41,6 +41,7 @@ mod run;
 mod show;
 mod speaker;
 mod state_dir;
+mod support;
 mod words;
 
 use std::process::ExitCode;
@@ -101,6 +102,8 @@ enum Command {
     Drain(drain::DrainArguments),
     /// The last messages of a neighbor, as MRT, pcap or JSON
     Dump(dump::DumpArguments),
+    /// Collect what is needed to find out what is wrong, without passwords, in a file
+    Support(support::SupportArguments),
     /// Ask all nodes of a cluster: `kubectl fairway`
     Kubectl(kubectl::KubectlArguments),
     /// Find faults in resource files, without a daemon
@@ -159,6 +162,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::Reload(arguments) => reload::run(&arguments),
         Command::Drain(arguments) => drain::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
+        Command::Support(arguments) => support::run(&arguments),
         Command::Kubectl(arguments) => kubectl::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),

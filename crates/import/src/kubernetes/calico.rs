@@ -69,7 +69,7 @@ pub(super) fn import(objects: &[&SourceObject], work: &mut Work) {
              capability NET_ADMIN (speaker.installRoutes of the chart)",
         );
     }
-    let count = peers.len();
+    let has_peers = !peers.is_empty();
     let mut readers = peer::Readers { configuration: &configuration, filters: &filters, work };
     let told: Vec<peer::Neighbour<'_>> =
         peers.into_iter().filter_map(|it| readers.peer(it)).collect();
@@ -80,7 +80,7 @@ pub(super) fn import(objects: &[&SourceObject], work: &mut Work) {
             object.skip();
         }
     }
-    own_routes.write(&configuration, &told, told.len() == count, work);
+    own_routes.write(&configuration, &told, has_peers, work);
     for object in objects {
         others(object);
     }

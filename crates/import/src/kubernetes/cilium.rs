@@ -167,12 +167,13 @@ impl<'a> Translation<'a, '_> {
         let carried = settings.carried(own);
         spec.set_if("dualStackAddressFamily", own.is_some() && carried.len() > 1);
         let full_name = format!("{}-{name}", instance.name);
-        match self.work.peers.add(&full_name, spec, instance.nodes) {
-            Ok(peer) => {
-                for advertised in &mut self.advertised {
-                    if settings.selects(advertised, &carried) {
-                        advertised.peers.push(peer.clone());
-                    }
+        let selected: Vec<bool> =
+            self.advertised.iter().map(|it| settings.selects(it, &carried)).collect();
+        match self.work.peers.add(&full_name, spec, instance.nodes, json!(selected)) {
+            Ok(told) => {
+                let advertised = self.advertised.iter_mut().zip(selected);
+                for (advertised, _) in advertised.filter(|(_, is_selected)| *is_selected) {
+                    advertised.told.push(told.clone());
                 }
             }
             Err(other) => section.untranslated_here(rival(&other)),

@@ -15,7 +15,8 @@ use receive::Received;
 use serde_json::{Value, json};
 
 use super::field::{Section, SourceObject};
-use super::selector::{Selection, Selector, any_of, selection};
+use super::peers::ToldRoutes;
+use super::selector::{Selection, Selector, selection};
 use super::work::Work;
 use crate::object::Fields;
 
@@ -155,15 +156,15 @@ impl<'a> Merged<'a> {
     }
 
     fn write(self, work: &mut Work) {
-        let mut advertisements: Vec<(Fields, Vec<String>)> = Vec::new();
+        let mut advertisements: Vec<(Fields, Vec<ToldRoutes>)> = Vec::new();
         for neighbor in self.neighbors {
             let Neighbor { name, mut session, parts } = neighbor;
             let nodes = nodes_of(&parts);
             receive::write(&parts, &mut session);
-            let selectors: Vec<Selector> = nodes.clone();
             let vrf = session.0.get("vrf").and_then(Value::as_str).map(str::to_owned);
-            let peer = match work.peers.add(&name, session, &selectors) {
-                Ok(peer) => peer,
+            let announced = json!({"frr-k8s": name});
+            let peer = match work.peers.add(&name, session, &nodes, announced) {
+                Ok(told) => told.peer,
                 Err(other) => {
                     for part in &parts {
                         part.section.untranslated_here(super::peers::rival(&other));
@@ -179,8 +180,8 @@ impl<'a> Merged<'a> {
                             && (other_nodes.is_none() || *other_nodes == nodes_of_part)
                     })
                 };
-                let own = nodes_of_part.clone().into_iter().collect::<Vec<_>>();
-                let selected = if own == nodes { None } else { any_of(&own) };
+                let nodes = nodes_of_part.clone().into_iter().collect::<Vec<_>>();
+                let told = ToldRoutes { peer: peer.clone(), nodes };
                 for (attributes, prefixes) in by_attributes(routes) {
                     let (known, unknown): (Vec<String>, Vec<String>) =
                         prefixes.into_iter().partition(|it| is_originated(it));
@@ -195,17 +196,15 @@ impl<'a> Merged<'a> {
                     let mut spec = Fields::default();
                     spec.set("prefixes", json!(known));
                     attributes.set(&mut spec);
-                    spec.set("nodeSelectors", selected.clone());
                     match advertisements.iter_mut().find(|(other, _)| *other == spec) {
-                        Some((_, peers)) => peers.push(peer.clone()),
-                        None => advertisements.push((spec, vec![peer.clone()])),
+                        Some((_, all)) => all.push(told.clone()),
+                        None => advertisements.push((spec, vec![told.clone()])),
                     }
                 }
             }
         }
-        for (mut spec, peers) in advertisements {
-            spec.set("peers", json!(peers));
-            work.bgp_advertisement("prefixes", spec);
+        for (spec, told) in advertisements {
+            work.bgp_advertisement("prefixes", spec, told);
         }
     }
 }

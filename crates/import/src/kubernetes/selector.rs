@@ -29,6 +29,21 @@ pub(super) struct Condition {
     pub(super) values: Vec<String>,
 }
 
+impl Condition {
+    fn contradicts(&self, other: &Self) -> bool {
+        let is_in = |it: &String| other.values.contains(it);
+        self.key == other.key
+            && match (self.operator, other.operator) {
+                (Operator::In, Operator::In) => !self.values.iter().any(is_in),
+                (Operator::In, Operator::NotIn) => self.values.iter().all(is_in),
+                (Operator::NotIn, Operator::In) => other.contradicts(self),
+                (Operator::In | Operator::Exists, Operator::DoesNotExist)
+                | (Operator::DoesNotExist, Operator::In | Operator::Exists) => true,
+                _ => false,
+            }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
     In,
@@ -88,6 +103,22 @@ impl Selector {
         };
         self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.conditions.iter().all(holds)
+    }
+
+    /// Whether the two contradict each other, so that nothing matches both.
+    pub(super) fn excludes(&self, other: &Self) -> bool {
+        let ours = self.all_conditions();
+        other.all_conditions().iter().any(|it| ours.iter().any(|own| own.contradicts(it)))
+    }
+
+    /// Its conditions, and its labels as conditions.
+    fn all_conditions(&self) -> Vec<Condition> {
+        let labels = self.labels.iter().map(|(key, value)| Condition {
+            key: key.clone(),
+            operator: Operator::In,
+            values: vec![value.clone()],
+        });
+        labels.chain(self.conditions.iter().cloned()).collect()
     }
 
     /// The keys of its conditions.

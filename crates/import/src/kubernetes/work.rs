@@ -1,9 +1,12 @@
 //! What has been translated so far.
 //!
-//! Answers the names of the objects that were written. Knows no project; all of them write with it.
+//! Answers the names of the objects that were written, and that no BGPAdvertisement is for peers that it does not name. Knows
+//! no project; all of them write with it.
+
+use serde_json::json;
 
 use super::field::Section;
-use super::peers::Peers;
+use super::peers::{Peers, ToldRoutes};
 use super::secrets::Secrets;
 use crate::object::{Fields, Names, Translated};
 use crate::outcome::Outcome;
@@ -22,7 +25,13 @@ pub(super) struct Work {
     bgp_names: Names,
     layer2_names: Names,
     community_names: Names,
-    advertisements: Vec<Translated>,
+    advertisements: Vec<Advertisement>,
+}
+
+enum Advertisement {
+    /// A BGPAdvertisement by its name in the source. Which nodes it is for is known when all peers are.
+    Bgp(String, Fields, Vec<ToldRoutes>),
+    Written(Translated),
 }
 
 impl Work {
@@ -76,24 +85,40 @@ impl Work {
         name
     }
 
-    pub(super) fn bgp_advertisement(&mut self, name: &str, spec: Fields) {
-        let name = self.bgp_names.give(name);
-        self.advertisements.push(Translated::new(VERSION, "BGPAdvertisement", &name, spec));
+    /// A BGPAdvertisement for these peers, or none where there are no peers: without `peers` it would be for all.
+    pub(super) fn bgp_advertisement(&mut self, name: &str, spec: Fields, told: Vec<ToldRoutes>) {
+        self.advertisements.push(Advertisement::Bgp(name.to_owned(), spec, told));
     }
 
     pub(super) fn layer2_advertisement(&mut self, name: &str, spec: Fields) {
         let name = self.layer2_names.give(name);
-        self.advertisements.push(Translated::new(VERSION, "L2Advertisement", &name, spec));
+        let written = Translated::new(VERSION, "L2Advertisement", &name, spec);
+        self.advertisements.push(Advertisement::Written(written));
     }
 
     pub(super) fn community(&mut self, name: &str, spec: Fields) {
         let name = self.community_names.give(name);
-        self.advertisements.push(Translated::new(VERSION, "Community", &name, spec));
+        let written = Translated::new(VERSION, "Community", &name, spec);
+        self.advertisements.push(Advertisement::Written(written));
     }
 
     pub(super) fn finish(self, outcome: &mut Outcome) {
-        let Self { passwords, pools, profiles, peers, advertisements, .. } = self;
+        let Self { passwords, pools, profiles, peers, advertisements, mut bgp_names, .. } = self;
+        let mut announced = Vec::new();
+        for it in advertisements {
+            match it {
+                Advertisement::Written(object) => announced.push(object),
+                Advertisement::Bgp(name, spec, told) => {
+                    for (nodes, peers) in peers.by_nodes(&told) {
+                        let mut spec = spec.clone();
+                        spec.set("nodeSelectors", nodes).set("peers", json!(peers));
+                        let name = bgp_names.give(&name);
+                        announced.push(Translated::new(VERSION, "BGPAdvertisement", &name, spec));
+                    }
+                }
+            }
+        }
         let objects = passwords.into_iter().chain(pools).chain(profiles).chain(peers.objects());
-        outcome.objects.extend(objects.chain(advertisements));
+        outcome.objects.extend(objects.chain(announced));
     }
 }

@@ -1,5 +1,7 @@
 //! Cilium, Calico and frr-k8s.
 
+mod announced;
+
 use super::{compare, imported};
 
 fn untranslated(text: &str) -> Vec<String> {

@@ -35,7 +35,7 @@ impl<'a> Configuration<'a> {
     pub(super) fn read(
         object: &'a SourceObject,
         pools: Vec<Pool>,
-        own_routes: &mut OwnRoutes,
+        own_routes: &mut OwnRoutes<'a>,
         work: &mut Work,
     ) -> Self {
         let spec = object.spec();
@@ -169,10 +169,10 @@ fn marked(section: &Section<'_>, names: &BTreeSet<String>) -> Option<Vec<String>
 }
 
 /// The ranges of load balancers, each with its pool.
-fn load_balancers(
-    spec: &Section<'_>,
+fn load_balancers<'a>(
+    spec: &Section<'a>,
     pools: Vec<Pool>,
-    own_routes: &mut OwnRoutes,
+    own_routes: &mut OwnRoutes<'a>,
     work: &mut Work,
 ) {
     let is_aggregated = spec.text("serviceLoadBalancerAggregation").as_deref() != Some("Disabled");
@@ -207,7 +207,7 @@ fn load_balancers(
             if is_aggregated && pool.network != network {
                 section.note("cidr", format!("of it, the part of pool {} is announced", pool.name));
             }
-            own_routes.add(of_pool(pool, is_aggregated));
+            own_routes.add(of_pool(&section, pool, is_aggregated));
         }
     }
     if is_aggregated {
@@ -225,7 +225,7 @@ fn is_part(inner: IpNet, outer: IpNet) -> bool {
 }
 
 /// The routes to the addresses of a pool.
-fn of_pool(pool: &Pool, is_aggregated: bool) -> OwnRoute {
+fn of_pool<'a>(section: &Section<'a>, pool: &Pool, is_aggregated: bool) -> OwnRoute<'a> {
     let network = pool.network;
     let mut spec = Fields::default();
     spec.set("ipAddressPools", json!([pool.name]));
@@ -236,11 +236,12 @@ fn of_pool(pool: &Pool, is_aggregated: bool) -> OwnRoute {
         spec.set(field, json!(network.prefix_len()));
     }
     let range = if is_aggregated { Range::exactly(network) } else { Range::hosts(network) };
-    OwnRoute { name: pool.name.clone(), spec, pod_pool: None, range }
+    let section = section.clone();
+    OwnRoute { section, name: pool.name.clone(), spec, pod_pool: None, range }
 }
 
 /// Ranges of Services that every node announces as they are.
-fn ranges(spec: &Section<'_>, field: &str, name: &str, own_routes: &mut OwnRoutes) {
+fn ranges<'a>(spec: &Section<'a>, field: &str, name: &str, own_routes: &mut OwnRoutes<'a>) {
     for section in spec.sections(field) {
         let Some(network) = section.text("cidr").and_then(|it| it.parse::<IpNet>().ok()) else {
             section.untranslated("cidr", "is not a prefix as in 192.0.2.0/24: it is not announced");
@@ -250,7 +251,8 @@ fn ranges(spec: &Section<'_>, field: &str, name: &str, own_routes: &mut OwnRoute
         let mut fields = Fields::default();
         fields.set("prefixes", json!([network.to_string()]));
         let range = Range::exactly(network);
-        own_routes.add(OwnRoute { name: name.to_owned(), spec: fields, pod_pool: None, range });
+        let name = name.to_owned();
+        own_routes.add(OwnRoute { section, name, spec: fields, pod_pool: None, range });
     }
     spec.note(
         field,

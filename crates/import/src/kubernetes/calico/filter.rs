@@ -146,6 +146,31 @@ impl<'a> Rule<'a> {
         Value::Object(rule)
     }
 
+    /// What it does with routes of ours in `range`, and whether it is certain to decide about all of them; nothing where it
+    /// is about none of them.
+    fn announced(&self, range: Range, has_interface: bool) -> Option<(Verdict, bool)> {
+        // Ours have no path, and come from no peer.
+        if self.is_about_peers || !self.path.is_empty() {
+            return None;
+        }
+        let is_without_interface = !has_interface && self.interface.as_deref() != Some("*");
+        if self.interface.is_some() && is_without_interface {
+            return None;
+        }
+        let (is_all, is_some) = match self.prefixes {
+            Prefixes::All => (true, true),
+            Prefixes::In(it) => (it.covers(range), it.intersection(range).is_some()),
+            Prefixes::NotIn(it) => (it.intersection(range).is_none(), !it.covers(range)),
+        };
+        let own = match self.is_accept {
+            true if self.has_operations => Verdict::Unknown,
+            true => Verdict::Accept,
+            false => Verdict::Reject,
+        };
+        let is_certain = is_all && self.communities.is_empty() && self.unknown.is_none();
+        is_some.then_some((own, is_certain))
+    }
+
     fn say_unknown(&self) {
         if let Some((field, why)) = self.unknown {
             let why = format!("{why}: the rule rejects what the rest of it matches");
@@ -163,45 +188,43 @@ fn action(is_accept: bool) -> Value {
 }
 
 /// The rules of `toReceive` that do the same to received routes. Where no rule decides, a route is accepted.
-pub(super) fn received(rules: &[Rule<'_>], is_external: bool, scope: Option<Range>) -> Vec<Value> {
-    let Some((rule, rest)) = rules.split_first() else { return Vec::new() };
-    let in_scope = |range: Range| match scope {
-        None => Some(range),
-        Some(scope) => scope.intersection(range),
-    };
-    if !rule.is_for(is_external) {
-        return received(rest, is_external, scope);
-    }
+pub(super) fn received(rules: &[Rule<'_>], is_external: bool) -> Vec<Value> {
     let mut written = Vec::new();
-    match rule.prefixes {
-        Prefixes::All => {
-            rule.say_unknown();
-            written.push(rule.received(scope));
-        }
-        Prefixes::In(range) => {
-            rule.say_unknown();
-            written.extend(in_scope(range).map(|range| rule.received(Some(range))));
-        }
-        // What is in the range is for the rules after it, and for nobody else.
-        Prefixes::NotIn(range) if rule.is_about_prefixes_alone() => {
-            if let Some(inside) = in_scope(range) {
-                written.extend(received(rest, is_external, Some(inside)));
-                let accepted = json!({"match": {"prefixes": [inside.value()]}, "action": "accept"});
-                written.push(accepted);
+    // What comes after all other rules, the last one first.
+    let mut last = Vec::new();
+    let mut scope: Option<Range> = None;
+    for rule in rules.iter().filter(|it| it.is_for(is_external)) {
+        let in_scope = |range: Range| match scope {
+            None => Some(range),
+            Some(scope) => scope.intersection(range),
+        };
+        match rule.prefixes {
+            Prefixes::All => {
+                rule.say_unknown();
+                written.push(rule.received(scope));
             }
-            written.push(rule.received(scope));
-            return written;
-        }
-        Prefixes::NotIn(_) => {
-            rule.section.untranslated(
-                "matchOperator",
-                "cannot be negated together with other conditions: the rule rejects what the rest of it matches",
-            );
-            let rejecting = Rule { is_accept: false, ..rule.clone() };
-            written.push(rejecting.received(scope));
+            Prefixes::In(range) => {
+                rule.say_unknown();
+                written.extend(in_scope(range).map(|range| rule.received(Some(range))));
+            }
+            // What is in the range is for the rules after it, and for nobody else.
+            Prefixes::NotIn(range) if rule.is_about_prefixes_alone() => {
+                last.push(rule.received(scope));
+                let Some(inside) = in_scope(range) else { break };
+                last.push(json!({"match": {"prefixes": [inside.value()]}, "action": "accept"}));
+                scope = Some(inside);
+            }
+            Prefixes::NotIn(_) => {
+                rule.section.untranslated(
+                    "matchOperator",
+                    "cannot be negated together with other conditions: the rule rejects what the rest of it matches",
+                );
+                let rejecting = Rule { is_accept: false, ..rule.clone() };
+                written.push(rejecting.received(scope));
+            }
         }
     }
-    written.extend(received(rest, is_external, scope));
+    written.extend(last.into_iter().rev());
     written
 }
 
@@ -212,35 +235,25 @@ pub(super) fn verdict(
     range: Range,
     has_interface: bool,
 ) -> Verdict {
-    let Some((rule, rest)) = rules.split_first() else { return Verdict::Accept };
-    let after = || verdict(rest, is_external, range, has_interface);
-    // Ours have no path, and come from no peer.
-    if !rule.is_for(is_external) || rule.is_about_peers || !rule.path.is_empty() {
-        return after();
+    let mut verdict = Verdict::Accept;
+    let mut applying = Vec::new();
+    for rule in rules.iter().filter(|it| it.is_for(is_external)) {
+        let Some((own, is_certain)) = rule.announced(range, has_interface) else { continue };
+        applying.push((rule, own));
+        if is_certain {
+            verdict = own;
+            break;
+        }
     }
-    let is_without_interface = !has_interface && rule.interface.as_deref() != Some("*");
-    if rule.interface.is_some() && is_without_interface {
-        return after();
-    }
-    let (is_all, is_some) = match rule.prefixes {
-        Prefixes::All => (true, true),
-        Prefixes::In(it) => (it.covers(range), it.intersection(range).is_some()),
-        Prefixes::NotIn(it) => (it.intersection(range).is_none(), !it.covers(range)),
-    };
-    if !is_some {
-        return after();
-    }
-    let own = match rule.is_accept {
-        true if rule.has_operations => Verdict::Unknown,
-        true => Verdict::Accept,
-        false => Verdict::Reject,
-    };
-    let is_certain = is_all && rule.communities.is_empty() && rule.unknown.is_none();
-    let verdict = if is_certain || after() == own { own } else { Verdict::Unknown };
-    if verdict == Verdict::Unknown {
-        let why = "whether it lets our own routes through is not known here: the peer is left out of their BGPAdvertisements; \
-                   add it to peers where it may be told";
-        rule.section.untranslated("action", why);
+    for (rule, own) in applying.into_iter().rev() {
+        if own != verdict {
+            verdict = Verdict::Unknown;
+        }
+        if verdict == Verdict::Unknown {
+            let why = "whether it lets our own routes through is not known here: the peer is left out of their \
+                       BGPAdvertisements; add it to peers where it may be told";
+            rule.section.untranslated("action", why);
+        }
     }
     verdict
 }

@@ -11,11 +11,14 @@ use super::filter::{Verdict, verdict};
 use super::peer::Neighbour;
 use super::range::Range;
 use crate::kubernetes::field::Section;
+use crate::kubernetes::peers::ToldRoutes;
 use crate::kubernetes::work::Work;
 use crate::object::Fields;
 
 /// Routes of ours.
-pub(super) struct OwnRoute {
+pub(super) struct OwnRoute<'a> {
+    /// Where the source announces them.
+    pub(super) section: Section<'a>,
     pub(super) name: String,
     pub(super) spec: Fields,
     /// The pool of Pods whose blocks they are.
@@ -23,8 +26,32 @@ pub(super) struct OwnRoute {
     pub(super) range: Range,
 }
 
+impl OwnRoute<'_> {
+    fn say_told_to_none(&self, has_peers: bool) {
+        let network = self.range.network;
+        if has_peers {
+            self.section.note_here(format!(
+                "{network} is left out: no peer of the result may be told of it"
+            ));
+        } else {
+            self.section.untranslated_here(format!(
+                "{network} is left out, since the text has no BGPPeer, and without peers a BGPAdvertisement is for all: add the \
+                 BGPPeers to the text, or write a BGPAdvertisement with peers"
+            ));
+        }
+    }
+}
+
 #[derive(Default)]
-pub(super) struct OwnRoutes(Vec<OwnRoute>);
+pub(super) struct OwnRoutes<'a>(Vec<OwnRoute<'a>>);
+
+/// A BGPAdvertisement, and the pools of Pods in it.
+struct Written {
+    name: String,
+    spec: Fields,
+    told: Vec<ToldRoutes>,
+    pools: Vec<String>,
+}
 
 /// Communities of the routes to a network.
 pub(super) struct Marking<'a> {
@@ -34,18 +61,18 @@ pub(super) struct Marking<'a> {
     pub(super) communities: Option<Vec<String>>,
 }
 
-impl OwnRoutes {
-    pub(super) fn add(&mut self, it: OwnRoute) {
+impl<'a> OwnRoutes<'a> {
+    pub(super) fn add(&mut self, it: OwnRoute<'a>) {
         self.0.push(it);
     }
 
-    /// Writes the BGPAdvertisements. Where not `all` peers are translated, those that are written by hand later are told
-    /// nothing by them.
+    /// Writes the BGPAdvertisements, each with the peers that it is for. Where the source `has_peers`, those that could not be
+    /// translated are named already.
     pub(super) fn write(
         self,
         configuration: &Configuration<'_>,
-        told: &[Neighbour<'_>],
-        all: bool,
+        neighbours: &[Neighbour<'_>],
+        has_peers: bool,
         work: &mut Work,
     ) {
         for marking in &configuration.markings {
@@ -54,43 +81,42 @@ impl OwnRoutes {
                 marking.section.note_here("marks no route of the result");
             }
         }
-        let mut written: Vec<(String, Fields, Vec<String>)> = Vec::new();
+        let mut written: Vec<Written> = Vec::new();
         for mut it in self.0 {
             let Some(communities) = communities(&configuration.markings, it.range) else {
                 continue;
             };
             let listed = (!communities.is_empty()).then(|| json!(communities));
             it.spec.set("communities", listed);
-            let names: Vec<&str> = told
-                .iter()
-                .filter(|peer| lets_through(peer, &it))
-                .map(|peer| peer.name.as_str())
-                .collect();
-            if !told.is_empty() && names.is_empty() {
+            let peers = neighbours.iter().filter(|peer| lets_through(peer, &it));
+            let told: Vec<ToldRoutes> = peers.map(|peer| peer.told.clone()).collect();
+            if told.is_empty() {
+                it.say_told_to_none(has_peers);
                 continue;
             }
-            if names.len() < told.len() || !all && !names.is_empty() {
-                it.spec.set("peers", json!(names));
-            }
             // Pools of Pods that are announced alike are in one object.
-            let other = written.iter_mut().find(|(name, spec, pools)| {
-                !pools.is_empty() && it.pod_pool.is_some() && *name == it.name && *spec == it.spec
+            let other = written.iter_mut().find(|other| {
+                let are_pools = !other.pools.is_empty() && it.pod_pool.is_some();
+                are_pools && other.name == it.name && other.spec == it.spec && other.told == told
             });
             match other {
-                Some((_, _, pools)) => pools.extend(it.pod_pool),
-                None => written.push((it.name, it.spec, it.pod_pool.into_iter().collect())),
+                Some(other) => other.pools.extend(it.pod_pool),
+                None => {
+                    let pools = it.pod_pool.into_iter().collect();
+                    written.push(Written { name: it.name, spec: it.spec, told, pools });
+                }
             }
         }
-        for (name, mut spec, pools) in written {
+        for Written { name, mut spec, told, pools } in written {
             if !pools.is_empty() {
                 spec.set("podBlockPools", json!(pools)).set_if("blackhole", true);
             }
-            work.bgp_advertisement(&name, spec);
+            work.bgp_advertisement(&name, spec, told);
         }
     }
 }
 
-fn lets_through(peer: &Neighbour<'_>, it: &OwnRoute) -> bool {
+fn lets_through(peer: &Neighbour<'_>, it: &OwnRoute<'_>) -> bool {
     // A session has routes of one family.
     if peer.is_ipv4 != it.range.network.addr().is_ipv4() {
         return true;

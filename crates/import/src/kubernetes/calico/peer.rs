@@ -13,7 +13,7 @@ use super::filter::{Rule, received, rules};
 use super::number::{as_number, seconds_of};
 use super::selector::selectors;
 use crate::kubernetes::field::{Section, SourceObject};
-use crate::kubernetes::peers::{rival, seconds};
+use crate::kubernetes::peers::{ToldRoutes, rival, seconds};
 use crate::kubernetes::selector::Selector;
 use crate::kubernetes::work::Work;
 use crate::object::Fields;
@@ -24,7 +24,7 @@ const HOLD_TIME: u64 = 240;
 const RESTART_TIME: u64 = 120;
 const PORT_MAX: u16 = 16_384;
 /// The largest number of rules of a BGPPeer.
-const RULES_MAX: usize = 64;
+const RULES_MAX: usize = fairway_ground::ROUTE_RULES_MAX;
 
 pub(super) struct Readers<'r, 'a> {
     pub(super) configuration: &'r Configuration<'a>,
@@ -34,7 +34,7 @@ pub(super) struct Readers<'r, 'a> {
 
 /// A peer that was written, and what it may be told.
 pub(super) struct Neighbour<'a> {
-    pub(super) name: String,
+    pub(super) told: ToldRoutes,
     pub(super) is_ipv4: bool,
     pub(super) is_external: bool,
     /// Names of its filters.
@@ -91,14 +91,16 @@ impl<'a> Readers<'_, 'a> {
         spec.set("peerPort", port.map(|it| json!(it)));
         self.session(&source, is_external, &mut spec);
         let filters = self.filters(&source, address.is_ipv4());
-        let mut rules = received(&filters.import, is_external, None);
-        if filters.export.is_none() {
-            rules.push(json!({"action": "reject"}));
-        }
+        // Where a filter is unknown, an accepting rule of another one may accept what it rejects.
+        let rules = match &filters.export {
+            Some(_) => received(&filters.import, is_external),
+            None => vec![json!({"action": "reject"})],
+        };
         receive(&source, rules, &mut spec);
-        match self.work.peers.add(object.name(), spec, &nodes) {
-            Ok(name) => Some(Neighbour {
-                name,
+        let announced = json!([filters.export.is_some(), filters.names]);
+        match self.work.peers.add(object.name(), spec, &nodes, announced) {
+            Ok(told) => Some(Neighbour {
+                told,
                 is_ipv4: address.is_ipv4(),
                 is_external,
                 filters: filters.names,
@@ -178,6 +180,10 @@ impl<'a> Readers<'_, 'a> {
         let mut filters =
             Filters { names: Vec::new(), import: Vec::new(), export: Some(Vec::new()) };
         for (position, name) in source.texts("filters") {
+            // A second time it does nothing: what it decides is decided.
+            if filters.names.contains(&name) {
+                continue;
+            }
             let Some(object) = self.filters.get(name.as_str()) else {
                 let why = format!(
                     "the text has no BGPFilter {name}: nothing is accepted from this peer, and it is told nothing"
@@ -204,7 +210,7 @@ fn receive(source: &Section<'_>, mut rules: Vec<Value>, spec: &mut Fields) {
     if rules.len() > RULES_MAX {
         source.untranslated(
             "filters",
-            format!("are more than {RULES_MAX} rules: nothing is accepted"),
+            format!("are more than {RULES_MAX} rules: nothing is accepted from this peer"),
         );
         rules = vec![json!({"action": "reject"})];
     }

@@ -21,10 +21,10 @@ pub(super) struct Pool {
     pub(super) is_exported: bool,
 }
 
-pub(super) fn pool(
-    object: &SourceObject,
+pub(super) fn pool<'a>(
+    object: &'a SourceObject,
     work: &mut Work,
-    own_routes: &mut OwnRoutes,
+    own_routes: &mut OwnRoutes<'a>,
 ) -> Option<Pool> {
     let source = object.spec();
     let Some(network) = source.text("cidr").and_then(|it| it.parse::<IpNet>().ok()) else {
@@ -85,7 +85,7 @@ fn for_services(object: &SourceObject, network: IpNet, work: &mut Work) -> Optio
     Some(Pool { name, network, is_exported })
 }
 
-fn for_pods(object: &SourceObject, network: IpNet, own_routes: &mut OwnRoutes) {
+fn for_pods<'a>(object: &'a SourceObject, network: IpNet, own_routes: &mut OwnRoutes<'a>) {
     let source = object.spec();
     source.ignore(&[
         "assignmentMode",
@@ -110,6 +110,7 @@ fn for_pods(object: &SourceObject, network: IpNet, own_routes: &mut OwnRoutes) {
     let mut spec = Fields::default();
     spec.set_if("podBlocks", true);
     own_routes.add(OwnRoute {
+        section: source,
         name: "pods".to_owned(),
         spec,
         pod_pool: Some(object.name().to_owned()),

@@ -2,10 +2,14 @@
 //!
 //! Answers label selectors of which any has to match. Knows no kind; refuses what they cannot say.
 
+use std::collections::BTreeSet;
+
 use crate::kubernetes::selector::{Condition, Operator, Selector};
 
 /// More selectors than this are not worth reading.
 const SELECTORS_MAX: usize = 16;
+/// More conditions than this in one of them, neither.
+const CONDITIONS_MAX: usize = 64;
 /// How deep parentheses may be.
 const DEPTH_MAX: usize = 16;
 
@@ -80,11 +84,12 @@ impl Reader {
     }
 
     fn any(&mut self, depth: usize) -> Result<Vec<Selector>, String> {
-        let mut selectors = self.all(depth)?;
+        let mut selectors = bounded(self.all(depth)?)?;
         while self.takes("||") {
             selectors.extend(self.all(depth)?);
+            selectors = bounded(selectors)?;
         }
-        bounded(selectors)
+        Ok(selectors)
     }
 
     fn all(&mut self, depth: usize) -> Result<Vec<Selector>, String> {
@@ -163,10 +168,10 @@ impl Reader {
 
     fn set(&mut self) -> Result<Vec<String>, String> {
         self.expect("{")?;
-        let mut values = Vec::new();
+        let (mut values, mut known) = (Vec::new(), BTreeSet::new());
         loop {
             let value = self.quoted()?;
-            if !values.contains(&value) {
+            if known.insert(value.clone()) {
                 values.push(value);
             }
             if !self.takes(",") {
@@ -218,13 +223,16 @@ fn and(a: &Selector, b: &Selector) -> Selector {
 fn bounded(selectors: Vec<Selector>) -> Result<Vec<Selector>, String> {
     let mut each: Vec<Selector> = Vec::new();
     for it in selectors {
-        if !each.contains(&it) {
-            each.push(it);
+        if it.labels.len() + it.conditions.len() > CONDITIONS_MAX {
+            return Err("it has too many conditions".to_owned());
         }
+        if each.contains(&it) {
+            continue;
+        }
+        if each.len() == SELECTORS_MAX {
+            return Err("it has too many alternatives".to_owned());
+        }
+        each.push(it);
     }
-    if each.len() > SELECTORS_MAX {
-        Err("it has too many alternatives".to_owned())
-    } else {
-        Ok(each)
-    }
+    Ok(each)
 }

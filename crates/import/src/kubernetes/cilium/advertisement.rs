@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::peer_config::Afi;
 use super::pool::Pool;
 use crate::kubernetes::field::{Section, SourceObject};
+use crate::kubernetes::peers::ToldRoutes;
 use crate::kubernetes::selector::{
     NAME_LABEL, NAMESPACE_LABEL, Selection, Selector, any_of, selection,
 };
@@ -20,12 +21,12 @@ use crate::object::Fields;
 pub(super) struct Advertised<'a> {
     pub(super) object: &'a SourceObject,
     pub(super) labels: BTreeMap<String, String>,
-    pub(super) peers: Vec<String>,
+    pub(super) told: Vec<ToldRoutes>,
 }
 
 impl<'a> Advertised<'a> {
     pub(super) fn new(object: &'a SourceObject) -> Self {
-        Self { object, labels: object.labels(), peers: Vec::new() }
+        Self { object, labels: object.labels(), told: Vec::new() }
     }
 }
 
@@ -48,21 +49,21 @@ const WELL_KNOWN: [(&str, &str); 14] = [
 ];
 
 pub(super) fn import(it: Advertised<'_>, pools: &[Pool], work: &mut Work) {
-    let Advertised { object, peers, .. } = it;
-    if peers.is_empty() {
+    let Advertised { object, told, .. } = it;
+    if told.is_empty() {
         object.spec().note_here("is left out: no peer of the result is told of it");
         return object.skip();
     }
     for section in object.spec().sections("advertisements") {
-        match entry(&section, &peers, pools) {
-            Some(spec) => work.bgp_advertisement(object.name(), spec),
+        match entry(&section, pools) {
+            Some(spec) => work.bgp_advertisement(object.name(), spec, told.clone()),
             None => section.settle(),
         }
     }
 }
 
 /// The BGPAdvertisement of an entry, unless there is none that announces no more than it.
-fn entry(section: &Section<'_>, peers: &[String], pools: &[Pool]) -> Option<Fields> {
+fn entry(section: &Section<'_>, pools: &[Pool]) -> Option<Fields> {
     let mut spec = Fields::default();
     match section.text("advertisementType").as_deref() {
         Some("Service") => service(section, pools, &mut spec)?,
@@ -86,7 +87,6 @@ fn entry(section: &Section<'_>, peers: &[String], pools: &[Pool]) -> Option<Fiel
             return None;
         }
     }
-    spec.set("peers", json!(peers));
     attributes(section.section("attributes").as_ref(), &mut spec)?;
     Some(spec)
 }

@@ -9,7 +9,7 @@ use super::advertisement::{attributes, is_by_labels};
 use super::peer_config::{graceful_restart, multihop, port, timers};
 use super::pool::Pool;
 use crate::kubernetes::field::{Section, SourceObject};
-use crate::kubernetes::peers::rival;
+use crate::kubernetes::peers::{ToldRoutes, rival};
 use crate::kubernetes::selector::{Selection, Selector, any_of, selection};
 use crate::kubernetes::work::Work;
 use crate::object::Fields;
@@ -32,7 +32,7 @@ struct Group<'a> {
     /// `advertisedPathAttributes` as written.
     written: Option<&'a Value>,
     attributes: Vec<Section<'a>>,
-    peers: Vec<String>,
+    told: Vec<ToldRoutes>,
 }
 
 fn virtual_router(
@@ -47,18 +47,21 @@ fn virtual_router(
     };
     let mut groups: Vec<Group<'_>> = Vec::new();
     for section in router.sections("neighbors") {
-        let Some(peer) = neighbour(&section, name, my_asn, nodes, work) else {
+        let written = section.get("advertisedPathAttributes");
+        let of_router = ["exportPodCIDR", "serviceSelector", "serviceAdvertisements"];
+        let announced = json!([of_router.map(|it| router.get(it)), written]);
+        let instance = Instance { policy: name, my_asn, nodes, announced };
+        let Some(told) = neighbour(&section, instance, work) else {
             section.settle();
             continue;
         };
-        let written = section.get("advertisedPathAttributes");
         let attributes = section.sections("advertisedPathAttributes");
         match groups.iter_mut().find(|it| it.written == written) {
             Some(group) => {
-                group.peers.push(peer);
+                group.told.push(told);
                 section.ignore(&["advertisedPathAttributes"]);
             }
-            None => groups.push(Group { written, attributes, peers: vec![peer] }),
+            None => groups.push(Group { written, attributes, told: vec![told] }),
         }
     }
     router.untranslated(
@@ -67,13 +70,16 @@ fn virtual_router(
     );
     let exports_pods = router.is_set("exportPodCIDR");
     let services = services(router);
+    if groups.is_empty() && (exports_pods || services.is_some()) {
+        router.note_here("announces nothing in the result, which has none of its peers");
+    }
     for group in &groups {
         if exports_pods && let Some(spec) = pods(group) {
-            work.bgp_advertisement(&format!("{name}-pods"), spec);
+            work.bgp_advertisement(&format!("{name}-pods"), spec, group.told.clone());
         }
         if let Some(services) = &services {
             for spec in advertisements(group, services, pools) {
-                work.bgp_advertisement(name, spec);
+                work.bgp_advertisement(name, spec, group.told.clone());
             }
         }
         for section in &group.attributes {
@@ -85,14 +91,18 @@ fn virtual_router(
     }
 }
 
-/// The BGPPeer of a neighbour; its name.
-fn neighbour(
-    section: &Section<'_>,
-    policy: &str,
+/// What a neighbour has of its router.
+struct Instance<'a> {
+    policy: &'a str,
     my_asn: u64,
-    nodes: &[Selector],
-    work: &mut Work,
-) -> Option<String> {
+    nodes: &'a [Selector],
+    /// The fields about what it is told, as written.
+    announced: Value,
+}
+
+/// The BGPPeer of a neighbour.
+fn neighbour(section: &Section<'_>, instance: Instance<'_>, work: &mut Work) -> Option<ToldRoutes> {
+    let Instance { policy, my_asn, nodes, announced } = instance;
     let Some(peer_asn) = section.number("peerASN").filter(|it| *it > 0) else {
         section.untranslated_here("has no peerASN: the peer is left out");
         return None;
@@ -121,8 +131,8 @@ fn neighbour(
     }
     let own = if network.addr().is_ipv4() { "ipv4" } else { "ipv6" };
     spec.set_if("dualStackAddressFamily", is_dual_stack(section, own)?);
-    match work.peers.add(&format!("{policy}-{}", network.addr()), spec, nodes) {
-        Ok(name) => Some(name),
+    match work.peers.add(&format!("{policy}-{}", network.addr()), spec, nodes, announced) {
+        Ok(told) => Some(told),
         Err(other) => {
             section.untranslated_here(rival(&other));
             None
@@ -183,7 +193,7 @@ fn services(router: &Section<'_>) -> Option<Selector> {
 /// The advertisement of the networks of Pods.
 fn pods(group: &Group<'_>) -> Option<Fields> {
     let mut spec = Fields::default();
-    spec.set_if("podCIDRs", true).set("peers", json!(group.peers));
+    spec.set_if("podCIDRs", true);
     for section in of_type(group, "PodCIDR") {
         if section.has("selector") {
             let why = "attributes of the networks of some nodes: write a BGPAdvertisement with podCIDRs and nodeSelectors; none \
@@ -203,7 +213,6 @@ fn advertisements(group: &Group<'_>, services: &Selector, pools: &[Pool]) -> Vec
         let mut spec = Fields::default();
         spec.set("ipAddressPools", pools);
         spec.set("serviceSelectors", any_of(std::slice::from_ref(services)));
-        spec.set("peers", json!(group.peers));
         spec
     };
     if sections.iter().all(|it| !it.has("selector")) {
