@@ -8,6 +8,8 @@ use std::str::FromStr;
 pub enum Program {
     /// `frr.conf`, or what `vtysh -c 'show running-config'` prints.
     Frr,
+    /// `bird.conf`, of BIRD 2 and 3.
+    Bird,
     /// `keepalived.conf`.
     Keepalived,
     /// Objects of Cilium, Calico or frr-k8s, as kubectl prints them.
@@ -16,7 +18,7 @@ pub enum Program {
 
 impl Program {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Frr, Self::Keepalived, Self::Kubernetes];
+    pub const ALL: [Self; 4] = [Self::Frr, Self::Bird, Self::Keepalived, Self::Kubernetes];
 
     /// What the text looks like.
     pub fn of(text: &str) -> Option<Self> {
@@ -25,6 +27,9 @@ impl Program {
         }
         if is_keepalived(text) {
             return Some(Self::Keepalived);
+        }
+        if is_bird(text) {
+            return Some(Self::Bird);
         }
         is_frr(text).then_some(Self::Frr)
     }
@@ -65,6 +70,17 @@ fn is_keepalived(text: &str) -> bool {
             .is_some_and(|first| is_include(&first) && others.all(|words| is_include(&words)))
 }
 
+/// A protocol in braces, with its kind; only BIRD has those.
+fn is_bird(text: &str) -> bool {
+    let kinds = ["bgp", "static", "device", "kernel", "direct", "bfd"];
+    lines(text).any(|words| match words.as_slice() {
+        ["protocol" | "template", kind, rest @ ..] => {
+            kinds.contains(&kind.trim_end_matches('{')) && (kind.ends_with('{') || !rest.is_empty())
+        }
+        _ => false,
+    })
+}
+
 /// A line that only FRR has, or a router for BGP with a line that FRR has in it. A router of another vendor has the same lines
 /// in part, and more that FRR does not have.
 fn is_frr(text: &str) -> bool {
@@ -97,6 +113,7 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Frr => "frr",
+            Self::Bird => "bird",
             Self::Keepalived => "keepalived",
             Self::Kubernetes => "kubernetes",
         })
@@ -109,7 +126,7 @@ impl FromStr for Program {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|it| it.to_string() == text);
         found.ok_or_else(|| {
-            format!("{text:?} cannot be imported; expected frr, keepalived or kubernetes")
+            format!("{text:?} cannot be imported; expected frr, bird, keepalived or kubernetes")
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Stories, and samples of each source with what they come to.
 
+mod bird;
 mod frr;
 mod keepalived;
 mod kubernetes;

@@ -67,7 +67,7 @@ fn ipv6() -> ConnectionEnds {
     ConnectionEnds { local: local.parse().unwrap(), remote: remote.parse().unwrap() }
 }
 
-//= RFC 6396 §4.4 MUST: messages and changes of state are records of type BGP4MP with the addresses and AS numbers of both.
+/// RFC 6396 §4.4: records have the addresses and AS numbers of both ends.
 #[test]
 fn another_parser_reads_messages_and_states_from_mrt() {
     for ends in [ipv4(), ipv6()] {

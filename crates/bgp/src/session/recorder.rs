@@ -12,12 +12,14 @@ use fairway_seam::{ConnectionEnds, Record, Recorded, SessionState};
 
 /// As many records of a neighbour are kept: an hour of KEEPALIVEs with the default timers, both ways.
 const RECORDS_MAX: usize = 1000;
-/// As many bytes of its messages, if there are few neighbours: an UPDATE has 4096 at most.
+/// As many bytes, if there are few neighbours: an UPDATE has 4096 at most.
 const BYTES_MAX: usize = 256 * 1024;
 /// As many with any number of neighbours: the last session to come up and its KEEPALIVEs.
 const BYTES_MIN: usize = 4 * 1024;
 /// As many of all neighbours together, as long as that leaves each the minimum.
 const ALL_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// What a record takes beside its message.
+const RECORD_BYTES: usize = 64;
 /// The longest text about the end of a connection; a neighbour may have written it.
 const TEXT_BYTES_MAX: usize = 256;
 
@@ -111,7 +113,7 @@ impl Recorder {
         parts: [&[u8]; 2],
     ) {
         let length = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
-        if length > self.room_bytes {
+        if length.saturating_add(RECORD_BYTES) > self.room_bytes {
             self.overwritten = self.overwritten.saturating_add(1);
             return;
         }
@@ -139,9 +141,13 @@ impl Recorder {
         self.entries.push_back(Entry { at, ends: ends.cloned(), what });
     }
 
+    fn used_bytes(&self) -> usize {
+        self.entries.len().saturating_mul(RECORD_BYTES).saturating_add(self.bytes.len())
+    }
+
     fn make_room(&mut self, length: usize) {
-        let limit = self.room_bytes.saturating_sub(length);
-        while self.entries.len() >= RECORDS_MAX || self.bytes.len() > limit {
+        let limit = self.room_bytes.saturating_sub(length).saturating_sub(RECORD_BYTES);
+        while self.entries.len() >= RECORDS_MAX || self.used_bytes() > limit {
             let Some(oldest) = self.entries.pop_front() else { return self.bytes.clear() };
             if let What::Message { length, .. } = oldest.what {
                 self.bytes.drain(..length.min(self.bytes.len()));
@@ -193,9 +199,9 @@ mod tests {
     fn the_oldest_messages_make_room_for_new_ones() {
         let mut recorder = Recorder::default();
         recorder.share_among(1_000_000);
-        message(&mut recorder, 1, 3000);
+        message(&mut recorder, 1, 2900);
         message(&mut recorder, 2, 1000);
-        assert_eq!(numbers(&recorder), [(1, 3000), (2, 1000)]);
+        assert_eq!(numbers(&recorder), [(1, 2900), (2, 1000)]);
         message(&mut recorder, 3, 97);
         assert_eq!(numbers(&recorder), [(2, 1000), (3, 97)]);
         message(&mut recorder, 4, 4097);
@@ -223,10 +229,10 @@ mod tests {
         }
         assert_eq!(numbers(&recorder).len(), 100);
         recorder.share_among(512);
-        assert_eq!(numbers(&recorder).len(), 8, "16 KiB");
+        assert_eq!(numbers(&recorder).len(), 7, "16 KiB");
         recorder.share_among(0);
         message(&mut recorder, 100, 2000);
-        assert_eq!(numbers(&recorder).len(), 9);
+        assert_eq!(numbers(&recorder).len(), 8);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::source::{FileChange, read_all};
 #[command(after_help = "Examples:
   fairway import /etc/frr/frr.conf > bgp.yaml
   vtysh -c 'show running-config' | fairway import --from frr - > bgp.yaml
+  fairway import /etc/bird/bird.conf
   fairway import /etc/keepalived/keepalived.conf
   kubectl get -o yaml ciliumbgpclusterconfigs,ciliumbgppeerconfigs,ciliumbgpadvertisements,ciliumloadbalancerippools |
     fairway import -
@@ -29,7 +30,7 @@ pub(super) struct ImportArguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// What the files were written for: frr, keepalived or kubernetes (objects of Cilium, Calico or frr-k8s)
+    /// What the files were written for: frr, bird, keepalived or kubernetes (objects of Cilium, Calico or frr-k8s)
     /// [default: what they look like]
     #[arg(long, value_name = "PROGRAM")]
     from: Option<Program>,
@@ -57,7 +58,9 @@ pub(super) fn run(arguments: &ImportArguments) -> Result<ExitCode> {
             }
         };
         let Some(outcome) = import(&path, &text, arguments.from) else {
-            complain(format!("{path}: unknown format; say --from frr, keepalived or kubernetes"));
+            complain(format!(
+                "{path}: unknown format; say --from frr, bird, keepalived or kubernetes"
+            ));
             continue;
         };
         for note in outcome.notes() {

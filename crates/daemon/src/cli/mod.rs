@@ -114,7 +114,7 @@ enum Command {
     Proxy(proxy::ProxyArguments),
     /// Addresses for Pods: show and check Calico's objects, run cases of operations
     Ipam(ipam::IpamArguments),
-    /// Translate the configuration of FRR, keepalived, Cilium, Calico or frr-k8s into resources
+    /// Translate the configuration of FRR, BIRD, keepalived, Cilium, Calico or frr-k8s into resources
     Import(import::ImportArguments),
     /// Print the configuration that FRR would get, without a daemon
     Render(render::RenderArguments),

@@ -23,13 +23,18 @@ const FOLDER: &str = "recordings";
 /// The newest ones are kept: a few of one neighbor that flaps, and some of others. Each has 256 KiB and a little more.
 const FILES_OF_A_NEIGHBOR_MAX: usize = 4;
 const FILES_MAX: usize = 32;
-/// Sessions that end together are looked at together, and one that flaps all the time costs one look a second.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Sessions that end together are looked at together, and one that flaps all the time costs one look in two seconds.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Of so many neighbors at a look: where hundreds flap, a few tell why.
+const NEIGHBORS_MAX: usize = 2;
+/// How long nothing more is written of a neighbor: what one that flaps said at first is not overwritten within seconds.
+const REST: Duration = Duration::from_secs(60);
 
 /// Writes the recordings of sessions that end, for as long as the backend runs.
 pub(super) async fn keep(backend: Arc<dyn Backend>, state_dir: PathBuf) {
     let folder = state_dir.join(FOLDER);
     let mut dropped: BTreeMap<PeerKey, u64> = BTreeMap::new();
+    let mut written: BTreeMap<PeerKey, tokio::time::Instant> = BTreeMap::new();
     let mut seen = 0;
     loop {
         seen = backend.changed(seen).await;
@@ -38,7 +43,12 @@ pub(super) async fn keep(backend: Arc<dyn Backend>, state_dir: PathBuf) {
             view.peers.iter().map(|it| (it.config.key, it.connections_dropped)).collect();
         let ended =
             |(key, count): &(&PeerKey, &u64)| dropped.get(key).copied().unwrap_or(0) < **count;
-        for (key, _) in now.iter().filter(ended) {
+        written.retain(|_, at| at.elapsed() < REST);
+        let rests = |(key, _): &(&PeerKey, &u64)| written.contains_key(*key);
+        let chosen = now.iter().filter(ended).filter(|it| !rests(it)).take(NEIGHBORS_MAX);
+        let chosen: Vec<PeerKey> = chosen.map(|(key, _)| *key).collect();
+        for key in &chosen {
+            written.insert(*key, tokio::time::Instant::now());
             let scope = ViewScope { recording: Some(*key), ..ViewScope::SESSIONS };
             let stamp = dump_now();
             let Ok(view) = backend.view(scope).await else { return };

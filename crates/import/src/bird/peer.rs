@@ -1,0 +1,361 @@
+//! `protocol bgp` as a BGPPeer.
+//!
+//! Answers which fields the statements of a protocol come to. Knows no static routes; `bird` announces them to the peers.
+
+use serde_json::{Value, json};
+
+use super::channel::{Channel, is_on};
+use super::text::Statement;
+use crate::object::{Fields, Translated};
+use crate::outcome::Outcome;
+
+/// What surrounds the protocols.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scene<'a> {
+    pub(super) router_id: Option<&'a str>,
+    /// Whether learned routes go to the kernel: IPv4, IPv6.
+    pub(super) installs: [bool; 2],
+}
+
+/// A protocol that has been read.
+#[derive(Debug, Default)]
+pub(super) struct Neighbor {
+    pub(super) name: String,
+    line: usize,
+    text: String,
+    local_as: Option<u32>,
+    local_address: Option<String>,
+    remote: Option<(&'static str, String)>,
+    remote_as: Option<Value>,
+    interface: Option<String>,
+    is_off: bool,
+    password: Option<String>,
+    spec: Fields,
+    router_id: Option<String>,
+    pub(super) has_bfd: bool,
+    pub(super) ipv4: Option<Channel>,
+    pub(super) ipv6: Option<Channel>,
+}
+
+impl Neighbor {
+    /// Reads the statements of a template and of the protocol itself.
+    pub(super) fn read(
+        name: &str,
+        (line, text): (usize, String),
+        statements: &[Statement],
+        outcome: &mut Outcome,
+    ) -> Self {
+        let mut neighbor = Self { name: name.to_owned(), line, text, ..Self::default() };
+        for statement in statements {
+            let words = statement.words();
+            let outcome_of = match (words.as_slice(), &statement.block) {
+                (["ipv4"], block) => {
+                    let channel = neighbor.ipv4.get_or_insert_default();
+                    channel.read(block.as_deref().unwrap_or_default(), outcome);
+                    Ok(())
+                }
+                (["ipv6"], block) => {
+                    let channel = neighbor.ipv6.get_or_insert_default();
+                    channel.read(block.as_deref().unwrap_or_default(), outcome);
+                    Ok(())
+                }
+                (words, None) => neighbor.statement(words, statement, outcome),
+                (["keys"], Some(_)) => Err("keys of TCP-AO have no Secrets here; set tcpAO"),
+                (_, Some(_)) => Err("only IPv4 and IPv6 unicast are exchanged"),
+            };
+            if let Err(why) = outcome_of {
+                outcome.untranslated(statement.line, &statement.text(), why);
+            }
+        }
+        neighbor
+    }
+
+    fn statement(
+        &mut self,
+        words: &[&str],
+        statement: &Statement,
+        outcome: &mut Outcome,
+    ) -> Result<(), &'static str> {
+        match words {
+            ["local", "role", role] => {
+                let role = role.replace('_', "-");
+                self.spec.set("role", json!(role));
+            }
+            ["local", rest @ ..] => return self.local(rest),
+            ["neighbor", rest @ ..] => return self.neighbor(rest),
+            ["source", "address", address] => self.local_address = Some((*address).to_owned()),
+            ["interface", name] => self.interface = Some((*name).to_owned()),
+            ["password", password] => self.password = Some((*password).to_owned()),
+            ["router", "id", id] => self.router_id = Some((*id).to_owned()),
+            ["disabled", rest @ ..] => self.is_off = is_on(rest),
+            ["bfd", "off" | "no"] => self.has_bfd = false,
+            ["bfd", ..] => self.has_bfd = true,
+            ["graceful", "restart", "off" | "no" | "aware"] => {}
+            ["graceful", "restart", "time", time] => {
+                self.spec.set("gracefulRestart", json!({"restartTime": format!("{time}s")}));
+            }
+            ["graceful", "restart", ..] => {
+                self.spec.set("enableGracefulRestart", json!(true));
+            }
+            ["multihop", rest @ ..] => {
+                self.spec.set("ebgpMultiHop", json!(true));
+                if !rest.is_empty() {
+                    outcome.note(
+                        statement.line,
+                        &statement.text(),
+                        "packets are sent with a TTL of 64",
+                    );
+                }
+            }
+            ["require", "roles", rest @ ..] => {
+                self.spec.set_if("roleStrict", is_on(rest));
+            }
+            _ => return self.plain(words, statement, outcome),
+        }
+        Ok(())
+    }
+
+    /// Statements with one field, or with none since Fairway does the same.
+    fn plain(
+        &mut self,
+        words: &[&str],
+        statement: &Statement,
+        outcome: &mut Outcome,
+    ) -> Result<(), &'static str> {
+        let seconds = |time: &str| Some(json!(format!("{time}s")));
+        match words {
+            ["hold", "time", time] => {
+                self.spec.set("holdTime", seconds(time));
+            }
+            ["keepalive", "time", time] => {
+                self.spec.set("keepaliveTime", seconds(time));
+            }
+            ["connect", "retry", "time", time] => {
+                self.spec.set("connectTime", seconds(time));
+            }
+            ["passive", rest @ ..] => {
+                self.spec.set_if("passive", is_on(rest));
+            }
+            ["ttl", "security", rest @ ..] => {
+                self.spec.set("ttlSecurityHops", is_on(rest).then(|| json!(1)));
+            }
+            ["rr", "client", rest @ ..] => {
+                self.spec.set_if("routeReflectorClient", is_on(rest));
+            }
+            ["rr", "cluster", "id", id] => {
+                self.spec.set("clusterID", json!(id));
+            }
+            ["rs", "client", rest @ ..] => {
+                self.spec.set_if("routeServerClient", is_on(rest));
+            }
+            ["allow", "local", "as"] => {
+                self.spec.set("allowASIn", json!(10));
+            }
+            ["allow", "local", "as", count] => {
+                let count: Option<u8> = count.parse().ok().filter(|it| (1..=10).contains(it));
+                let count = count.ok_or("expected a count from 1 to 10")?;
+                self.spec.set("allowASIn", json!(count));
+            }
+            ["vrf", "default"] => {}
+            ["vrf", name] => {
+                self.spec.set("vrf", json!(name));
+            }
+            ["authentication", "ao"] => {
+                return Err("keys of TCP-AO have no Secrets here; set tcpAO");
+            }
+            ["description", ..] | ["authentication", ..] | ["dynamic", "name", ..] => {}
+            ["connect" | "startup", "delay", "time", ..]
+            | ["error", "wait" | "forget", "time", ..] => {}
+            ["direct"]
+            | ["strict", "bind", ..]
+            | ["check", "link", ..]
+            | ["deterministic", "med", ..] => {}
+            ["enforce", "first", "as", ..] | ["advertise", "hostname", ..] | ["debug", ..] => {}
+            ["enable", "route" | "as4" | "enhanced", ..] | ["interpret", "communities", ..] => {}
+            ["capabilities", ..] | ["path" | "med", "metric", ..] | ["prefer", "older", "off"] => {}
+            ["default", "bgp_local_pref", value] if *value != "100" => {
+                return Err(
+                    "routes without LOCAL_PREF count as 100; set localPref in toReceive.rules",
+                );
+            }
+            ["default", ..] => {
+                outcome.note(statement.line, &statement.text(), "the default of RFC 4271 holds");
+            }
+            _ => return Err("has no equal in a BGPPeer"),
+        }
+        Ok(())
+    }
+
+    /// `local [ADDRESS] [port NUMBER] [as NUMBER]`.
+    fn local(&mut self, mut words: &[&str]) -> Result<(), &'static str> {
+        while let [first, rest @ ..] = words {
+            words = match (*first, rest) {
+                ("as", [asn, rest @ ..]) => {
+                    self.local_as = Some(asn.parse().map_err(|_| "the AS is not a number")?);
+                    rest
+                }
+                ("port", [port, rest @ ..]) if *port == "179" => rest,
+                ("port", _) => {
+                    return Err("the port of this side is an option of the daemon: --bgp-listen");
+                }
+                (address, rest) => {
+                    let address: std::net::IpAddr = address
+                        .parse()
+                        .map_err(|_| "expected an address, as NUMBER or port NUMBER")?;
+                    self.local_address = Some(address.to_string());
+                    rest
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// `neighbor [ADDRESS] [port NUMBER] [as NUMBER|internal|external]`, or `neighbor range PREFIX ...`.
+    fn neighbor(&mut self, mut words: &[&str]) -> Result<(), &'static str> {
+        while let [first, rest @ ..] = words {
+            words = match (*first, rest) {
+                ("as", [asn, rest @ ..]) => {
+                    let asn: u32 = asn.parse().map_err(|_| "the AS is not a number")?;
+                    self.remote_as = Some(json!(asn));
+                    rest
+                }
+                (kind @ ("internal" | "external"), rest) => {
+                    self.remote_as = Some(json!(kind));
+                    rest
+                }
+                ("port", [port, rest @ ..]) => {
+                    let port: u16 = port.parse().map_err(|_| "the port is not a number")?;
+                    self.spec.set("peerPort", json!(port));
+                    rest
+                }
+                ("range", [range, rest @ ..]) => {
+                    self.remote = Some(("listenRange", (*range).to_owned()));
+                    rest
+                }
+                (address, rest) => {
+                    let (address, link) =
+                        address.split_once('%').map_or((address, None), |(address, link)| {
+                            (address, Some(link.to_owned()))
+                        });
+                    let address: std::net::IpAddr = address.parse().map_err(
+                        |_| "expected an address, range PREFIX, as NUMBER or port NUMBER",
+                    )?;
+                    self.interface = link.or(self.interface.take());
+                    self.remote = Some(("peerAddress", address.to_string()));
+                    rest
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// The peer and the Secret with its password; `None`, and why, if it has no neighbor or AS.
+    pub(super) fn objects(
+        &self,
+        scene: Scene<'_>,
+        outcome: &mut Outcome,
+    ) -> Option<Vec<Translated>> {
+        let mut spec = Fields::default();
+        let missing = match (self.local_as, &self.remote, &self.remote_as) {
+            (None, ..) => "the protocol has no local as",
+            (_, None, _) => "the protocol has no neighbor",
+            (.., None) => "the AS of the neighbor is missing",
+            _ => "",
+        };
+        let (Some(own), Some((field, remote)), Some(asn)) =
+            (self.local_as, &self.remote, &self.remote_as)
+        else {
+            outcome.untranslated(self.line, &self.text, missing);
+            return None;
+        };
+        spec.set("myASN", json!(own));
+        let dynamic = asn.is_string();
+        spec.set(if dynamic { "dynamicASN" } else { "peerASN" }, asn.clone());
+        let on_link = remote.starts_with("fe80:");
+        match (&self.interface, on_link) {
+            (Some(interface), true) => spec.set("interface", json!(interface)),
+            _ => spec.set(field, json!(remote)),
+        };
+        spec.set("routerID", self.router_id.as_deref().or(scene.router_id).map(|it| json!(it)));
+        let is_external = if dynamic { asn == "external" } else { *asn != json!(own) };
+        for (name, value) in &self.spec.0 {
+            let is_internal_only = ["ebgpMultiHop", "role", "roleStrict", "routeServerClient"]
+                .contains(&name.as_str());
+            if is_external || !is_internal_only {
+                spec.set(name, value.clone());
+            }
+        }
+        if self.is_off {
+            spec.set("shutdown", json!({}));
+        }
+        spec.set("bfdProfile", self.has_bfd.then(|| json!("bird")));
+        let mut objects = Vec::new();
+        if let Some(password) = &self.password {
+            let name = format!("{}-password", self.name);
+            spec.set("passwordSecret", json!({"name": name}));
+            objects.push(Translated::password(&name, password));
+        }
+        self.exchange(&mut spec, on_link, scene);
+        objects.insert(0, Translated::new("metallb.io/v1beta2", "BGPPeer", &self.name, spec));
+        Some(objects)
+    }
+
+    fn exchange(&self, spec: &mut Fields, on_link: bool, scene: Scene<'_>) {
+        let is_ipv6 = self.remote.as_ref().is_some_and(|(_, it)| it.contains(':'));
+        let other = if is_ipv6 { &self.ipv4 } else { &self.ipv6 };
+        spec.set_if("dualStackAddressFamily", other.is_some() && !on_link);
+        let channels = [&self.ipv4, &self.ipv6];
+        let any =
+            |has: fn(&Channel) -> bool| channels.iter().any(|it| it.as_ref().is_some_and(has));
+        spec.set_if("extendedNexthop", !on_link && any(|it| it.extended_next_hop));
+        let mut paths = Fields::default();
+        paths.set("send", any(|it| it.sends_paths).then(|| json!(16)));
+        paths.set_if("receive", any(|it| it.receives_paths));
+        spec.set("addPath", paths.some());
+        let carried =
+            [!is_ipv6 || other.is_some() || on_link, is_ipv6 || other.is_some() || on_link];
+        let mut receive =
+            allowed(channels.map(|it| it.as_ref().is_some_and(|it| it.imports)), carried);
+        let mut advertise =
+            allowed(channels.map(|it| it.as_ref().is_some_and(|it| it.exports_learned)), carried);
+        if !receive.is_empty() {
+            let limit = channels.iter().filter_map(|it| it.as_ref()?.limit).max();
+            receive.set("maxPrefixes", limit.map(|it| json!({"limit": it})));
+            receive.set_if("keepFiltered", any(|it| it.keeps_filtered));
+            let installs = channels.iter().zip(scene.installs);
+            let installs = installs.filter(|(it, _)| it.as_ref().is_some_and(|it| it.imports));
+            spec.set_if("installRoutes", installs.into_iter().any(|(_, installs)| installs));
+        }
+        let mut next_hop = Fields::default();
+        for (channel, field, is_ipv6) in [(&self.ipv4, "ipv4", false), (&self.ipv6, "ipv6", true)] {
+            let Some(channel) = channel else { continue };
+            let own = self
+                .local_address
+                .as_ref()
+                .filter(|it| channel.next_hop_self && it.contains(':') == is_ipv6);
+            next_hop.set(field, channel.next_hop.as_ref().or(own).map(|it| json!(it)));
+        }
+        if self.remote.as_ref().is_some_and(|it| it.0 == "peerAddress") && !on_link {
+            let source = self.local_address.as_ref().filter(|it| it.contains(':') == is_ipv6);
+            spec.set("sourceAddress", source.map(|it| json!(it)));
+        }
+        advertise.set("nextHop", next_hop.some());
+        spec.set("toReceive", receive.some());
+        spec.set("toAdvertise", advertise.some());
+    }
+}
+
+/// `allowed` for the families that pass, of those that the session has.
+fn allowed(passes: [bool; 2], carried: [bool; 2]) -> Fields {
+    let mut fields = Fields::default();
+    let [ipv4, ipv6] = passes;
+    let all = passes.iter().zip(carried).all(|(passes, carried)| *passes || !carried);
+    let value = match (ipv4, ipv6) {
+        (false, false) => return fields,
+        _ if all => json!({"mode": "all"}),
+        (true, _) => json!({"mode": "filtered", "prefixes": [{"prefix": "0.0.0.0/0", "le": 32}]}),
+        (_, true) => json!({"mode": "filtered", "prefixes": [{"prefix": "::/0", "le": 128}]}),
+    };
+    fields.set("allowed", value);
+    fields
+}
