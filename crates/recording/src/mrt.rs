@@ -1,5 +1,6 @@
-//! MRT: BGP4MP_ET, messages and changes of state (RFC 6396 §4.4, §4.5; RFC 8050 for nothing, since paths have no identifier
-//! in the header here).
+//! MRT: messages and changes of state as BGP4MP_ET (RFC 6396 §4.4, §3).
+//!
+//! Knows no file. A message with several paths to a prefix (RFC 7911) is written as it was on the wire.
 
 use std::net::IpAddr;
 

@@ -56,7 +56,7 @@ pub(super) async fn dump(backend: &dyn Backend, request: &DumpRequest) -> Answer
     match recording {
         Some(recording) => Answer::Encoded(BASE64.encode(&format.write(&recording, now))),
         None => Answer::Error(
-            "nothing is recorded: FRR speaks, and `dump bgp all` in its configuration records"
+            "nothing is recorded: FRR is the speaker; `dump bgp all FILE` in its configuration writes MRT"
                 .to_owned(),
         ),
     }

@@ -48,14 +48,15 @@ pub(super) fn run(arguments: &ImportArguments) -> Result<ExitCode> {
     for change in read_all(&arguments.files)? {
         let (path, text) = match change {
             FileChange::Read { path, text } => (path, text),
-            FileChange::Unreadable { path, why } => {
+            FileChange::Unreadable { path, why } | FileChange::Ignored { path, why } => {
                 complain(format!("{path}: {why}"));
                 continue;
             }
-            other => {
-                complain(format!("{other:?}"));
+            FileChange::Gone { path } => {
+                complain(format!("{path}: there is no such file"));
                 continue;
             }
+            FileChange::Readable { .. } => continue,
         };
         let Some(outcome) = import(&path, &text, arguments.from) else {
             complain(format!(
