@@ -34,6 +34,11 @@ pub struct Change<T> {
 }
 
 impl<T: PartialEq + Default> Tracked<T> {
+    /// The current value.
+    pub fn now(&self) -> &T {
+        &self.now
+    }
+
     fn would_change(&self, now: &T) -> bool {
         self.now != *now
     }

@@ -20,19 +20,20 @@ use super::object::Object;
 const CLAIM_AGE_MAX: Duration = Duration::from_secs(600);
 
 /// An address that an L2Advertisement selects.
-struct Item<'a> {
-    address: IpAddr,
+pub(super) struct Item<'a> {
+    pub(super) address: IpAddr,
     /// `None` where nobody answers.
-    owner: Option<&'a str>,
-    is_mine: bool,
-    services: Vec<&'a ObjectName>,
+    pub(super) owner: Option<&'a str>,
+    pub(super) is_mine: bool,
+    pub(super) services: Vec<&'a ObjectName>,
     /// Why this node does not answer.
     reason: Option<&'a Reason>,
     /// What this node does, if it answers.
-    answered: Option<&'a AnsweredAddress>,
+    pub(super) answered: Option<&'a AnsweredAddress>,
 }
 
-fn items<'a>(snapshot: &Snapshot<'a>) -> Vec<Item<'a>> {
+/// All of them, in the order of their addresses.
+pub(super) fn items<'a>(snapshot: &Snapshot<'a>) -> Vec<Item<'a>> {
     let mut items: BTreeMap<IpAddr, Item<'a>> = BTreeMap::new();
     for (service, announcement) in &snapshot.plan.services {
         for verdict in &announcement.layer2 {
@@ -68,12 +69,12 @@ impl Item<'_> {
         Some(Utc(snapshot.now_epoch_seconds.saturating_sub(age)))
     }
 
-    fn interfaces(&self) -> Vec<String> {
+    pub(super) fn interfaces(&self) -> Vec<String> {
         self.answered.map(|it| it.interfaces.clone()).unwrap_or_default()
     }
 
     /// What keeps the address from being answered for.
-    fn trouble(&self, snapshot: &Snapshot<'_>) -> String {
+    pub(super) fn trouble(&self, snapshot: &Snapshot<'_>) -> String {
         match (self.reason, self.answered) {
             (Some(Reason::NotOwner { .. }), _) => {
                 failed_check(snapshot, self.address).unwrap_or_default()

@@ -36,6 +36,7 @@ mod neighbors_text;
 mod next_hops;
 mod object;
 mod offer;
+pub mod overview;
 mod path_next_hops;
 mod peer_bfd;
 mod peer_routes;

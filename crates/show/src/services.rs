@@ -24,9 +24,9 @@ struct Line {
 }
 
 /// A Service.
-struct Item<'a> {
-    name: &'a ObjectName,
-    outcome: &'a Outcome,
+pub(super) struct Item<'a> {
+    pub(super) name: &'a ObjectName,
+    pub(super) outcome: &'a Outcome,
     lines: Vec<Line>,
     /// Why it has no address, fewer than requested, or is not announced.
     reasons: Vec<String>,
@@ -47,7 +47,8 @@ fn line(told: &Told<'_>, address: &AddressAnnouncement, prefix: &PrefixAnnouncem
     }
 }
 
-fn items<'a>(snapshot: &'a Snapshot<'a>) -> Vec<Item<'a>> {
+/// All Services, in the order of their names.
+pub(super) fn items<'a>(snapshot: &'a Snapshot<'a>) -> Vec<Item<'a>> {
     let told = Told::new(snapshot);
     snapshot.outcomes.iter().map(|(name, outcome)| item(&told, name, outcome)).collect()
 }
@@ -92,7 +93,7 @@ pub(super) fn missing(told: &Told<'_>, name: &ObjectName, outcome: &Outcome) -> 
 }
 
 impl Item<'_> {
-    fn addresses(&self) -> Vec<String> {
+    pub(super) fn addresses(&self) -> Vec<String> {
         self.outcome.addresses.iter().map(ToString::to_string).collect()
     }
 
@@ -112,13 +113,17 @@ impl Item<'_> {
         distinct
     }
 
-    fn reason(&self) -> String {
+    /// The same in one line.
+    pub(super) fn reason(&self) -> String {
         self.all_reasons().join("; ")
     }
 
+    /// The neighbours that have a route to it.
+    pub(super) fn peers(&self) -> BTreeSet<&str> {
+        self.lines.iter().flat_map(|line| &line.peers).map(String::as_str).collect()
+    }
+
     fn row(&self) -> [String; 6] {
-        let peers: BTreeSet<&str> =
-            self.lines.iter().flat_map(|line| &line.peers).map(String::as_str).collect();
         let addresses = if self.outcome.is_pending() {
             "<pending>".to_owned()
         } else {
@@ -129,7 +134,7 @@ impl Item<'_> {
             self.name.name.clone(),
             addresses,
             or_none(self.pool()),
-            or_none(peers.into_iter().collect::<Vec<_>>().join(",")),
+            or_none(self.peers().into_iter().collect::<Vec<_>>().join(",")),
             self.reason(),
         ]
     }

@@ -17,6 +17,11 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     )
 }
 
+/// Ours, for people.
+pub(super) fn of(snapshot: &Snapshot<'_>) -> String {
+    format!("{} ({})", env!("CARGO_PKG_VERSION"), snapshot.commit)
+}
+
 /// FRR has no JSON for it.
 pub(super) fn json(snapshot: &Snapshot<'_>) -> Object {
     Object::new()

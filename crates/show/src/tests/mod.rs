@@ -8,6 +8,7 @@ mod explain_others;
 mod frr_words;
 pub(crate) mod lab;
 mod learned;
+mod overview;
 mod restarts;
 mod rpki;
 mod services;
