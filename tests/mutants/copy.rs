@@ -45,6 +45,7 @@ const CRATES: &[&str] = &[
     "crates/seam",
     "crates/sessions",
     "crates/show",
+    "crates/top",
 ];
 /// What the daemon's program is made of beside them.
 const PROGRAM: &[&str] = &["build.rs", "src", "templates"];

@@ -80,6 +80,7 @@ const PURE: &[&str] = &[
     "crates/resources/src",
     "crates/seam/src",
     "crates/show/src",
+    "crates/top/src",
 ];
 
 /// The crates, and which others of ours each may name: the arrows of ARCHITECTURE.md. What a crate
@@ -98,6 +99,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("node", &["allocator", "ground", "model", "plan", "seam"]),
     ("cluster", &["allocator", "ground", "model", "node", "plan", "resources", "seam"]),
     ("show", &["allocator", "ground", "model", "node", "plan", "resources", "seam"]),
+    ("top", &["ground", "show"]),
     ("netlink", &[]),
     ("layer2", &["ground", "netlink", "seam"]),
     ("fib", &["ground", "netlink", "seam"]),
@@ -133,6 +135,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "seam",
             "sessions",
             "show",
+            "top",
         ],
     ),
     ("fuzzing", &["bgp", "ground", "seam"]),

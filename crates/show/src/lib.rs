@@ -80,6 +80,7 @@ pub use neighbor::{called as neighbors_called, remote_asn};
 pub use query::{Query, VrfSelection};
 use serde_json::Value;
 use table::Selection;
+pub use time::clock;
 
 /// The state of the daemon at one moment.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// `hh:mm:ss` within a day, then `1d02h03m`, and from a week on `03w2d05h`.
-pub(super) fn clock(duration: Duration) -> String {
+pub fn clock(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     let (minute, hour) = (minutes % 60, hours % 24);

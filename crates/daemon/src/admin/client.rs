@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fairway_show::DrainReport;
+use fairway_show::overview::Overview;
 
 use super::drain::DrainRequest;
 use super::{Answer, DumpRequest, Request};
@@ -83,6 +84,17 @@ pub fn ask_within(limit: Duration, path: &Path, request: &Request) -> Result<Str
         Answer::Error(why) => Err(ClientError::Refused(why)),
         Answer::Drain(_) => Err(something_else(path, "a report of a drain")),
         Answer::Encoded(_) => Err(something_else(path, "bytes")),
+        Answer::Overview(_) => Err(something_else(path, "an overview")),
+    }
+}
+
+/// Asks the daemon at `path` for the state of its node, with at most `rows_max` rows of each table that grows with the
+/// cluster.
+pub fn ask_overview(path: &Path, rows_max: usize) -> Result<Overview, ClientError> {
+    match exchange(ANSWER_TIMEOUT, path, &Request::Overview { rows_max })? {
+        Answer::Overview(overview) => Ok(*overview),
+        Answer::Error(why) => Err(ClientError::Refused(why)),
+        _ => Err(something_else(path, "something else than an overview")),
     }
 }
 
@@ -91,7 +103,7 @@ pub fn ask_drain(path: &Path, request: DrainRequest) -> Result<DrainReport, Clie
     match exchange(ANSWER_TIMEOUT, path, &Request::Drain(request))? {
         Answer::Drain(report) => Ok(report),
         Answer::Error(why) => Err(ClientError::Refused(why)),
-        Answer::Output(_) | Answer::Encoded(_) => Err(something_else(path, "text")),
+        _ => Err(something_else(path, "something else than a report of a drain")),
     }
 }
 
@@ -103,7 +115,7 @@ pub fn ask_dump(path: &Path, request: DumpRequest) -> Result<Vec<u8>, ClientErro
             bytes.map_err(|_| something_else(path, "bytes that are not base64"))
         }
         Answer::Error(why) => Err(ClientError::Refused(why)),
-        Answer::Output(_) | Answer::Drain(_) => Err(something_else(path, "text")),
+        _ => Err(something_else(path, "something else than bytes")),
     }
 }
 

@@ -12,12 +12,14 @@ mod dump;
 mod listen;
 mod observer;
 mod order;
+mod overview;
 mod reload;
 mod socket;
 pub mod vty;
 
 use drain::DrainRequest;
 use fairway_show::language::{ClearOrder, Completed};
+use fairway_show::overview::Overview;
 use fairway_show::{DrainReport, Query};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +50,12 @@ pub enum Request {
     Drain(DrainRequest),
     /// `fairway dump`.
     Dump(DumpRequest),
+    /// `fairway top`: the state of the node as one value.
+    #[serde(rename_all = "camelCase")]
+    Overview {
+        /// As many rows of each table that grows with the cluster.
+        rows_max: usize,
+    },
     /// `fairway show proxy`, at the socket of the service proxy.
     Proxy(ProxyQuery),
     /// At the same socket: to which addresses packets are delivered, and then each change of that, a line each
@@ -81,6 +89,8 @@ pub enum Answer {
     Error(String),
     /// The progress of a drain.
     Drain(DrainReport),
+    /// The state of the node.
+    Overview(Box<Overview>),
     /// Bytes, as base64.
     Encoded(String),
 }

@@ -21,6 +21,7 @@ use super::dump::dump;
 use super::listen::{self, SocketError, SocketFile, SocketMode};
 use super::observer::Observer;
 use super::order::Order;
+use super::overview::overview;
 use super::reload::reload;
 use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
 use crate::host::{ClientLimits, Clients, Work};
@@ -131,6 +132,7 @@ pub(crate) async fn answer(
         Request::Drain(request) => return drain(*request, orders, observer).await,
         Request::Reload { accepts_empty } => return reload(*accepts_empty, orders).await,
         Request::Dump(request) => return dump(observer.backend(), request).await,
+        Request::Overview { rows_max } => return overview(*rows_max, observer).await,
         Request::Clear(order) => return clear(observer.backend(), order).await,
         Request::Proxy(_) | Request::Deliveries => {
             let why = "the service proxy has a socket of its own, proxy.sock in its --run-dir";

@@ -42,6 +42,7 @@ mod show;
 mod speaker;
 mod state_dir;
 mod support;
+mod top;
 mod words;
 
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ use crate::telemetry::{self, LogFormat, LogLevel};
   fairway demo                               see it work, no root needed
   fairway run --config /etc/fairway          announce the services in these files
   fairway show bgp summary                   ask the running daemon
+  fairway top                                watch it
   fairway explain service shop/web           why it has this address, and which peers have it
   fairway clear bgp 192.0.2.1 soft           exchange all routes again, without a reset
   fairway reload                             read all files again
@@ -92,6 +94,8 @@ enum Command {
     Speaker(Box<speaker::SpeakerArguments>),
     /// Query the daemon on this machine
     Show(show::ShowArguments),
+    /// Watch the node: sessions, Services, pools, the local segment, events
+    Top(top::TopArguments),
     /// Ask the daemon for the reason of a state
     Explain(explain::ExplainArguments),
     /// Reset a session, or refresh its routes
@@ -157,6 +161,7 @@ pub fn main(commit: &'static str, give_back_memory: fn()) -> ExitCode {
         Command::Controller(arguments) => controller::run(&arguments),
         Command::Speaker(arguments) => speaker::run(*arguments),
         Command::Show(arguments) => show::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Clear(arguments) => clear::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),

@@ -8,6 +8,7 @@ use fairway_show::language::{Question, Vocabulary, understand};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
+use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
@@ -117,10 +118,15 @@ async fn reply(request: Request<Incoming>, desk: &Desk, peer: &Peer) -> Response
             http_server::text_of(StatusCode::OK, output)
         }
         Answer::Error(why) => plain(REFUSED, &why),
-        Answer::Drain(report) => match serde_json::to_string(&report) {
-            Ok(text) => http_server::json(StatusCode::OK, text),
-            Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
-        },
+        Answer::Drain(report) => as_json(&report),
+        Answer::Overview(overview) => as_json(&*overview),
+    }
+}
+
+fn as_json(answer: &impl Serialize) -> Response<Full<Bytes>> {
+    match serde_json::to_string(answer) {
+        Ok(text) => http_server::json(StatusCode::OK, text),
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
     }
 }
 

@@ -49,8 +49,7 @@ impl EventLog {
         }
         let count = new.len();
         for event in new.into_iter().rev() {
-            self.last
-                .insert(event.about.clone(), (event.at_epoch_seconds, event.what.clone()));
+            self.last.insert(event.about.clone(), (event.at_epoch_seconds, event.what.clone()));
             self.events.push_front(event);
         }
         self.events.truncate(Self::EVENTS_MAX);
