@@ -34,6 +34,7 @@ pub mod resources;
 pub mod routers;
 pub mod rpki;
 pub mod suite;
+pub mod terminal;
 pub mod tiers;
 pub mod usage;
 pub mod wait;

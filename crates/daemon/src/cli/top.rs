@@ -61,9 +61,12 @@ pub(super) fn run(arguments: &TopArguments) -> Result<ExitCode> {
     let looks = follow(path.clone())?;
     let mut screen = Screen::default();
     let clock = Clock::start();
+    let start = begin(&first);
     screen.follow(clock.now().monotonic, first);
     if arguments.watch || !stdout().is_terminal() {
-        watch(&mut screen, clock, &looks)?;
+        if print_event(&start)? {
+            watch(&mut screen, clock, &looks)?;
+        }
     } else {
         let terminal = ratatui::try_init().context("cannot draw on this terminal")?;
         let outcome = show(&mut screen, clock, &looks, &path, terminal);
@@ -97,6 +100,23 @@ fn ask(path: &Path, looks: &SyncSender<Look>) {
             return;
         }
         thread::park_timeout(pause);
+    }
+}
+
+/// The state when watching begins, as the first line of those that follow.
+fn begin(overview: &Overview) -> EventRow {
+    let (up, all) = (overview.established(), overview.sessions.len());
+    let services = overview.service_counts;
+    let of_services = match (services.total, services.lacking) {
+        (0, _) => "no services".to_owned(),
+        (total, 0) => format!("services: {total}"),
+        (total, lacking) => format!("services: {total}, of which {lacking} lack something"),
+    };
+    EventRow {
+        at_epoch_seconds: overview.now_epoch_seconds,
+        about: format!("node {}", overview.node),
+        what: format!("{up} of {all} sessions Established; {of_services}"),
+        is_warning: up < all || services.lacking > 0,
     }
 }
 
