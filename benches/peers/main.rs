@@ -6,12 +6,15 @@
 //! which each is configured. The time is measured until the neighbours' side reports all sessions as
 //! established.
 //!
-//! `cargo bench --bench peers -- [--peers N]`, as root.
+//! And what it costs to watch them with `fairway top`.
+//!
+//! `cargo bench --bench peers -- [--peers N] [--watched]`, as root; with `--watched` the last alone.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 mod neighbours;
 mod speaker;
+mod watched;
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -52,8 +55,12 @@ fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("fairway-peers-{}", std::process::id()));
     let mut rows = Vec::new();
     let mut cell = 0;
+    let only_watched = std::env::args().any(|argument| argument == "--watched");
     for way in [Way::Configured, Way::Range] {
         for kind in SpeakerKind::ALL {
+            if only_watched {
+                continue;
+            }
             eprintln!("{kind}, {peers} peers, {way:?}");
             let place = folder.join(cell.to_string());
             lab::make_directory(&place)?;
@@ -63,7 +70,12 @@ fn main() -> Result<()> {
             cell += 1;
         }
     }
-    print(&rows, peers);
+    if !only_watched {
+        print(&rows, peers);
+    }
+    let place = folder.join("watched");
+    lab::make_directory(&place)?;
+    watched::print(cell, &place, peers)?;
     std::fs::remove_dir_all(&folder).context("removing the folder of the benchmark")
 }
 

@@ -58,10 +58,13 @@ impl Neighbours {
         Ok(neighbours)
     }
 
+    pub(crate) fn birdc(&self, words: &[&str]) -> Result<String> {
+        output_of(bounded("birdc").arg("-s").arg(&self.socket).args(words))
+    }
+
     /// The number of established sessions, as BIRD reports it.
     fn established(&self) -> Result<usize> {
-        let mut command = bounded("birdc");
-        let text = output_of(command.arg("-s").arg(&self.socket).args(["show", "protocols"]))?;
+        let text = self.birdc(&["show", "protocols"])?;
         ensure!(text.contains("ready"), "no answer: {text}");
         Ok(text.lines().filter(|line| line.trim_end().ends_with("Established")).count())
     }

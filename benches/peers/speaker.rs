@@ -82,6 +82,16 @@ impl Speaker {
         Ok(())
     }
 
+    /// The process of Fairway.
+    pub(crate) fn process_id(&self) -> Result<u32> {
+        self.fairway.process_id()
+    }
+
+    /// The socket of Fairway.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.fairway.socket()
+    }
+
     /// Resident memory of the process that speaks BGP.
     pub(crate) fn memory_kib(&self) -> Result<f64> {
         let process = match self.daemons.last() {
