@@ -92,7 +92,7 @@ pub(crate) fn document(ours: &BTreeMap<&'static str, Shape>) -> Result<String> {
     let added: Vec<String> = added.into_iter().collect();
     Ok(format!(
         "{table}{}\n### Keys that FRR 10.3 added and Fairway has not here\n\n{}. The words are those of \
-         8.4; `hostname` and `softwareVersion` are there when the neighbour says what they are.\n",
+         8.4; `hostname` and `softwareVersion` are there when the neighbor says what they are.\n",
         sections(&rows),
         added.join(" ")
     ))

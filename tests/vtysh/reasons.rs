@@ -39,20 +39,20 @@ pub(crate) const REASONS: &[Reason] = &[
     Reason::new(
         Way::Missing,
         &["gracefulStalepathTimerMsecs", "stalePathTimerRemaining"],
-        "FRR counts from the loss of the session on, and goes on when the neighbour has said all \
+        "FRR counts from the loss of the session on, and goes on when the neighbor has said all \
          its routes again. Here there is nothing to wait for then; until then the two are there.",
     ),
     Reason::new(
         Way::Sometimes,
         &["gracefulRestartSecondsRemaining", "stale"],
-        "FRR was asked for this route only while its neighbour was away.",
+        "FRR was asked for this route only while its neighbor was away.",
     )
     .of("10.40.0.0/16"),
     Reason::new(
         Way::Missing,
         &["addPath", "hostName"],
         "Capabilities that FRR always offers: Fairway offers `addPath` to a BGPPeer with `addPath`, \
-         and tells nobody its name. What the neighbour offers is shown.",
+         and tells nobody its name. What the neighbor offers is shown.",
     ),
     Reason::new(Way::Missing, &["extendedOptionalParametersLength"], "Not shown."),
     Reason::new(
@@ -63,7 +63,7 @@ pub(crate) const REASONS: &[Reason] = &[
     Reason::new(
         Way::Missing,
         &["interface"],
-        "A session is bound to an interface where the address of the neighbour is of its link alone.",
+        "A session is bound to an interface where the address of the neighbor is of its link alone.",
     )
     .of("show bfd peers"),
     Reason::new(
@@ -137,7 +137,7 @@ pub(crate) const REASONS: &[Reason] = &[
     Reason::new(
         Way::Ours,
         &["peerUptimeEstablishedEpoch"],
-        "As FRR has it of neighbours that were up once, of which there were none when its answer \
+        "As FRR has it of neighbors that were up once, of which there were none when its answer \
          was written down.",
     )
     .of("failed"),
@@ -175,7 +175,7 @@ pub(crate) const REASONS: &[Reason] = &[
             "unannounced",
         ],
         "What Fairway says beside: why a session ended, what was refused, what routes take in memory, \
-         what is kept of a neighbour that restarts, and what it does not get.",
+         what is kept of a neighbor that restarts, and what it does not get.",
     ),
 ];
 
@@ -253,7 +253,7 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
     (
         Way::Ours,
         &["Long-lived Graceful Restart: received"],
-        "A capability that only the neighbour offers.",
+        "A capability that only the neighbor offers.",
     ),
     (
         Way::Missing,
@@ -264,12 +264,12 @@ pub(crate) const LINES: &[(Way, &[&str], &str)] = &[
     (
         Way::Missing,
         &["The remaining time of stalepath timer", "Stale Path Remaining"],
-        "Until the neighbour has said all its routes again; see the keys.",
+        "Until the neighbor has said all its routes again; see the keys.",
     ),
     (
         Way::Ours,
         &["F bit: True", "IPvN Unicast(preserved)", "R bit: True", "S (row)"],
-        "Of a neighbour that is back, and of a stale path that is not the best: moments in which \
+        "Of a neighbor that is back, and of a stale path that is not the best: moments in which \
          FRR was not asked.",
     ),
     (Way::Ours, &["Last read never"], "FRR counts from the start of the machine."),
