@@ -29,7 +29,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help image-frr run build static daemon daemon-of-suites test test-all attack test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs image manifests \
+	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs book image manifests \
 	lint setup install uninstall deb krew test-service clean
 
 help: ## This list
@@ -139,8 +139,8 @@ test-interop: daemon ## Real routers in network namespaces (root or sudo)
 test-restart: daemon ## Restarts beside four routers, each way once (root or sudo)
 	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) FAIRWAY_NEXT=$(CURDIR)/$(DAEMON)-next $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart -- --short
 
-test-walk: daemon ## docs/peers.md, section by section, as it is printed (root or sudo)
-	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk
+test-walk: daemon ## The tutorial, and pages about neighbors section by section, as they are printed (root or sudo)
+	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test walk --test tutorial
 
 # Without a real API server on this machine only the cases on the model are run.
 test-kubernetes: daemon ## A cluster: API server, speakers, controllers, FRR and BIRD; each story once (root or sudo)
@@ -237,6 +237,9 @@ docs: ## docs/conformance.md from the annotations of the tests; pages and deploy
 	FAIRWAY_WRITE=1 $(CARGO) test --locked -p fairway-resources --lib metallb_page
 	$(CARGO) test --locked --test corpus -- --document
 	$(CARGO) test --locked --test attack -- --document
+
+book: ## The documentation as a book, in target/book/docs (needs mdbook)
+	scripts/book.sh target/book
 
 sim: ## A million random schedules and histories, a hundred thousand worlds in transit, every order of ten events
 	FAIRWAY_SEEDS=1000000 FAIRWAY_DEPTH=10 $(CARGO) test --locked --profile fuzzing -p fairway-bgp --lib sim:: -- --nocapture --skip transit

@@ -254,6 +254,12 @@ fn rust_files(below: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect()
 }
 
+fn pages(below: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(below).unwrap().map(|entry| entry.unwrap().path());
+    let files = paths.flat_map(|path| if path.is_dir() { pages(&path) } else { vec![path] });
+    files.filter(|path| path.extension().is_some_and(|it| it == "md")).collect()
+}
+
 /// The code of a file: no comments, and nothing from its tests on.
 fn code_of(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
@@ -485,7 +491,7 @@ fn forbidden_in(prose: &str) -> impl Iterator<Item = (&'static str, &'static str
 fn comments_messages_and_pages_use_plain_words() {
     let folders =
         ["src", "crates", "tests", "benches"].map(|folder| rust_files(&root().join(folder)));
-    let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = pages(&root().join("docs"));
     let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root().join(page));
     let files = folders.concat().into_iter().chain(pages).chain(top);
     let mut offences = Vec::new();

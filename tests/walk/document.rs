@@ -126,8 +126,11 @@ impl Walk {
                 let section = self.sections.last_mut().context("a dialogue outside a section")?;
                 section.prompts.extend(dialogue(block)?);
             }
-            "text" => {}
-            other => bail!("a block of {other:?}: expected yaml fairway, frr, bird, console, text"),
+            // The resources of other blocks are checked by tests/book, as commands are.
+            "text" | "yaml" | "sh" => {}
+            other => bail!(
+                "a block of {other:?}: expected yaml fairway, frr, bird, console, yaml, sh, text"
+            ),
         }
         Ok(())
     }

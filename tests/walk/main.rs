@@ -1,4 +1,4 @@
-//! Does `docs/peers.md` work, letter by letter? Each of its sections is set up as it is printed:
+//! Do the pages about neighbors work, letter by letter? Each of their sections is set up as it is printed:
 //! our YAML, FRR's or BIRD's configuration, the commands at the prompts, and their output.
 //! Run as root by `cargo test --test walk -- [WORD...] [--vm]`.
 
@@ -15,10 +15,20 @@ use document::{Section, Walk};
 use lab::suite::{self, Case, Suite};
 use stage::{RouterKind, Stage};
 
+/// The pages that have such sections.
+const PAGES: [&str; 6] = [
+    "docs/peers.md",
+    "docs/routers.md",
+    "docs/troubleshooting.md",
+    "docs/failures.md",
+    "docs/tasks/originate.md",
+    "docs/tasks/route-server.md",
+];
+
 /// Sections mostly wait for routers.
 const THREADS: usize = 4;
 
-/// docs/peers.md, section by section, as it is printed.
+/// Pages about neighbors, section by section, as they are printed.
 ///
 /// Words: frr and bird choose routers, all others must occur in the heading.
 #[derive(Parser)]
@@ -36,14 +46,23 @@ fn main() -> ExitCode {
 
 /// Whether every section worked as it is written.
 fn run(options: Options) -> Result<bool> {
-    let page = lab::checkout().join("docs/peers.md");
-    let text = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;
-    let walk = Arc::new(Walk::parse(&text).with_context(|| page.display().to_string())?);
     // An emulated machine is slow: one section at a time.
     let threads = if options.vm { 1 } else { THREADS };
     let mut suite = Suite::new("walk", options.suite).as_root().threads(threads);
+    for page in PAGES {
+        add_page(&mut suite, page, options.vm)?;
+    }
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    lab::fairway::existing_program()?;
+    Ok(chosen.run()?.all_passed())
+}
+
+/// Its sections, of which some need another kernel than that of every machine.
+fn add_page(suite: &mut Suite, page: &str, has_vm: bool) -> Result<()> {
+    let text = std::fs::read_to_string(lab::checkout().join(page)).with_context(|| page.to_owned())?;
+    let walk = Arc::new(Walk::parse(&text).with_context(|| page.to_owned())?);
     for (place, section) in walk.sections.iter().enumerate() {
-        if section.needs_vm() != options.vm {
+        if section.needs_vm() != has_vm {
             continue;
         }
         for router in RouterKind::ALL.into_iter().filter(|router| section.mentions(*router)) {
@@ -51,12 +70,11 @@ fn run(options: Options) -> Result<bool> {
             let run = move |cell: &suite::Cell| {
                 go(&walk, walk.sections.get(place).context("a section")?, router, cell)
             };
-            suite.add(Case::new(section.heading.clone(), run).at(&[&router.to_string()]));
+            let case = Case::new(section.heading.clone(), run).at(&[&router.to_string()]);
+            suite.add(case.from_source(page));
         }
     }
-    let Some(chosen) = suite.choose()? else { return Ok(true) };
-    lab::fairway::existing_program()?;
-    Ok(chosen.run()?.all_passed())
+    Ok(())
 }
 
 /// One section with one router.

@@ -120,28 +120,11 @@ impl Stage {
         );
         wait_until(&format!("{}# {}", prompt.place, prompt.command), LIMIT, || {
             let text = place.run("sh", &["-c", &script])?;
-            let mut lines = text.lines();
-            for expected in &prompt.answer {
-                let found = lines.any(|line| is_like(line, expected));
-                ensure!(found, "expected the line {expected:?} in\n{text}");
-            }
+            let lacking = lab::printed::lacking(&text, &prompt.answer);
+            ensure!(lacking.is_none(), "expected the line {lacking:?} in\n{text}");
             Ok(())
         })
     }
-}
-
-/// Whether a line has the words of the printed one, where `...` stands for any.
-fn is_like(line: &str, expected: &str) -> bool {
-    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = plain(line);
-    let mut rest = line.as_str();
-    expected.split("...").all(|part| match rest.split_once(plain(part).as_str()) {
-        Some((_, behind)) => {
-            rest = behind;
-            true
-        }
-        None => false,
-    })
 }
 
 /// Interfaces are called eth0 on both sides; a middle hop has `near` and `far`.

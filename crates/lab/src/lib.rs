@@ -28,6 +28,7 @@ pub mod latencies;
 pub mod monitor;
 pub mod namespace;
 pub mod outsider;
+pub mod printed;
 pub mod probe;
 pub mod process;
 pub mod resources;
