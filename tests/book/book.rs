@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use lab::process::output_of;
 use lab::suite::Cell;
 
 use crate::page::Page;
@@ -126,7 +125,8 @@ pub(crate) fn metrics() -> Result<()> {
     };
     let mut offences = Vec::new();
     for page in &pages {
-        let names = page.inline.iter().map(|code| code.split(['{', ' ']).next().unwrap_or_default());
+        let names =
+            page.inline.iter().map(|code| code.split(['{', ' ']).next().unwrap_or_default());
         for name in names.filter(is_name) {
             if !known.contains(name) {
                 offences.push(format!("{}: {name}", page.path.display()));
@@ -146,13 +146,16 @@ pub(crate) fn without_mdbook() -> Option<&'static str> {
 pub(crate) fn is_built(cell: &Cell) -> Result<()> {
     let folder = cell.directory.join("book");
     let mut command = Command::new("scripts/book.sh");
-    let said = output_of(command.arg(&folder).env("RUST_LOG", "warn"))?;
-    ensure!(!said.contains("WARN") && !said.contains("ERROR"), "{said}");
+    let output = command.arg(&folder).output().context("scripts/book.sh")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_quiet = !said.contains("WARN") && !said.contains("ERROR");
+    ensure!(output.status.success() && is_quiet, "{said}");
     let mut offences = Vec::new();
     for page in Page::of_book()?.iter().filter(|page| page.path != Path::new(CONTENTS)) {
         let built = folder.join(page.path.with_extension("html"));
         let text = fs::read_to_string(&built).with_context(|| built.display().to_string())?;
-        let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let links = ["href=\"", "src=\""].into_iter().flat_map(|mark| text.split(mark).skip(1));
+        let links = links.filter_map(|rest| rest.split('"').next());
         for link in links.filter(|link| !is_elsewhere(link) && !link.starts_with('#')) {
             let file = link.split('#').next().unwrap_or_default();
             let target = built.parent().context("a folder")?.join(file);

@@ -27,10 +27,9 @@ const PLACEHOLDERS: [(&str, &str); 10] = [
 ];
 
 /// Where a shell's command ends.
-const ENDS: [&str; 8] = ["|", "||", "&&", ";", ">", "<", "2>&1", "&"];
+const ENDS: [&str; 6] = ["|", "||", "&&", ";", "2>&1", "&"];
 /// What may stand before a command on its line.
-const BEFORE: [&str; 12] =
-    ["sudo", "timeout", "run", "exec", "then", "do", "if", "!", "$", "node#", "|", "&&"];
+const BEFORE: [&str; 8] = ["sudo", "run", "exec", "then", "do", "if", "$", "--"];
 
 pub(crate) fn are_known(cell: &Cell) -> Result<()> {
     let mut fairway = Fairway::prepare_in(&cell.directory)?;
@@ -75,34 +74,34 @@ fn printed(page: &Page) -> Vec<(Vec<String>, bool)> {
     typed.map(|it| (it, false)).chain(mentioned.map(|it| (it, true))).collect()
 }
 
-/// `... | fairway check - && ...` has one.
+/// The commands of one line: `... | fairway check - && ...` has one.
 fn commands_of(line: &str) -> Vec<Vec<String>> {
-    // A pair of quotes that is not closed is prose, or goes on in the next line.
-    let plain = line.replace(" (", " ; (").replace("  ", " # ");
+    // A remark stands behind several spaces, or in parentheses. A quote that is not closed goes on in the next line.
+    let plain = line.trim_start().replace("  ", " # ").replace(" (", " # (");
     let Some(words) = shlex::split(&plain) else { return Vec::new() };
     let mut found: Vec<Vec<String>> = Vec::new();
-    let mut before: Option<&String> = None;
-    let mut is_open = false;
+    let mut open: Option<Vec<String>> = None;
+    let mut before: Option<&str> = None;
     for word in &words {
-        let is_end = ENDS.contains(&word.as_str()) || word.starts_with(['>', '<', '#']);
-        let is_first = before.is_none_or(|it| {
-            ENDS.contains(&it.as_str()) || BEFORE.contains(&it.as_str()) || it.contains('=')
-        });
-        if is_end {
-            is_open = false;
-        } else if is_open {
-            let (word, ends) = word.strip_suffix(';').map_or((word.as_str(), false), |it| (it, true));
-            found.last_mut().unwrap_or(&mut Vec::new()).push(word.to_owned());
-            is_open = !ends;
-        } else if word == "fairway" && is_first || word == "fairway" && before.is_some_and(|it| it == "--") {
-            found.push(Vec::new());
-            is_open = true;
-        } else if word == "fairway" && before.is_some_and(|it| it == "kubectl") {
-            found.push(vec!["kubectl".to_owned()]);
-            is_open = true;
+        if ENDS.contains(&word.as_str()) || word.starts_with(['>', '<', '#']) {
+            found.extend(open.take());
+        } else if let Some(command) = &mut open {
+            command.push(word.trim_end_matches(';').to_owned());
+            if word.ends_with(';') {
+                found.extend(open.take());
+            }
+        } else if word == "fairway" {
+            open = match before {
+                Some("kubectl") => Some(vec!["kubectl".to_owned()]),
+                Some(it) if !BEFORE.contains(&it) && !ENDS.contains(&it) && !it.contains('=') => {
+                    None
+                }
+                _ => Some(Vec::new()),
+            };
         }
         before = Some(word);
     }
+    found.extend(open);
     found.retain(|words| words.first().is_some_and(|word| word != "COMMAND" && word != "..."));
     found
 }

@@ -30,7 +30,9 @@ impl Lesson {
                 "yaml" => steps.push(saved(line, &block)?),
                 "console" => steps.extend(seen(line, &block)?),
                 "text" => {}
-                other => bail!("line {line}: a block of {other:?}: expected sh, yaml, console, text"),
+                other => {
+                    bail!("line {line}: a block of {other:?}: expected sh, yaml, console, text")
+                }
             }
         }
         ensure!(steps.len() > 20, "only {} steps are found", steps.len());

@@ -59,7 +59,8 @@ fn run(options: Options) -> Result<bool> {
 
 /// Its sections, of which some need another kernel than that of every machine.
 fn add_page(suite: &mut Suite, page: &str, has_vm: bool) -> Result<()> {
-    let text = std::fs::read_to_string(lab::checkout().join(page)).with_context(|| page.to_owned())?;
+    let text =
+        std::fs::read_to_string(lab::checkout().join(page)).with_context(|| page.to_owned())?;
     let walk = Arc::new(Walk::parse(&text).with_context(|| page.to_owned())?);
     for (place, section) in walk.sections.iter().enumerate() {
         if section.needs_vm() != has_vm {
