@@ -418,7 +418,7 @@ fn a_running_daemon_shows_its_keys_to_nobody() {
         expect_no_key(file, &fs::read(process.join(file)).unwrap());
     }
     daemon.wait_for("is the TCP-MD5 password the same on both sides?");
-    daemon.expect_nothing_shown("with a key that the neighbour does not have");
+    daemon.expect_nothing_shown("with a key that the neighbor does not have");
 
     for peer in ["inline", "127.0.0.3", "nobody"] {
         let output = daemon.ask(&["clear", "bgp", peer]);

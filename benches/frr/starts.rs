@@ -263,7 +263,7 @@ impl Progress {
                         return Ok(());
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => bail!("the neighbours have ended"),
+                Err(RecvTimeoutError::Disconnected) => bail!("the neighbors have ended"),
             }
         }
         Ok(())
@@ -297,7 +297,7 @@ impl Progress {
 
 /// The address of neighbour `number`, from 0; the node has lower ones.
 fn address(number: usize) -> Result<Ipv4Addr> {
-    let last = u8::try_from(20 + number).context("more neighbours than addresses")?;
+    let last = u8::try_from(20 + number).context("more neighbors than addresses")?;
     Ok(Ipv4Addr::new(10, 77, 0, last))
 }
 

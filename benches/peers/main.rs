@@ -94,7 +94,7 @@ fn peers_from_arguments() -> Result<u32> {
 /// Starts both sides, the one that dials last; the time starts then.
 fn measure(cell: usize, place: &Path, kind: SpeakerKind, way: Way, peers: u32) -> Result<Outcome> {
     let middle = Namespace::create(cell, "speaker")?;
-    let around = Namespace::create(cell, "neighbours")?;
+    let around = Namespace::create(cell, "neighbors")?;
     middle.connect("eth0", &around, "eth0")?;
     add_addresses(&middle, place, (0..peers).map(speaker::address))?;
     add_addresses(&around, place, (0..peers).map(neighbours::address))?;

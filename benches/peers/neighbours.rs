@@ -47,14 +47,14 @@ impl Neighbours {
                 speaker::ASN,
             );
         }
-        fs::write(file("neighbours.conf"), text).context("the configuration of the neighbours")?;
+        fs::write(file("neighbours.conf"), text).context("the configuration of the neighbors")?;
         let words = ["-f", "-c", &file("neighbours.conf"), "-s", &file("neighbours.ctl")];
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         words.extend(["-P".to_owned(), file("neighbours.pid")]);
         let log = place.join("neighbours.log");
         let bird = Process::spawn(around, Path::new("/usr/sbin/bird"), &words, &log)?;
         let neighbours = Self { _bird: bird, socket: place.join("neighbours.ctl") };
-        wait_until("the neighbours answer", PATIENCE, || neighbours.established())?;
+        wait_until("the neighbors answer", PATIENCE, || neighbours.established())?;
         Ok(neighbours)
     }
 

@@ -28,7 +28,7 @@ const SIZE: (u16, u16) = (24, 80);
 /// Prints what it finds.
 pub(crate) fn print(cell: usize, place: &Path, peers: u32) -> Result<()> {
     let middle = Namespace::create(cell, "speaker")?;
-    let around = Namespace::create(cell, "neighbours")?;
+    let around = Namespace::create(cell, "neighbors")?;
     middle.connect("eth0", &around, "eth0")?;
     add_addresses(&middle, place, (0..peers).map(speaker::address))?;
     add_addresses(&around, place, (0..peers).map(neighbours::address))?;

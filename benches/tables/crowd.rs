@@ -61,11 +61,11 @@ async fn all(scenario: Scenario, installed: impl Fn() -> Result<usize>) -> Resul
         let mut neighbour = Neighbour::new(scenario, number);
         let ready = Arc::clone(&ready);
         tasks.spawn(async move {
-            neighbour.connect().await.with_context(|| format!("neighbour {number}"))?;
+            neighbour.connect().await.with_context(|| format!("neighbor {number}"))?;
             if scenario.sends() {
                 ready.wait().await;
             }
-            neighbour.exchange().await.with_context(|| format!("neighbour {number}"))
+            neighbour.exchange().await.with_context(|| format!("neighbor {number}"))
         });
     }
     let start = if scenario.sends() {

@@ -57,7 +57,7 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, size: Size) -> Result<(
         ..NONE
     };
     let middle = Namespace::create(cell, "speaker")?;
-    let around = Namespace::create(cell, "neighbours")?;
+    let around = Namespace::create(cell, "neighbors")?;
     crate::wire(&middle, &around, &scenario)?;
     middle.add_address("eth0", &format!("{SPEAKER_IPV6}/64"))?;
     for number in 0..scenario.peers() {
@@ -72,7 +72,7 @@ fn measure(cell: usize, place: &Path, kind: SpeakerKind, size: Size) -> Result<(
     let processor_time = after.processor_time.saturating_sub(before.processor_time);
     let seconds = seen.converged.as_secs_f64();
     println!(
-        "{kind}: {prefixes} prefixes at each neighbour after {seconds:.1} s, {} MB sent; in all {:.1} s of processor time, at \
+        "{kind}: {prefixes} prefixes at each neighbor after {seconds:.1} s, {} MB sent; in all {:.1} s of processor time, at \
          most {:.0} MiB; {:.0} MiB ten seconds after all have left",
         seen.bytes / 1_000_000,
         processor_time.as_secs_f64(),

@@ -24,7 +24,7 @@ pub(crate) fn run(folder: &Path, scenario: &Scenario) -> Result<()> {
     let place = speaker::place(folder, 0);
     lab::make_directory(&place)?;
     let middle = Namespace::create(0, "speaker")?;
-    let around = Namespace::create(0, "neighbours")?;
+    let around = Namespace::create(0, "neighbors")?;
     crate::wire(&middle, &around, scenario)?;
     for address in PROBED {
         around.add_address("eth0", &format!("{address}/32"))?;
@@ -35,7 +35,7 @@ pub(crate) fn run(folder: &Path, scenario: &Scenario) -> Result<()> {
         let feeding = scope.spawn(|| around.enter(|| crowd::feed(scenario, &ends)));
         let outcome = interrupt(&place, &middle, &around, &mut speaker, scenario);
         ends.store(true, Ordering::Relaxed);
-        feeding.join().ok().context("the neighbour panicked")??;
+        feeding.join().ok().context("the neighbor panicked")??;
         outcome
     })
 }

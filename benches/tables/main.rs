@@ -139,8 +139,8 @@ fn measure_all() -> Result<()> {
 
 /// What grows: the name of the picture, its title, and the scenarios.
 const GROWTH: &[(&str, &str, &[Scenario])] = &[
-    ("growth-routes", "More routes, from one neighbour to another: time, s", MORE_ROUTES),
-    ("growth-peers", "1,000 routes to more neighbours: time, s", MORE_PEERS),
+    ("growth-routes", "More routes, from one neighbor to another: time, s", MORE_ROUTES),
+    ("growth-peers", "1,000 routes to more neighbors: time, s", MORE_PEERS),
 ];
 
 /// How each scenario is measured.
@@ -221,7 +221,7 @@ fn chart(title: &str, shape: Shape, scenarios: &[Scenario], rows: &[Row]) -> Str
 
 fn measure(cell: usize, place: &Path, kind: SpeakerKind, scenario: &Scenario) -> Result<Outcome> {
     let middle = Namespace::create(cell, "speaker")?;
-    let around = Namespace::create(cell, "neighbours")?;
+    let around = Namespace::create(cell, "neighbors")?;
     wire(&middle, &around, scenario)?;
     let speaker = Speaker::start(kind, place, &middle, scenario)?;
     let before = speaker.usage()?;

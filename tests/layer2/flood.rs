@@ -79,7 +79,7 @@ pub(crate) fn measure(cell: usize, at: &Path) -> Result<()> {
     let Outcome { asked, asked_of_ours, answered, seconds, .. } = outcome;
     println!(
         "\n{asked} questions in {seconds:.1} s, {asked_of_ours} for one of {OWNED} addresses and the others for \
-         neighbours of these that nobody has: {answered} answers; p50 {:.2} ms, p99 {:.2} ms, max {:.1} ms; {used:.2} s \
+         neighbors of these that nobody has: {answered} answers; p50 {:.2} ms, p99 {:.2} ms, max {:.1} ms; {used:.2} s \
          of CPU, {:.0} % of a core.",
         outcome.p50_milliseconds,
         outcome.p99_milliseconds,

@@ -153,7 +153,7 @@ pub(crate) fn who_has(machine: &Namespace, interface: &str, address: &str) -> Re
 
 /// The entry that the kernel of `machine` has for an address on eth0, once it has looked for it.
 pub(crate) fn neighbour(machine: &Namespace, address: &str) -> Result<Option<String>> {
-    let text = machine.ip(&["-json", "neighbour", "show", "to", address, "dev", "eth0"])?;
+    let text = machine.ip(&["-json", "neighbor", "show", "to", address, "dev", "eth0"])?;
     let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     Ok(value[0]["lladdr"].as_str().map(str::to_lowercase))
 }

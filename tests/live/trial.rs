@@ -374,7 +374,7 @@ fn judge(
         if before.routes == after.routes {
             unchanged(name, before, after, rounds)?;
             if effect == Effect::AttributesInside && name == "inside" {
-                return Err("the internal neighbour noticed nothing".to_owned());
+                return Err("the internal neighbor noticed nothing".to_owned());
             }
             if effect == Effect::AttributesOutside && name != "inside" {
                 return Err(format!("{name} noticed nothing"));
@@ -399,7 +399,7 @@ fn judge(
         && !is_free
         && !matches!(effect, Effect::PeerComesOrGoes | Effect::TooManyPrefixes)
     {
-        return Err("no neighbour noticed anything".to_owned());
+        return Err("no neighbor noticed anything".to_owned());
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ impl Stage {
         let listen = format!("{ROUTER}:{}", stage.router_port);
         stage.start("router", &listen, &router_metrics.to_string());
         // A router that does not know its neighbour yet ends the first connection.
-        stage.wait_for_of(router_metrics, "the neighbour of the router", |page| {
+        stage.wait_for_of(router_metrics, "the neighbor of the router", |page| {
             page.0.contains_key("metallb_bgp_session_up")
         });
         stage.start("announcer", "none", &metrics.to_string());

@@ -33,7 +33,7 @@ pub(crate) fn check(stage: &Stage) -> Result<()> {
             }
         }
     }
-    ensure!(peers == 6, "expected 6 neighbours, found {peers}");
+    ensure!(peers == 6, "expected 6 neighbors, found {peers}");
     let words = "show bgp vrf all neighbors json";
     for (vrf, neighbors) in object(&scrape_json(&bgpd, words)?, words)? {
         for (key, neighbor) in object(neighbors, vrf)? {

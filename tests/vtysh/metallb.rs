@@ -33,7 +33,7 @@ pub(crate) fn check(vtysh: &Vtysh, sockets: &Path) -> Result<()> {
     let mut up = 0;
     for vrf in vrfs {
         let words = format!("show bgp vrf {vrf} neighbors json");
-        for (key, neighbor) in ask(&words)?.as_object().context("neighbours")? {
+        for (key, neighbor) in ask(&words)?.as_object().context("neighbors")? {
             ensure!(key.parse::<IpAddr>().is_ok(), "{words}: {key} is no address");
             up += usize::from(check_neighbor(neighbor).with_context(|| key.clone())?);
         }
@@ -42,7 +42,7 @@ pub(crate) fn check(vtysh: &Vtysh, sockets: &Path) -> Result<()> {
             ensure!(ask(&words)?.is_array(), "{words}: no list");
         }
     }
-    ensure!(up == 3, "expected 3 established neighbours, found {up}");
+    ensure!(up == 3, "expected 3 established neighbors, found {up}");
     let one = ask("show bgp neighbor 10.1.1.2 json")?;
     ensure!(one.pointer("/10.1.1.2/bgpState") == Some(&"Established".into()), "{one}");
     for (words, count) in [("show bgp ipv4 json", 9), ("show bgp ipv4 community 65010:100 json", 2)]

@@ -151,7 +151,7 @@ async fn all(
             neighbour.watches = Some((Arc::clone(&heard), Arc::clone(&told)));
         }
         let life = async move {
-            neighbour.live(take_order).await.with_context(|| format!("neighbour {number}"))
+            neighbour.live(take_order).await.with_context(|| format!("neighbor {number}"))
         };
         if [watched_peer, watching_client].contains(&number) {
             pair.push(life);
@@ -162,8 +162,8 @@ async fn all(
     let watch = Watch { world, orders, heard, told, memory };
     tokio::select! {
         seen = watch.see(resets) => seen,
-        Some(ended) = pair.next() => { ended?; bail!("a neighbour ended") }
-        Some(ended) = crowd.join_next() => { ended.context("a task")??; bail!("a neighbour ended") }
+        Some(ended) = pair.next() => { ended?; bail!("a neighbor ended") }
+        Some(ended) = crowd.join_next() => { ended.context("a task")??; bail!("a neighbor ended") }
     }
 }
 
@@ -206,10 +206,10 @@ impl Watch<'_> {
         let again = tables.get(TRANSITS - 1).cloned().context("a transit")?;
         let start = Instant::now();
         for (order, bytes) in self.orders.iter().zip(tables) {
-            order.send(Order::Write(bytes)).await.context("a neighbour has ended")?;
+            order.send(Order::Write(bytes)).await.context("a neighbor has ended")?;
         }
         if timeout(LIMIT, world.complete.notified()).await.is_err() {
-            bail!("{} neighbours miss something", world.incomplete.load(Ordering::Relaxed));
+            bail!("{} neighbors miss something", world.incomplete.load(Ordering::Relaxed));
         }
         let mut seen = Seen {
             converged: start.elapsed(),

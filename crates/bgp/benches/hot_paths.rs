@@ -310,6 +310,6 @@ fn main() {
         });
         let (time, bytes) = took.unwrap_or_default();
         let nanoseconds = time.as_nanos() / u128::from(path.routes);
-        println!("{:<28} {nanoseconds:>8} ns a route and neighbour, {bytes:>9} octets", path.name);
+        println!("{:<28} {nanoseconds:>8} ns a route and neighbor, {bytes:>9} octets", path.name);
     }
 }

@@ -21,7 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub enum LogLevel {
     /// The operator must act.
     Error,
-    /// A neighbour or a user did something wrong.
+    /// A neighbor or a user did something wrong.
     Warn,
     /// What changed.
     Info,

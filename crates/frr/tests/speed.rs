@@ -52,7 +52,7 @@ fn a_thousand_routes_for_ten_neighbours_are_rendered_in_a_few_milliseconds() {
             .collect();
         times.sort_unstable();
         println!(
-            "{routes} routes, {neighbours} neighbours, {classes} classes: median {:?}, worst {:?}",
+            "{routes} routes, {neighbours} neighbors, {classes} classes: median {:?}, worst {:?}",
             times[25], times[49]
         );
         if classes <= 10 && routes == 1000 {

@@ -35,7 +35,7 @@ impl Kind {
             Self::Link => "links",
             Self::Address => "addresses",
             Self::Route => "routes",
-            Self::Neighbour => "neighbours",
+            Self::Neighbour => "neighbors",
         }
     }
 }

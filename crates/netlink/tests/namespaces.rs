@@ -306,24 +306,24 @@ fn neighbours_of_both_families_are_followed_when_they_are_asked_for() {
         let e0 = index(&watch.snapshot(), "e0");
         for text in ["10.0.0.9", "fe80::9"] {
             let address: IpAddr = text.parse().unwrap();
-            ip(&format!("neighbour add {text} lladdr 02:00:00:00:00:09 dev e0 nud permanent"));
+            ip(&format!("neighbor add {text} lladdr 02:00:00:00:00:09 dev e0 nud permanent"));
             until(&mut watch, "added", |it| it.neighbour(e0, address).is_some()).await;
             let neighbour = watch.snapshot().neighbour(e0, address).cloned().unwrap();
             assert_eq!(
                 (neighbour.mac, neighbour.state),
                 (Some([2, 0, 0, 0, 0, 9]), NeighbourState::Permanent)
             );
-            ip(&format!("neighbour change {text} lladdr 02:00:00:00:00:0a dev e0 nud stale"));
+            ip(&format!("neighbor change {text} lladdr 02:00:00:00:00:0a dev e0 nud stale"));
             let moved = |it: &Machine| {
                 it.neighbour(e0, address).is_some_and(|it| it.mac == Some([2, 0, 0, 0, 0, 10]))
             };
             until(&mut watch, "moved", moved).await;
-            ip(&format!("neighbour del {text} dev e0"));
+            ip(&format!("neighbor del {text} dev e0"));
             let is_unknown =
                 |it: &Machine| it.neighbour(e0, address).is_none_or(|it| !it.state.is_valid());
             until(&mut watch, "gone", is_unknown).await;
         }
-        ip("neighbour add fe80::a lladdr 02:00:00:00:00:09 dev e0 nud permanent router");
+        ip("neighbor add fe80::a lladdr 02:00:00:00:00:09 dev e0 nud permanent router");
         until(&mut watch, "router", |it| it.is_router(e0, "fe80::a".parse().unwrap())).await;
         ip("link set e0 mtu 1400");
         let is_smaller = |it: &Machine| it.link(e0).unwrap().mtu_bytes == 1400;
@@ -445,7 +445,7 @@ fn a_socket_that_overran_comes_back_to_the_truth() {
                 lines.push_str(&format!("route add 203.{round}.{number}.0/24 dev e0\n"));
                 let mac = format!("02:00:00:00:{round:02x}:{number:02x}");
                 lines.push_str(&format!(
-                    "neighbour add 10.9.{round}.{number} lladdr {mac} dev e0 nud permanent\n"
+                    "neighbor add 10.9.{round}.{number} lladdr {mac} dev e0 nud permanent\n"
                 ));
             }
             ip_batch(&lines);
@@ -482,7 +482,7 @@ fn change(random: &mut Random) -> String {
         8 => format!("route replace 203.0.{two}.0/24 via 10.{one}.0.1"),
         9 => format!("route {verb} 2001:db8:f{two}::/48 via fe80::{one} dev {link}"),
         10 => format!(
-            "neighbour replace 10.9.0.{two} lladdr 02:00:00:00:00:0{one} dev {link} nud permanent"
+            "neighbor replace 10.9.0.{two} lladdr 02:00:00:00:00:0{one} dev {link} nud permanent"
         ),
         _ => match random.below(6) {
             0 => "link del f0".to_owned(),

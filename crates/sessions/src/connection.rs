@@ -237,7 +237,7 @@ mod tests {
             held.push(news.recv().await.unwrap());
         }
         let quiet = timeout(Duration::from_millis(100), news.recv()).await;
-        assert!(quiet.is_err(), "no more than its budget is read from one neighbour");
+        assert!(quiet.is_err(), "no more than its budget is read from one neighbor");
         held.pop();
         assert!(news.recv().await.is_some(), "a processed read makes room for the next");
         drop(link);

@@ -131,7 +131,7 @@ impl Backend for NativeBackend {
             let _ = self.ask(|done| Command::Shutdown(how, done)).await;
             self.tasks.close();
             if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await.is_err() {
-                warn!("some neighbours did not close their connections in time");
+                warn!("some neighbors did not close their connections in time");
             }
         })
     }

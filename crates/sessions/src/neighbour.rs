@@ -294,7 +294,7 @@ impl Neighbour {
                     if !changes.is_empty() && keys.is_rolling(config) {
                         info!(
                             %peer, name,
-                            "TCP-AO: a key that was removed from the list stays until the neighbour \
+                            "TCP-AO: a key that was removed from the list stays until the neighbor \
                              uses another one"
                         );
                     }

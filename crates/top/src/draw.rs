@@ -11,31 +11,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph, Table};
 
+use crate::layout::{DETAIL_LINES, EVENT_LINES, FOOT_LINES, HEAD_LINES, has_events};
 use crate::screen::{Screen, Sheet};
 use crate::table::{Column, Row, Weight, columns, event, per_second, short};
 use crate::view::View;
-
-/// Lines of the head, with the tabs.
-const HEAD_LINES: u16 = 3;
-/// Lines of the last events, with their title.
-const EVENT_LINES: u16 = 6;
-/// The line of the selected row, whose last column may not fit into the table.
-const DETAIL_LINES: u16 = 1;
-/// The line of keys.
-const FOOT_LINES: u16 = 1;
-/// Below this height of the terminal the last events have no room.
-const EVENTS_HEIGHT_MIN: u16 = 18;
-
-/// How many rows the table has, in a terminal of this height.
-pub(crate) fn table_rows(height: u16, view: View) -> u16 {
-    let events = if has_events(height, view) { EVENT_LINES } else { 0 };
-    // One is the heads'.
-    height.saturating_sub(HEAD_LINES + DETAIL_LINES + FOOT_LINES + 1).saturating_sub(events)
-}
-
-fn has_events(height: u16, view: View) -> bool {
-    height >= EVENTS_HEIGHT_MIN && view != View::Events
-}
 
 /// Draws `screen` over the whole of `frame`.
 pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {

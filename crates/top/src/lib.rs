@@ -10,6 +10,7 @@
 //! clock: `cli/top.rs` of the daemon crate has these. Text of others is drawn with its control characters escaped.
 
 mod draw;
+mod layout;
 mod rates;
 mod screen;
 mod table;

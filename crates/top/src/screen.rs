@@ -105,7 +105,7 @@ impl Screen {
 
     /// The table has room for so many rows.
     pub fn resize(&mut self, height: u16) {
-        self.page_rows = usize::from(crate::draw::table_rows(height, self.view)).max(1);
+        self.page_rows = usize::from(crate::layout::table_rows(height, self.view)).max(1);
     }
 
     /// What a key does.

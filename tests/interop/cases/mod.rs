@@ -227,7 +227,7 @@ const LACKS: &[Lack] = &[
     (
         &[RouterKind::Openbgpd],
         &["an_unnumbered_session_carries_both_families"],
-        "7.7 knows neighbours by address only",
+        "7.7 knows neighbors by address only",
     ),
     (
         &[RouterKind::Openbgpd],

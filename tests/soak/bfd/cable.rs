@@ -87,7 +87,7 @@ impl Cable {
                 writeln!(script, "address add {own}/16 dev {interface}")?;
                 writeln!(
                     script,
-                    "neighbour replace {other} lladdr {hardware} dev {interface} nud permanent"
+                    "neighbor replace {other} lladdr {hardware} dev {interface} nud permanent"
                 )?;
             }
             let file = directory.join(format!("{interface}.batch"));

@@ -51,7 +51,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     bench.say(format!("beside all floods {}", scene.stage.healthy_report(bench)?));
     bench.say(scene.birds.report(&scene.stage)?);
     let logged_after = scene.cut_a_neighbour()?;
-    bench.say(format!("a neighbour that is cut is in the log after {logged_after:?}"));
+    bench.say(format!("a neighbor that is cut is in the log after {logged_after:?}"));
     bench.say(bodies.report(FLOODED)?);
     bench.say(reviews.report(FLOODED)?);
     drop((flood, bodies, reviews));
@@ -124,12 +124,12 @@ impl Scene {
 
     /// Ends the session of a neighbour that measures; how long it takes until that is logged.
     fn cut_a_neighbour(&mut self) -> Result<Duration> {
-        let cut = self.stage.healthy.pop().context("a healthy neighbour")?;
+        let cut = self.stage.healthy.pop().context("a healthy neighbor")?;
         let needle = format!("session down peer={}", cut.address);
         let at = now();
         drop(cut);
         let log = log_in(&self.stage.directory);
-        wait_until("the log has the neighbour that was cut", CUT_LOGGED_MAX, || {
+        wait_until("the log has the neighbor that was cut", CUT_LOGGED_MAX, || {
             ensure!(fs::read_to_string(&log)?.contains(&needle), "it has not");
             Ok(())
         })?;

@@ -166,7 +166,7 @@ fn of_more_releases_than_are_remembered_the_oldest_that_neighbours_know_are_forg
     world.converge();
     assert_eq!(world.allocator.not_withdrawn().count(), released::RELEASES_MAX + 1);
     world.add(service("new"));
-    assert_eq!(world.got("new"), "10.0.3.233", "no withdrawal was sent to neighbours");
+    assert_eq!(world.got("new"), "10.0.3.233", "no withdrawal was sent to neighbors");
     world.told().remove("new").converge();
     world.add(service("newer"));
     assert_eq!(world.got("newer"), "10.0.0.0");

@@ -92,6 +92,6 @@ impl Peer {
 fn collision() -> DownReason {
     DownReason::Sent {
         notification: Notification::cease(cease::COLLISION),
-        why: "the other connection to the neighbour is kept".to_owned(),
+        why: "the other connection to the neighbor is kept".to_owned(),
     }
 }

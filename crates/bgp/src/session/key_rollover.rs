@@ -44,7 +44,7 @@ impl fmt::Display for KeyChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, key) = match self {
             Self::Add(key) => ("new key", key),
-            Self::Ask(key) => ("the neighbour is asked to sign with key", key),
+            Self::Ask(key) => ("the neighbor is asked to sign with key", key),
             Self::Delete(key, _) => ("deleted, no longer in use: key", key),
         };
         write!(f, "{what} {}/{}", key.send_id(), key.recv_id())
@@ -197,14 +197,14 @@ mod tests {
         /// A segment each way. None may be lost.
         fn talk(&mut self) {
             let current = self.held.iter().find(|it| it.current).unwrap().send_id;
-            assert!(self.neighbour.contains(&current), "the neighbour understands us");
+            assert!(self.neighbour.contains(&current), "the neighbor understands us");
             let asked = self.held.iter().find(|it| it.asked).unwrap().recv_id;
             if self.neighbour.contains(&asked) {
                 self.neighbour_signs_with = asked;
             }
             let signed = self.neighbour_signs_with;
             let its = self.held.iter_mut().find(|it| it.recv_id == signed);
-            its.expect("we understand the neighbour").segments += 1;
+            its.expect("we understand the neighbor").segments += 1;
             let asks_for = self.neighbour_asks_for;
             if self.held.iter().any(|it| it.send_id == asks_for) {
                 for it in &mut self.held {

@@ -395,10 +395,10 @@ mod tests {
             negotiate(&config, open).unwrap_err().to_string()
         };
         let expected = "; expected provider";
-        assert_eq!(text(&[3]), format!("OPEN: the neighbour says it is customer{expected}"));
-        let both = format!("OPEN: the neighbour says it is provider and it has role 7{expected}");
+        assert_eq!(text(&[3]), format!("OPEN: the neighbor says it is customer{expected}"));
+        let both = format!("OPEN: the neighbor says it is provider and it has role 7{expected}");
         assert_eq!(text(&[0, 7]), both);
-        let nothing = "OPEN: the neighbour says nothing about its role (roleStrict requires one)";
+        let nothing = "OPEN: the neighbor says nothing about its role (roleStrict requires one)";
         assert_eq!(text(&[]), format!("{nothing}{expected}"));
     }
 

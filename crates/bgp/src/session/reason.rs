@@ -69,13 +69,13 @@ impl fmt::Display for DownReason {
                 write!(f, "notification sent: {notification}: {why}")
             }
             Self::Received(notification) => write!(f, "notification received: {notification}"),
-            Self::Closed => f.write_str("the neighbour closed the connection"),
+            Self::Closed => f.write_str("the neighbor closed the connection"),
             Self::Left(why) => write!(
                 f,
-                "closed without a notification, so that the neighbour keeps our routes: {why}"
+                "closed without a notification, so that the neighbor keeps our routes: {why}"
             ),
             Self::Broken(why) => write!(f, "connection lost: {why}"),
-            Self::Replaced => f.write_str("the neighbour restarted and opened a new connection"),
+            Self::Replaced => f.write_str("the neighbor restarted and opened a new connection"),
             Self::ConnectFailed(why) => write!(f, "cannot connect: {why}"),
         }
     }

@@ -179,7 +179,7 @@ mod tests {
         let mut startup = Startup::new(at(0), earlier(&["10.0.0.1/32"], true));
         let mut partial = desired(&[], true);
         partial.peers.push(patient(300));
-        assert_eq!(startup.deadline(&partial), Some(at(150)), "the most patient neighbour decides");
+        assert_eq!(startup.deadline(&partial), Some(at(150)), "the most patient neighbor decides");
         startup.forget_earlier();
         assert!(startup.routes(&partial).is_empty() && startup.deadline(&partial).is_none());
         assert_eq!(Startup::new(at(0), None).deadline(&partial), None);

@@ -88,7 +88,7 @@ impl Router {
 
     /// The neighbour. There is one from the first moment to the last.
     pub(super) fn peer(&self) -> &Peer {
-        self.speaker.peer(self.key).expect("a neighbour is configured")
+        self.speaker.peer(self.key).expect("a neighbor is configured")
     }
 
     /// The speaker is given the desired state of its sources.
@@ -182,7 +182,7 @@ impl Router {
 
     pub(super) fn accept(&mut self, now: Instant, wire: usize) -> ConnectionId {
         let accepted = self.speaker.accept(now, self.key, ends(self.side));
-        let id = accepted.expect("a neighbour is configured");
+        let id = accepted.expect("a neighbor is configured");
         self.log.note(now, Some(id), || What::Accepted);
         self.wires.insert(id, wire);
         id
@@ -291,7 +291,7 @@ impl Router {
         assert!(!is_left, "a tick settles what was due");
         if self.is_running {
             check_slots(self);
-            let peer = self.speaker.peer(self.key).expect("a neighbour is configured");
+            let peer = self.speaker.peer(self.key).expect("a neighbor is configured");
             self.helper.check(now, peer, self.speaker.rib());
         }
         effects
@@ -334,7 +334,7 @@ impl Router {
 
     fn write(&mut self, now: Instant, id: ConnectionId, bytes: &[u8], effects: &mut Vec<Effect>) {
         let wire = *self.wires.get(&id).expect("a peer without a wire sends nothing");
-        let peer = self.speaker.peer(self.key).expect("a neighbour is configured");
+        let peer = self.speaker.peer(self.key).expect("a neighbor is configured");
         let speech = self.speeches.entry(id).or_default();
         speech.check(bytes, peer.config());
         speech.check_restart(now, peer.config(), &self.process);

@@ -161,7 +161,7 @@ mod tests {
         assert!(!is_complete(&mut speaker, at(400)));
         assert!(speaker.forwarding_deadline().is_none(), "nothing is due before the sources are");
         speaker.handle(at(400), desired(false));
-        assert!(is_complete(&mut speaker, at(400)), "its neighbour had the time");
+        assert!(is_complete(&mut speaker, at(400)), "its neighbor had the time");
         assert!(speaker.forwarding_deadline().is_none());
     }
 

@@ -26,7 +26,7 @@ pub enum WireError {
     #[error("OPEN: version {0}; expected 4")]
     Version(u8),
     /// RFC 4271 §6.2: another AS than configured.
-    #[error("OPEN: the neighbour says it is AS {received}; expected {expected}")]
+    #[error("OPEN: the neighbor says it is AS {received}; expected {expected}")]
     PeerAs {
         /// From its OPEN.
         received: u32,
@@ -46,7 +46,7 @@ pub enum WireError {
     #[error("OPEN: no address family in common")]
     NoCommonFamily(Vec<u8>),
     /// RFC 9234 §4.2: the neighbour's role does not match ours.
-    #[error("OPEN: the neighbour says {received}; expected {expected}")]
+    #[error("OPEN: the neighbor says {received}; expected {expected}")]
     Role {
         /// Its role, or the lack of one.
         received: String,
@@ -94,7 +94,7 @@ pub enum WireError {
     #[error("ROUTE-REFRESH: a length of {0}; expected 4")]
     RouteRefreshLength(usize, Vec<u8>),
     /// RFC 9687 §4.
-    #[error("send hold timer expired: the neighbour does not read our messages")]
+    #[error("send hold timer expired: the neighbor does not read our messages")]
     SendHoldTimerExpired,
     /// RFC 4271 §6.5.
     #[error("hold timer expired: no message received for {0} s")]

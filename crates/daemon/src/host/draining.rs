@@ -82,7 +82,7 @@ fn log(step: DrainStep, status: DrainStatus) {
     match (step, status) {
         (DrainStep::None, _) => {}
         (DrainStep::Began | DrainStep::Moved, status) => {
-            info!("{status}: neighbours are asked to prefer other paths (GRACEFUL_SHUTDOWN)");
+            info!("{status}: neighbors are asked to prefer other paths (GRACEFUL_SHUTDOWN)");
         }
         (_, DrainStatus::Drained { .. }) => {
             info!("this node is drained: all routes are withdrawn, sessions stay up");

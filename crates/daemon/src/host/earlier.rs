@@ -17,7 +17,7 @@ pub(crate) fn announced(routes: Vec<DesiredRoute>) -> LastAnnounced {
 
 /// What the previous run announced. Without it, neighbours are not notified that this is a restart.
 pub(crate) fn earlier_run(directory: &Path) -> Option<EarlierRun> {
-    const CONSEQUENCE: &str = "cannot signal a restart to neighbours, which may drop the \
+    const CONSEQUENCE: &str = "cannot signal a restart to neighbors, which may drop the \
                                routes of this node until it announces them again";
     match saver::restore_announced(directory) {
         Ok(Some(announced)) => Some(announced.into_earlier_run(machine::boot_id().as_deref())),

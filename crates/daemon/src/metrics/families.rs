@@ -94,9 +94,9 @@ families! {
     BGP_SESSION_UP: Gauge, Node, "metallb_bgp_session_up" ["peer", "vrf"]
         "1 while the session is Established";
     BGP_ANNOUNCED: Gauge, Node, "metallb_bgp_announced_prefixes_total" ["peer", "vrf"]
-        "Prefixes that are advertised to the neighbour";
+        "Prefixes that are advertised to the neighbor";
     BGP_PENDING: Gauge, Node, "metallb_bgp_pending_prefixes_total" ["peer", "vrf"]
-        "Prefixes that this node plans for the neighbour, of the families that its session is to carry, advertised or not";
+        "Prefixes that this node plans for the neighbor, of the families that its session is to carry, advertised or not";
     BGP_UPDATES_SENT: Counter, Node, "metallb_bgp_updates_total" ["peer", "vrf"]
         "UPDATE messages sent";
     BGP_UPDATES_RECEIVED: Counter, Node, "metallb_bgp_updates_total_received" ["peer", "vrf"]
@@ -134,7 +134,7 @@ families! {
     BFD_NOTIFICATIONS: Counter, Node, "metallb_bfd_zebra_notifications" ["peer", "vrf"]
         "Notifications to BGP that the BFD session went up or down";
     LAYER2_REQUESTS: Counter, Node, "metallb_layer2_requests_received" ["ip"]
-        "ARP requests and neighbour solicitations for the address, since this node owns it";
+        "ARP requests and neighbor solicitations for the address, since this node owns it";
     LAYER2_RESPONSES: Counter, Node, "metallb_layer2_responses_sent" ["ip"]
         "Answers to them";
     LAYER2_GRATUITOUS: Counter, Node, "metallb_layer2_gratuitous_sent" ["ip"]
@@ -158,7 +158,7 @@ families! {
     BFD_REALTIME: Gauge, Node, "fairway_bfd_realtime" []
         "1 while BFD runs with real-time priority (--bfd-realtime, if the kernel allows it)";
     EVENT_TO_UPDATE: Histogram, Node, "fairway_event_to_update_seconds" []
-        "Time from an event (a file was written, a watch delivered an object) until its UPDATEs were written to the socket; one observation for each neighbour that got one";
+        "Time from an event (a file was written, a watch delivered an object) until its UPDATEs were written to the socket; one observation for each neighbor that got one";
     BGP_PEER: Gauge, Node, "fairway_bgp_peer_info" ["peer", "vrf", "desc", "state"]
         "Always 1: the name of the BGPPeer and the state of RFC 4271, for joins over peer and vrf";
     BGP_SHUTDOWN: Gauge, Node, "fairway_bgp_peer_shutdown_bool" ["peer", "vrf"]
@@ -172,13 +172,13 @@ families! {
     BGP_REFRESHES_RECEIVED: Counter, Node, "fairway_bgp_route_refreshes_received_total" ["peer", "vrf"]
         "ROUTE-REFRESH messages received";
     BGP_UNANNOUNCED: Gauge, Node, "fairway_bgp_unannounced_prefixes" ["peer", "vrf"]
-        "Planned prefixes that cannot be advertised to the neighbour; fairway show bgp neighbors has the reasons";
+        "Planned prefixes that cannot be advertised to the neighbor; fairway show bgp neighbors has the reasons";
     BGP_ACCEPTED: Gauge, Node, "fairway_bgp_received_prefixes" ["peer", "vrf", "family"]
-        "Routes of the neighbour that were accepted";
+        "Routes of the neighbor that were accepted";
     BGP_ATTRIBUTE_BYTES: Gauge, Node, "fairway_bgp_received_attribute_bytes" ["peer", "vrf"]
-        "Memory of the path attributes of the neighbour's accepted routes";
+        "Memory of the path attributes of the neighbor's accepted routes";
     BGP_STALE: Gauge, Node, "fairway_bgp_stale_prefixes" ["peer", "vrf", "family"]
-        "Routes that are kept while the neighbour restarts (RFC 4724)";
+        "Routes that are kept while the neighbor restarts (RFC 4724)";
     BGP_REFUSED: Counter, Node, "fairway_bgp_refused_routes_total" ["peer", "vrf", "family"]
         "Announced routes that were refused, since the start of the session";
     BGP_MALFORMED: Counter, Node, "fairway_bgp_malformed_updates_total" ["peer", "vrf", "action"]

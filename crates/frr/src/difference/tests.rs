@@ -375,7 +375,7 @@ fn a_new_neighbour_begins_when_all_is_said_and_bfd_comes_last() {
 
     story.apply(&BEFORE.replace("timers 30 90", "timers 1 3"), false);
     let said: Vec<&str> = story.batch.additions.iter().map(|it| &*it.line).collect();
-    assert_eq!(said, ["neighbor 10.0.0.1 timers 1 3"], "an existing neighbour stays up");
+    assert_eq!(said, ["neighbor 10.0.0.1 timers 1 3"], "an existing neighbor stays up");
 
     let mut story = Story::beginning_with("");
     let down = "remote-as 65001\n neighbor 10.0.0.1 shutdown";

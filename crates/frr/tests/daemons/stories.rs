@@ -155,7 +155,7 @@ async fn leaving(mut node: Node) -> Result<()> {
     node.backend.shutdown(Leave::ForGood).await;
     let running = node.running().await?;
     ensure!(!running.contains("fairway-00000000-") && !running.contains("router bgp"), "{running}");
-    wait_until("the router has lost its neighbour", || async {
+    wait_until("the router has lost its neighbor", || async {
         Ok(node.router.ask("show bgp ipv4 unicast summary json").await?.contains("\"pfxRcd\":0"))
     })
     .await?;

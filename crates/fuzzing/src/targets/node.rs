@@ -139,7 +139,7 @@ impl Node {
 
     fn end_of(&self, key: PeerKey) -> usize {
         let position = self.ends.iter().position(|end| end.key == key);
-        position.expect("there are two neighbours")
+        position.expect("there are two neighbors")
     }
 
     fn carry_out(&mut self) {
@@ -170,11 +170,11 @@ impl Node {
             }
             PeerAction::Report(Report::Up(_)) => end.is_up = true,
             PeerAction::Report(Report::Routes(changes)) => {
-                assert_eq!(number, INBOUND, "the second neighbour announces nothing");
+                assert_eq!(number, INBOUND, "the second neighbor announces nothing");
                 assert!(!changes.is_empty(), "a change of nothing");
             }
             PeerAction::Report(Report::Malformed(malformed)) => {
-                assert_eq!(number, INBOUND, "the second neighbour announces nothing");
+                assert_eq!(number, INBOUND, "the second neighbor announces nothing");
                 assert!(malformed.to_string().len() > 10);
                 self.faults.extend(malformed.faults);
             }

@@ -336,7 +336,7 @@ impl Second {
                     match action {
                         Action::Routes(_, changes) => apply(&mut self.heard, changes),
                         Action::Established => {}
-                        other => panic!("the second neighbour refuses a message: {other:?}"),
+                        other => panic!("the second neighbor refuses a message: {other:?}"),
                     }
                 }
                 assert_eq!(peer.outcome(), Outcome::accepted("Established"));

@@ -239,7 +239,7 @@ fn neighbour(section: &Section<'_>, spec: &mut Fields) -> Option<Option<Afi>> {
             Some(None)
         }
         _ => {
-            discovery.untranslated_here("is no way to find a neighbour that Fairway has");
+            discovery.untranslated_here("is no way to find a neighbor that Fairway has");
             None
         }
     }

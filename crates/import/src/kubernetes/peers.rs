@@ -122,7 +122,7 @@ fn are_apart(nodes: &[Selector], others: &[Selector]) -> bool {
 /// What to do about a second peer to a neighbour.
 pub(super) fn rival(other: &str) -> String {
     format!(
-        "has the neighbour of BGPPeer {other} with other settings or announcements, and one node may have both: write a BGPPeer for it by \
+        "has the neighbor of BGPPeer {other} with other settings or announcements, and one node may have both: write a BGPPeer for it by \
          hand, with nodeSelectors that exclude those of the other"
     )
 }

@@ -26,7 +26,7 @@ const MGMTD: &str = "/usr/lib/frr/mgmtd";
 pub(super) const VTYSH: &str = "/usr/bin/vtysh";
 
 /// The profile of its BFD sessions.
-const PROFILE: &str = "neighbour";
+const PROFILE: &str = "neighbor";
 
 pub(super) struct Frr {
     spec: RouterSpec,
@@ -267,7 +267,7 @@ impl Frr {
         let name = self.spec.neighbour();
         let mut answer = self.ask(&format!("show bgp neighbors {name} json"))?;
         let neighbour = answer.get_mut(&name).map(Value::take);
-        neighbour.with_context(|| format!("expected neighbour {name} in FRR: {answer}"))
+        neighbour.with_context(|| format!("expected neighbor {name} in FRR: {answer}"))
     }
 
     fn start_daemon(&self, site: &Site, program: &str, extra: &[String]) -> Result<Process> {
@@ -299,7 +299,7 @@ impl Frr {
         self.daemons.insert(0, bgpd);
         // With `-b`, bgpd would hold its sessions back for seconds, in case more came.
         self.configure(self.configuration().lines())?;
-        wait_until("FRR is ready for its neighbour", PATIENCE, || {
+        wait_until("FRR is ready for its neighbor", PATIENCE, || {
             self.check_running()?;
             // While it is Idle it refuses connections; without an address it has no neighbour to wait for.
             let session = self.session()?;

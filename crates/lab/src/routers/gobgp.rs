@@ -225,7 +225,7 @@ impl Gobgp {
         }
         let mut all = self.ask(&["neighbor"])?;
         let first = all.get_mut(0).map(Value::take);
-        first.with_context(|| format!("expected a neighbour from gobgp: {all}"))
+        first.with_context(|| format!("expected a neighbor from gobgp: {all}"))
     }
 
     fn ask(&self, words: &[&str]) -> Result<Value> {
@@ -240,8 +240,8 @@ impl Router for Gobgp {
         if let Some(interface) = self.spec.interface {
             self.daemons.push(self.advertise(site, interface)?);
             // It looks for its neighbour once, and ends when there is none.
-            wait_until("the kernel knows GoBGP's neighbour", PATIENCE, || {
-                let known = site.namespace.ip(&["-6", "neighbour", "show", "dev", interface])?;
+            wait_until("the kernel knows GoBGP's neighbor", PATIENCE, || {
+                let known = site.namespace.ip(&["-6", "neighbor", "show", "dev", interface])?;
                 ensure!(known.contains("fe80:"), "it knows {known:?}");
                 Ok(())
             })?;

@@ -260,7 +260,7 @@ pub trait Router: Send {
     /// Takes over a daemon that was just started, and waits until it answers.
     fn keep(&mut self, name: &str, daemon: Process) -> Result<()> {
         self.daemons().push(daemon);
-        wait_until(&format!("{name} answers about its neighbour"), PATIENCE, || {
+        wait_until(&format!("{name} answers about its neighbor"), PATIENCE, || {
             self.check_running()?;
             self.session()
         })

@@ -121,7 +121,7 @@ impl Openbgpd {
     fn neighbour(&self) -> Result<Value> {
         let answer = self.ask(&["show", "neighbor", &self.spec.neighbour()])?;
         let neighbour = answer.pointer("/neighbors/0");
-        neighbour.cloned().with_context(|| format!("expected a neighbour from bgpctl: {answer}"))
+        neighbour.cloned().with_context(|| format!("expected a neighbor from bgpctl: {answer}"))
     }
 
     /// The last log line with these words; returns what follows them.

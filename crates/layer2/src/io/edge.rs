@@ -377,7 +377,7 @@ impl Task {
             }
         }
         for ((index, group), error) in self.groups.become_members(&groups) {
-            let text = format!("cannot join {group} for neighbour solicitations: {error}");
+            let text = format!("cannot join {group} for neighbor solicitations: {error}");
             troubles.entry(self.name(index)).or_insert(text);
         }
         for (interface, trouble) in &troubles {

@@ -281,20 +281,19 @@ fn check_distance(raw: &RawSpec, neighbour: &Neighbour, report: &mut Report<'_>)
     } else if is_multihop && raw.ttl_security_hops.is_some() {
         report.fault(
             &hops_path,
-            "and spec.ebgpMultiHop cannot both be set: one limits the hops to the neighbour, the \
+            "and spec.ebgpMultiHop cannot both be set: one limits the hops to the neighbor, the \
              other lifts the limit; remove one",
         );
     } else if is_multihop && is_unnumbered {
-        let message = "has no effect: the neighbour of an interface is directly connected";
+        let message = "has no effect: the neighbor of an interface is directly connected";
         report.warning(&multihop_path, message);
     }
     if let Some(Hops(hops)) = raw.ttl_security_hops
         && hops > 1
         && is_unnumbered
     {
-        let message = format_args!(
-            "{hops} is too many: the neighbour of an interface is one hop away; use 1"
-        );
+        let message =
+            format_args!("{hops} is too many: the neighbor of an interface is one hop away; use 1");
         report.fault(&hops_path, message);
     }
 }

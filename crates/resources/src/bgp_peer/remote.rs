@@ -272,7 +272,7 @@ fn check_dialling(raw: &RawSpec, remote: Option<Remote>, report: &mut Report<'_>
             }
             Some(Remote::Range(_)) => report.fault(
                 &path,
-                "and spec.listenRange cannot both be set: the neighbours of a range are never \
+                "and spec.listenRange cannot both be set: the neighbors of a range are never \
                  dialled; remove one",
             ),
             Some(Remote::Address(_) | Remote::DefaultGateway(_)) | None => {}
@@ -282,14 +282,14 @@ fn check_dialling(raw: &RawSpec, remote: Option<Remote>, report: &mut Report<'_>
     let has_port = super::port(raw.peer_port) != PeerConfig::PORT_DEFAULT;
     let is_passive = raw.passive == Some(true);
     if has_port && is_range {
-        let message = "and spec.listenRange cannot both be set: the neighbours of a range are \
+        let message = "and spec.listenRange cannot both be set: the neighbors of a range are \
                        never dialled; remove one";
         report.fault(&spec.key("peerPort"), message);
     } else if has_port && is_passive {
         report.warning(&spec.key("peerPort"), "has no effect: a passive peer is never dialled");
     }
     if raw.connect_time.is_some() && (is_range || is_passive) {
-        report.warning(&spec.key("connectTime"), "has no effect: the neighbour is never dialled");
+        report.warning(&spec.key("connectTime"), "has no effect: the neighbor is never dialled");
     }
 }
 

@@ -122,7 +122,7 @@ const KINDS: [Kind; 11] = [
         versions: &[Version {
             name: "v1beta1",
             deprecation: None,
-            description: "How fast a dead neighbour is noticed.",
+            description: "How fast a dead neighbor is noticed.",
             spec: schema::<bfd_profile::RawSpec>,
             is_spec_required: false,
             status: schema::<EmptyStatus>,

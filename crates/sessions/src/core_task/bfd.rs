@@ -130,7 +130,7 @@ impl Coupling {
         sleep(HEARD).await;
         if timeout(LEAVE_TIMEOUT, self.thread.leave()).await.is_err() {
             warn!(
-                "BFD did not signal AdminDown in time: neighbours may treat the shutdown as a failure"
+                "BFD did not signal AdminDown in time: neighbors may treat the shutdown as a failure"
             );
         }
     }
@@ -297,10 +297,10 @@ fn log(path: &BfdPath, liveness: Liveness, was_up: bool, left_out: Option<u64>) 
     match liveness {
         Liveness::Up => info!(%path, lines_left_out, "BFD up"),
         Liveness::Down { cause: DownCause::SwitchedOff, .. } => {
-            info!(%path, lines_left_out, "BFD administratively down at the neighbour");
+            info!(%path, lines_left_out, "BFD administratively down at the neighbor");
         }
         Liveness::Down { cause: DownCause::BeganAnew, .. } => {
-            info!(%path, lines_left_out, "BFD restarted at the neighbour");
+            info!(%path, lines_left_out, "BFD restarted at the neighbor");
         }
         Liveness::Down { diagnostic, .. } if was_up => {
             warn!(%path, %diagnostic, lines_left_out, "BFD down");

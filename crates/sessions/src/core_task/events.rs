@@ -88,7 +88,7 @@ impl CoreTask {
                 }
                 if let Some(neighbour) = self.neighbours.get(&key).filter(|_| is_new) {
                     let name = &neighbour.config().name;
-                    debug!(peer = %key, name, %range, "neighbour accepted from a listen range");
+                    debug!(peer = %key, name, %range, "neighbor accepted from a listen range");
                 }
                 Some(key)
             }

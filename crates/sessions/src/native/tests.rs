@@ -518,5 +518,5 @@ async fn whoever_waits_hears_of_sessions_and_routes_and_not_of_keepalives() {
     drop(stream);
     let seen = follow(&backend, seen, |peer| peer.state != SessionState::Established).await;
     apply(&backend, &[]);
-    timeout(PATIENCE, backend.changed(seen)).await.expect("a neighbour that goes is a change");
+    timeout(PATIENCE, backend.changed(seen)).await.expect("a neighbor that goes is a change");
 }

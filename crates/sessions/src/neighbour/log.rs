@@ -135,15 +135,15 @@ impl Neighbour {
         match stale.phase {
             StalePhase::Away => info!(
                 %peer, name, ipv4, ipv6, seconds,
-                "neighbour restarting: its routes are kept as stale for this time"
+                "neighbor restarting: its routes are kept as stale for this time"
             ),
             StalePhase::LongLived => warn!(
                 %peer, name, ipv4, ipv6, seconds,
-                "neighbour still away after its restart time: its routes stay as long-lived stale"
+                "neighbor still away after its restart time: its routes stay as long-lived stale"
             ),
             StalePhase::Back => info!(
                 %peer, name, ipv4, ipv6, seconds,
-                "neighbour is back: routes that it does not send again are removed at its End-of-RIB"
+                "neighbor is back: routes that it does not send again are removed at its End-of-RIB"
             ),
         }
     }
@@ -167,7 +167,7 @@ impl Neighbour {
         let limit = config.import.maximum.map(|maximum| maximum.limit);
         warn!(
             peer = %config.key, name = config.name, %family, count, limit,
-            "the neighbour announces nearly as many prefixes as allowed (toReceive.maxPrefixes); the \
+            "the neighbor announces nearly as many prefixes as allowed (toReceive.maxPrefixes); the \
              session ends when it exceeds the limit"
         );
     }

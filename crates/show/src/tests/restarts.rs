@@ -46,7 +46,7 @@ fn away(phase: StalePhase, seconds: u64) -> Lab {
     peer.last_reset = Some(LastReset {
         ago: Duration::ZERO,
         cause: ResetCause::PeerClosed,
-        text: "the neighbour closed the connection".to_owned(),
+        text: "the neighbor closed the connection".to_owned(),
     });
     peer.stale = Some(StaleView {
         routes: PerFamily { ipv4: 3, ipv6: 0 },

@@ -343,7 +343,7 @@ fn a_neighbour_that_always_refuses_is_not_hammered() {
     pair.run_for(seconds(3600));
     assert!(pair.dials < 500, "{}", pair.dials);
     let refused = "failed: notification sent: OPEN Message Error/Bad Peer AS (2/2): OPEN: the \
-                   neighbour says it is AS 65002; expected AS 65099";
+                   neighbor says it is AS 65002; expected AS 65099";
     assert!(pair.sides[0].log.iter().any(|line| line == refused), "{:?}", pair.sides[0].log);
     let wanted = config(65001, 65002, 1);
     pair.sides[0].peer.reconfigure(pair.now, wanted);

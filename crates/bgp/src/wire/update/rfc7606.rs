@@ -534,7 +534,7 @@ fn as_paths() -> Vec<Row> {
         row("AS 65536, whose low half is 0",    "7607 §2",      with(&[&segment(2, &[65001, 65536])]), Accept),
         row("AS_TRANS",                         "6793 §9. Ours: not looked at", with(&[&segment(2, &[23456])]), Accept),
         row("the last AS numbers",              "7300 §2. Ours: not looked at", with(&[&segment(2, &[65535, u32::MAX])]), Accept),
-        row("an AS that is not the neighbour's", "7606 §7.2. Ours: the first AS is judged where the route is used", with(&[&segment(2, &[1])]), Accept),
+        row("an AS that is not the neighbor's", "7606 §7.2. Ours: the first AS is judged where the route is used", with(&[&segment(2, &[1])]), Accept),
         row("the same AS 200 times",            "4271 §9.1.2",  with(&[&segment(2, &[65001; 200])]), Accept),
         row("two sequences",                    "4271 §5.1.2",  with(&[&good, &segment(2, &[65002])]), Accept),
         row("255 hops",                         "2009-02 incident", v4().swap(long_path(255)), Accept),

@@ -241,7 +241,7 @@ async fn who_goes_and_comes_back_at_once_knows_of_its_path_what_was_known() {
     core.bfd_event(BfdEvent { path, change: BfdChange::Up });
     // As a neighbour of a range that dials again: the paths have not been checked in between.
     core.apply(Arc::default(), None);
-    assert!(core.bfd.deadline().is_some(), "nothing waits for a path without a neighbour");
+    assert!(core.bfd.deadline().is_some(), "nothing waits for a path without a neighbor");
     apply(&mut core, &[peer]);
     assert_eq!((liveness(&core), core.bfd.deadline()), (Liveness::Up, None));
 }

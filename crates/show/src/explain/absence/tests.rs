@@ -110,13 +110,13 @@ fn endings() -> Vec<Case> {
             "resets each connection without a reason",
         ),
         (
-            ended(ResetCause::PeerClosed, "the neighbour closed the connection"),
+            ended(ResetCause::PeerClosed, "the neighbor closed the connection"),
             NOTHING,
             "closed",
             "does not expect",
         ),
         (
-            change(ended(ResetCause::PeerClosed, "the neighbour closed"), |it| {
+            change(ended(ResetCause::PeerClosed, "the neighbor closed"), |it| {
                 it.connections_established = 1
             }),
             NOTHING,

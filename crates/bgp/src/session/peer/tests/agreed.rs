@@ -156,7 +156,7 @@ fn two_that_mistake_each_other_have_no_session_and_say_why() {
         pair.run_for(seconds(60));
         assert!(pair.states().iter().all(|it| *it < SessionState::Established));
         let said = "failed: notification sent: OPEN Message Error/Role Mismatch (2/11): OPEN: the \
-                    neighbour says ";
+                    neighbor says ";
         let line = format!("{said}{why}; expected customer");
         assert!(pair.sides[0].log.contains(&line), "{line}: {:?}", pair.sides[0].log);
     }

@@ -160,7 +160,7 @@ fn with_an_unanswered_dial() -> (Scripted, ConnectionId, ConnectionId) {
     assert_eq!(
         scripted.said(),
         "",
-        "the neighbour would be Established before it has seen the dial"
+        "the neighbor would be Established before it has seen the dial"
     );
     assert_eq!(scripted.peer.state(), S::OpenSent);
     (scripted, dialled, accepted)

@@ -82,7 +82,7 @@ fn a_daemon_that_will_be_back_is_silent_to_those_who_keep_its_routes() {
         assert_eq!(said, "", "{agreed:?}");
         assert_eq!(reason, DownReason::Left("fairway is stopping".to_owned()));
         assert_eq!(reason.cause(), ResetCause::Left);
-        let text = "closed without a notification, so that the neighbour keeps our routes: \
+        let text = "closed without a notification, so that the neighbor keeps our routes: \
                     fairway is stopping";
         assert_eq!(reason.to_string(), text);
     }

@@ -159,7 +159,7 @@ fn who_brought_about_a_panic_is_not_let_in_before_the_wait_is_over() {
     let mut peer = pair.sides[1].peer.after_panic(pair.now, at, 1, 2);
     let id = peer.accept(pair.now, ends(2));
     let Some(Action::Close(closed, Some(words))) = peer.poll_action() else {
-        panic!("the neighbour was accepted");
+        panic!("the neighbor was accepted");
     };
     assert_eq!((closed, words[19..].to_vec()), (id, vec![6, cease::CONNECTION_REJECTED]));
     let id = peer.accept(at, ends(2));

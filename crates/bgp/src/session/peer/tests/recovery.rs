@@ -69,7 +69,7 @@ fn torment(seed: u64) -> (Peer, Instant) {
     // Health: the settings are right, and what is left of earlier connections is seen to end.
     peer.reconfigure(now, healthy);
     dials.into_iter().for_each(|id| {
-        peer.handle(now, Event::ConnectFailed(id, "the neighbour has just started".to_owned()));
+        peer.handle(now, Event::ConnectFailed(id, "the neighbor has just started".to_owned()));
     });
     ids.into_iter().for_each(|id| peer.handle(now, Event::Closed(id, None)));
     (peer, now)
@@ -89,5 +89,5 @@ fn from_any_state_the_session_is_up_within_the_bound() {
         assert_eq!(pair.states(), [SessionState::Established; 2], "seed {seed}");
         pair.assert_up();
     }
-    println!("states before the neighbour was healthy: {left:?}");
+    println!("states before the neighbor was healthy: {left:?}");
 }

@@ -364,6 +364,6 @@ fn without_the_setting_no_route_outlives_its_session() {
     helper.connect(&Offer { restart: None, ..Offer::new().long_lived(100) });
     helper.say(&["10.0.0.0/8"]);
     helper.lose();
-    assert_eq!(helper.table(), "", "what the neighbour did not offer");
+    assert_eq!(helper.table(), "", "what the neighbor did not offer");
     assert_eq!(helping().graceful_restart.map(GracefulRestart::restart_time_seconds), Some(120));
 }
