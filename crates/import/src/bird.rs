@@ -1,41 +1,73 @@
 //! `bird.conf`, of BIRD 2 and 3.
 //!
-//! Answers which peers and advertisements say the same as BGP protocols and static routes, and names each other statement that
-//! concerns routing. Filters are code, and not translated: a channel with one lets nothing through.
+//! Answers which peers and advertisements say the same as BGP protocols, static routes and filters, and names each other
+//! statement that concerns routing. What of a filter has no equal lets nothing through.
 //!
 //! | question | file |
 //! |---|---|
-//! | which statements there are | `text` |
-//! | what a protocol says | `peer`, `channel` |
+//! | which statements there are, and what `define` puts into them | `text`, `constants` |
+//! | what a protocol says | `peer`, `channel`, `statics`, `kernel`, `bfd`, `rpki` |
+//! | what the code of a filter says | `code`, `condition`, `paths`, `filter` |
+//! | the same in our words | `rules`, `policies` |
 
+mod bfd;
 mod channel;
+mod code;
+mod condition;
+mod constants;
+mod filter;
+mod kernel;
+mod paths;
 mod peer;
+mod policies;
+mod rpki;
+mod rules;
+mod statics;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use ipnet::IpNet;
 use serde_json::json;
 
+use self::channel::is_on;
+use self::constants::Constants;
+use self::kernel::Kernel;
 use self::peer::{Neighbor, Scene};
+use self::policies::Policies;
+use self::rpki::Caches;
+use self::statics::Static;
 use self::text::Statement;
 use crate::object::{Fields, Names, Translated};
 use crate::outcome::Outcome;
+use crate::policy::{Advertisements, OwnRoute};
 
 /// Translates `text`.
 pub(crate) fn import(text: &str, outcome: &mut Outcome) {
     match text::statements(text) {
         Ok(statements) => {
             let mut reading = Reading::default();
-            // A template may be below the protocol that uses it only by an error that BIRD reports.
-            for statement in &statements {
-                if let Err(why) = reading.read(statement, outcome) {
-                    outcome.untranslated(statement.line, &statement.text(), why);
-                }
-            }
+            // What a statement names is above it: BIRD reports an error otherwise.
+            translated_each(&statements, outcome, |_, statement, outcome| {
+                let mut statement = statement.clone();
+                reading.constants.resolve(&mut statement);
+                reading.read(&statement, outcome)
+            });
             reading.translate(outcome);
         }
         Err(fault) => outcome.untranslated(fault.line, "bird.conf", fault.why),
+    }
+}
+
+/// Reads each of the statements by its words; one without an equal is named.
+fn translated_each(
+    statements: &[Statement],
+    outcome: &mut Outcome,
+    mut read: impl FnMut(&[&str], &Statement, &mut Outcome) -> Result<(), &'static str>,
+) {
+    for statement in statements {
+        if let Err(why) = read(&statement.words(), statement, outcome) {
+            outcome.untranslated(statement.line, statement.text(), why);
+        }
     }
 }
 
@@ -43,16 +75,18 @@ pub(crate) fn import(text: &str, outcome: &mut Outcome) {
 #[derive(Default)]
 struct Reading {
     router_id: Option<String>,
-    installs: [bool; 2],
-    /// Static routes go to the kernel, too: IPv4, IPv6.
-    installs_static: [bool; 2],
-    /// Static routes that drop packets.
-    statics: BTreeSet<IpNet>,
+    constants: Constants,
+    policies: Policies,
     templates: BTreeMap<String, Vec<Statement>>,
     neighbors: Vec<Neighbor>,
-    /// The line of `protocol direct`, which has the networks of interfaces.
-    direct: Option<(usize, String)>,
+    statics: Vec<Static>,
+    kernels: Vec<Kernel>,
+    caches: Caches,
+    /// `protocol direct`, which has the networks of interfaces: its name, and where it is.
+    directs: Vec<(String, usize, String)>,
     names: Names,
+    /// How many protocols of a kind have no name.
+    unnamed: BTreeMap<String, usize>,
     bfd: Fields,
 }
 
@@ -61,43 +95,93 @@ impl Reading {
         let words = statement.words();
         let block = statement.block.as_deref().unwrap_or_default();
         match words.as_slice() {
-            ["router", "id", "from", ..] => {
-                outcome.note(
-                    statement.line,
-                    &statement.text(),
-                    "the default is the address of the node",
-                );
-            }
+            ["router", "id", "from", ..] => outcome.note(
+                statement.line,
+                statement.text(),
+                "the default is the address of the node",
+            ),
             ["router", "id", id] => self.router_id = Some((*id).to_owned()),
             [
                 "log" | "debug" | "timeformat" | "watchdog" | "mrtdump" | "threads" | "hostname"
                 | "cli",
                 ..,
-            ] => {}
-            // They have an effect where they are used, which is named.
-            ["filter" | "function" | "define", ..] => {}
-            ["graceful", "restart", "wait", ..] => {}
+            ]
+            | ["graceful", "restart", "wait", ..]
+            | ["ipv4", "table", "master4"]
+            | ["ipv6", "table", "master6"]
+            | ["roa4" | "roa6", "table", _] => {}
+            ["define", ..] => return self.constants.define(&statement.words),
+            ["filter", name, ..] => {
+                let steps = code::steps(statement.code.as_deref().unwrap_or_default());
+                self.policies.filters.insert((*name).to_owned(), steps);
+            }
+            // One with parameters is named where it is called.
+            ["function", name, "(", ")", ..] => {
+                let steps = code::steps(statement.code.as_deref().unwrap_or_default());
+                self.policies.functions.insert((*name).to_owned(), steps);
+            }
+            ["function", ..] => {}
             ["template", "bgp", name, ..] => {
                 let statements = self.with_template(&words, block)?;
                 self.templates.insert((*name).to_owned(), statements);
             }
-            ["protocol", "bgp", rest @ ..] => {
-                let name = rest.first().filter(|it| **it != "from").copied().unwrap_or("bgp");
-                let statements = self.with_template(&words, block)?;
-                let place = (statement.line, statement.text());
-                let name = self.names.give(name);
-                self.neighbors.push(Neighbor::read(&name, place, &statements, outcome));
+            ["protocol", kind, rest @ ..] => {
+                let name = self.name(kind, rest);
+                return self.protocol(kind, &name, statement, outcome);
             }
-            ["protocol", "static", ..] => self.read_static(block, outcome),
-            ["protocol", "kernel", ..] => self.read_kernel(block, outcome),
-            ["protocol", "bfd", ..] => self.read_bfd(block, outcome),
-            ["protocol", "direct", ..] => self.direct = Some((statement.line, statement.text())),
-            ["protocol", "device" | "radv", ..] => {}
-            ["protocol", ..] => {
-                return Err("Fairway speaks BGP, and nothing is learned from other protocols");
+            ["include", ..] => {
+                return Err("included files are not read; put their text in its place");
             }
-            ["include", ..] => return Err("included files are not read; import them, too"),
             _ => return Err("has no equal"),
+        }
+        Ok(())
+    }
+
+    /// The name of a protocol: without one, that of its kind and a number.
+    fn name(&mut self, kind: &str, rest: &[&str]) -> String {
+        let versions = ["v2", "v3", "ng"];
+        let given = rest.iter().find(|it| !versions.contains(*it)).filter(|it| **it != "from");
+        given.map_or_else(
+            || {
+                let count = self.unnamed.entry(kind.to_owned()).or_default();
+                *count = count.saturating_add(1);
+                format!("{kind}{count}")
+            },
+            |it| (*it).to_owned(),
+        )
+    }
+
+    fn protocol(
+        &mut self,
+        kind: &str,
+        name: &str,
+        statement: &Statement,
+        outcome: &mut Outcome,
+    ) -> Result<(), &'static str> {
+        let block = statement.block.as_deref().unwrap_or_default();
+        let is_off = |block: &[Statement]| {
+            block
+                .iter()
+                .any(|it| matches!(it.words().as_slice(), ["disabled", rest @ ..] if is_on(rest)))
+        };
+        match kind {
+            "bgp" => {
+                let statements = self.with_template(&statement.words(), block)?;
+                let place = (statement.line, statement.text().to_owned());
+                self.policies.neighbors.insert(name.to_owned());
+                let object = self.names.give(name);
+                self.neighbors.push(Neighbor::read(&object, name, place, &statements, outcome));
+            }
+            "static" => self.statics.push(Static::read(name, block, outcome)),
+            "kernel" if !is_off(block) => self.kernels.push(Kernel::read(block, outcome)),
+            "bfd" if !is_off(block) => bfd::read(&mut self.bfd, block, outcome),
+            "rpki" if !is_off(block) => self.caches.read(block, outcome),
+            "direct" if !is_off(block) => {
+                let text = statement.text().to_owned();
+                self.directs.push((name.to_owned(), statement.line, text));
+            }
+            "device" | "radv" | "kernel" | "bfd" | "rpki" | "direct" => {}
+            _ => return Err("Fairway speaks BGP, and nothing is learned from other protocols"),
         }
         Ok(())
     }
@@ -121,188 +205,82 @@ impl Reading {
         Ok(template.iter().chain(own).cloned().collect())
     }
 
-    fn read_static(&mut self, block: &[Statement], outcome: &mut Outcome) {
-        for statement in block {
-            let words = statement.words();
-            let why = match words.as_slice() {
-                ["ipv4" | "ipv6" | "description" | "check", ..] => continue,
-                ["route", prefix, "blackhole" | "unreachable" | "prohibit"]
-                    if statement.block.is_none() =>
-                {
-                    match prefix.parse::<IpNet>() {
-                        Ok(prefix) => {
-                            self.statics.insert(prefix.trunc());
-                            continue;
-                        }
-                        Err(_) => "expected a prefix",
-                    }
-                }
-                ["route", _, "blackhole" | "unreachable" | "prohibit"] => {
-                    "attributes of a static route are set in a BGPAdvertisement with prefixes; it is not announced"
-                }
-                ["route", ..] => {
-                    "routes to a next hop are the node's own; announce the prefix in a BGPAdvertisement"
-                }
-                _ => "has no equal",
-            };
-            outcome.untranslated(statement.line, &statement.text(), why);
-        }
-    }
-
-    fn read_kernel(&mut self, block: &[Statement], outcome: &mut Outcome) {
-        for statement in block {
-            let words = statement.words();
-            let family = match words.as_slice() {
-                ["ipv4"] => 0,
-                ["ipv6"] => 1,
-                ["scan", ..]
-                | ["persist", ..]
-                | ["graceful", ..]
-                | ["description", ..]
-                | ["metric", ..] => continue,
-                ["merge", "paths", ..] => {
-                    outcome.note(
-                        statement.line,
-                        &statement.text(),
-                        "up to 64 equal paths are installed",
-                    );
-                    continue;
-                }
-                _ => {
-                    outcome.untranslated(statement.line, &statement.text(), "routes of the kernel are not announced, and go to the main table or that of a VRF");
-                    continue;
-                }
-            };
-            for inner in statement.block.as_deref().unwrap_or_default() {
-                let all = inner.words().join(" ");
-                let (learned, own) = match all.as_str() {
-                    "export none" | "import all" | "import none" => continue,
-                    "export all" => (true, true),
-                    "export where source = RTS_BGP" => (true, false),
-                    "export where source = RTS_STATIC" => (false, true),
-                    _ => {
-                        let why = "installRoutes is for all routes of a peer; it is left out";
-                        outcome.untranslated(inner.line, &inner.text(), why);
-                        continue;
-                    }
-                };
-                if let (Some(installs), Some(statics)) =
-                    (self.installs.get_mut(family), self.installs_static.get_mut(family))
-                {
-                    (*installs, *statics) = (learned, own);
-                }
-            }
-        }
-    }
-
-    /// The intervals of the first interface pattern are those of all sessions.
-    fn read_bfd(&mut self, block: &[Statement], outcome: &mut Outcome) {
-        for statement in block {
-            match statement.words().as_slice() {
-                ["interface" | "multihop", ..] => {}
-                ["accept" | "strict" | "description", ..] => continue,
-                _ => {
-                    outcome.untranslated(
-                        statement.line,
-                        &statement.text(),
-                        "BFD runs for neighbors with a bfdProfile",
-                    );
-                    continue;
-                }
-            }
-            for inner in statement.block.as_deref().unwrap_or_default() {
-                if let Err(why) = self.bfd_setting(&inner.words()) {
-                    outcome.untranslated(inner.line, &inner.text(), why);
-                }
-            }
-        }
-    }
-
-    fn bfd_setting(&mut self, words: &[&str]) -> Result<(), &'static str> {
-        let fields: &[&str] = match words {
-            ["interval", ..] => &["receiveInterval", "transmitInterval"],
-            ["min", "rx", "interval", ..] => &["receiveInterval"],
-            ["min", "tx", "interval", ..] => &["transmitInterval"],
-            ["multiplier", count] => {
-                let count: u8 = count
-                    .parse()
-                    .ok()
-                    .filter(|it| *it >= 2)
-                    .ok_or("expected a number from 2 to 255")?;
-                self.bfd.set("detectMultiplier", json!(count));
-                return Ok(());
-            }
-            ["passive", ..] => {
-                self.bfd.set("passiveMode", json!(true));
-                return Ok(());
-            }
-            ["idle", "tx", "interval", ..] => return Ok(()),
-            _ => return Err("has no equal in a BFDProfile"),
-        };
-        let milliseconds = match words {
-            [.., number, "ms"] => number.parse::<u32>().ok(),
-            [.., number, "s"] => number.parse::<u32>().ok().and_then(|it| it.checked_mul(1000)),
-            [.., number, "us"] => number.parse::<u32>().ok().map(|it| it / 1000),
-            _ => None,
-        };
-        let milliseconds = milliseconds.filter(|it| (10..=60_000).contains(it));
-        let milliseconds = milliseconds.ok_or("expected an interval from 10 ms to 60 s")?;
-        for field in fields {
-            self.bfd.set(field, json!(milliseconds));
-        }
-        Ok(())
-    }
-
-    fn translate(self, outcome: &mut Outcome) {
-        let Self { router_id, installs, installs_static, statics, neighbors, bfd, direct, .. } =
-            self;
-        let scene = Scene { router_id: router_id.as_deref(), installs };
+    fn translate(mut self, outcome: &mut Outcome) {
+        let has_own_roas = self.statics.iter().any(|it| it.has_roas);
+        self.policies.roa_tables =
+            if has_own_roas { Default::default() } else { std::mem::take(&mut self.caches.tables) };
+        let (policies, kernels) = (&self.policies, &self.kernels);
+        let installs = [false, true].map(|ipv6| {
+            let installs = |it: &Kernel| it.installs(ipv6, policies, outcome);
+            // Each is asked, so that each is named.
+            kernels.iter().map(installs).filter(|it| *it).count() > 0
+        });
+        let scene = Scene { router_id: self.router_id.as_deref(), policies, installs };
         let mut has_bfd = false;
-        let mut told: BTreeMap<BTreeSet<String>, Vec<IpNet>> = BTreeMap::new();
         let mut made = Vec::new();
-        for neighbor in &neighbors {
+        for neighbor in &self.neighbors {
             let Some(objects) = neighbor.objects(scene, outcome) else { continue };
             outcome.objects.extend(objects);
             has_bfd |= neighbor.has_bfd;
             made.push(neighbor);
         }
-        for prefix in statics {
-            let channel = |it: &&&Neighbor| {
-                let channel = if prefix.addr().is_ipv6() { &it.ipv6 } else { &it.ipv4 };
-                channel.as_ref().is_some_and(|it| it.exports_static)
-            };
-            let peers: BTreeSet<String> =
-                made.iter().filter(channel).map(|it| it.name.clone()).collect();
-            if !peers.is_empty() {
-                told.entry(peers).or_default().push(prefix);
+        let advertisements = self.advertisements(&made, outcome);
+        self.name_directs(&made, outcome);
+        if has_bfd {
+            let profile = Translated::new("metallb.io/v1beta1", "BFDProfile", "bird", self.bfd);
+            outcome.objects.push(profile);
+        }
+        outcome.objects.extend(advertisements.objects("static"));
+        if let Some(servers) = self.caches.servers() {
+            let mut spec = Fields::default();
+            spec.set("rpki", json!({"servers": servers}));
+            let kind = "BGPConfiguration";
+            outcome.objects.push(Translated::new("fairway.dev/v1beta1", kind, "speaker", spec));
+        }
+    }
+
+    /// Static routes, as each neighbor is told of them.
+    fn advertisements(&self, made: &[&Neighbor], outcome: &mut Outcome) -> Advertisements {
+        let mut advertisements = Advertisements::default();
+        for protocol in &self.statics {
+            let routes = protocol.routes(&self.policies, outcome);
+            for (prefix, route) in routes {
+                let ipv6 = prefix.addr().is_ipv6();
+                let drops = |it: &Kernel| it.has_own(&self.policies, protocol, (prefix, &route));
+                let is_blackhole = self.kernels.iter().any(drops);
+                let route = OwnRoute { is_blackhole, ..route };
+                for neighbor in made {
+                    let Some(filter) = neighbor.filter(ipv6, true) else { continue };
+                    let way = neighbor.way(ipv6, true);
+                    let told = self.policies.own(&filter, way, protocol, (prefix, &route), outcome);
+                    let Some(told) = told else { continue };
+                    if told.prepend > 0 && !neighbor.is_external() {
+                        let why = format!(
+                            "AS numbers are prepended for external neighbors only; {prefix} is announced without"
+                        );
+                        outcome.untranslated(filter.line, &filter.text, why);
+                    }
+                    advertisements.announce(told, prefix, &neighbor.name);
+                }
             }
         }
-        if has_bfd {
-            outcome.objects.push(Translated::new("metallb.io/v1beta1", "BFDProfile", "bird", bfd));
-        }
-        let exports =
-            |it: &&Neighbor| [&it.ipv4, &it.ipv6].into_iter().flatten().any(|it| it.exports_others);
-        if let Some((line, text)) = direct.filter(|_| made.iter().any(exports)) {
-            let why = "networks of interfaces are not announced; list them in prefixes of a BGPAdvertisement";
-            outcome.untranslated(line, &text, why);
-        }
-        let mut names = Names::default();
-        for (peers, prefixes) in told {
-            let of = |ipv6: bool| prefixes.iter().any(|it| it.addr().is_ipv6() == ipv6);
-            let [ipv4, ipv6] = installs_static;
-            let drops = (!of(false) || ipv4) && (!of(true) || ipv6);
-            let mut spec = Fields::default();
-            let prefixes: Vec<String> = prefixes.iter().map(ToString::to_string).collect();
-            spec.set("prefixes", json!(prefixes))
-                .set("peers", json!(peers))
-                .set_if("blackhole", drops);
-            let name = names.give("static");
-            outcome.objects.push(Translated::new(
-                "metallb.io/v1beta1",
-                "BGPAdvertisement",
-                &name,
-                spec,
-            ));
+        advertisements
+    }
+
+    /// Networks of interfaces are named where a neighbor would be told of them.
+    fn name_directs(&self, made: &[&Neighbor], outcome: &mut Outcome) {
+        for (name, line, text) in &self.directs {
+            let is_told = |it: &&&Neighbor| {
+                [false, true].into_iter().any(|ipv6| {
+                    let filter = it.filter(ipv6, true);
+                    let way = it.way(ipv6, true);
+                    filter.is_some_and(|it| self.policies.may_pass_direct(&it, way, name))
+                })
+            };
+            if made.iter().any(|it| is_told(&it)) {
+                let why = "networks of interfaces are not announced; list them in prefixes of a BGPAdvertisement";
+                outcome.untranslated(*line, text, why);
+            }
         }
     }
 }

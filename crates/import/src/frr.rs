@@ -28,12 +28,12 @@ use serde_json::json;
 
 use self::bfd::Profiles;
 use self::lists::{Lists, TAKEN_BACK, number};
-use self::originate::Advertisements;
 use self::peer::Scene;
 use self::route_map::RouteMaps;
 use self::router::Router;
 use crate::object::{Fields, Names, Translated};
 use crate::outcome::Outcome;
+use crate::policy::Advertisements;
 
 /// Translates `text`.
 pub(crate) fn import(text: &str, outcome: &mut Outcome) {
@@ -244,7 +244,7 @@ impl Reading {
             advertisements.add(&scene, &neighbors, outcome);
         }
         outcome.objects.extend(profiles.objects());
-        outcome.objects.extend(advertisements.objects());
+        outcome.objects.extend(advertisements.objects("networks"));
         outcome.objects.extend(configuration(&routers, &caches));
     }
 }

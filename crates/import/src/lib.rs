@@ -17,6 +17,7 @@ mod keepalived;
 mod kubernetes;
 mod object;
 mod outcome;
+mod policy;
 mod program;
 
 #[cfg(test)]

@@ -4,15 +4,20 @@
 
 use serde_json::{Value, json};
 
-use super::channel::{Channel, is_on};
+use super::channel::{Channel, Filter, is_on};
+use super::code::Does;
+use super::policies::{Policies, Way};
 use super::text::Statement;
+use super::translated_each;
 use crate::object::{Fields, Translated};
 use crate::outcome::Outcome;
+use crate::policy::{Named, Passes, policy};
 
 /// What surrounds the protocols.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scene<'a> {
     pub(super) router_id: Option<&'a str>,
+    pub(super) policies: &'a Policies,
     /// Whether learned routes go to the kernel: IPv4, IPv6.
     pub(super) installs: [bool; 2],
 }
@@ -21,9 +26,11 @@ pub(super) struct Scene<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Neighbor {
     pub(super) name: String,
+    /// The name in the text.
+    protocol: String,
     line: usize,
     text: String,
-    local_as: Option<u32>,
+    pub(super) local_as: Option<u32>,
     local_address: Option<String>,
     remote: Option<(&'static str, String)>,
     remote_as: Option<Value>,
@@ -41,32 +48,33 @@ impl Neighbor {
     /// Reads the statements of a template and of the protocol itself.
     pub(super) fn read(
         name: &str,
+        protocol: &str,
         (line, text): (usize, String),
         statements: &[Statement],
         outcome: &mut Outcome,
     ) -> Self {
-        let mut neighbor = Self { name: name.to_owned(), line, text, ..Self::default() };
-        for statement in statements {
-            let words = statement.words();
-            let outcome_of = match (words.as_slice(), &statement.block) {
-                (["ipv4"], block) => {
-                    let channel = neighbor.ipv4.get_or_insert_default();
-                    channel.read(block.as_deref().unwrap_or_default(), outcome);
-                    Ok(())
+        let mut neighbor = Self {
+            name: name.to_owned(),
+            protocol: protocol.to_owned(),
+            line,
+            text,
+            ..Self::default()
+        };
+        translated_each(statements, outcome, |words, statement, outcome| {
+            let block = statement.block.as_deref();
+            let channel = match (words, block) {
+                (["ipv4"], _) => neighbor.ipv4.get_or_insert_default(),
+                (["ipv6"], _) => neighbor.ipv6.get_or_insert_default(),
+                (words, None) => return neighbor.statement(words, statement, outcome),
+                (["keys"], Some(_)) => {
+                    return Err("keys of TCP-AO have no Secrets here; set tcpAO");
                 }
-                (["ipv6"], block) => {
-                    let channel = neighbor.ipv6.get_or_insert_default();
-                    channel.read(block.as_deref().unwrap_or_default(), outcome);
-                    Ok(())
-                }
-                (words, None) => neighbor.statement(words, statement, outcome),
-                (["keys"], Some(_)) => Err("keys of TCP-AO have no Secrets here; set tcpAO"),
-                (_, Some(_)) => Err("only IPv4 and IPv6 unicast are exchanged"),
+                (["debug" | "mrtdump", ..], Some(_)) => return Ok(()),
+                (_, Some(_)) => return Err("only IPv4 and IPv6 unicast are exchanged"),
             };
-            if let Err(why) = outcome_of {
-                outcome.untranslated(statement.line, &statement.text(), why);
-            }
-        }
+            channel.read(block.unwrap_or_default(), outcome);
+            Ok(())
+        });
         neighbor
     }
 
@@ -102,7 +110,7 @@ impl Neighbor {
                 if !rest.is_empty() {
                     outcome.note(
                         statement.line,
-                        &statement.text(),
+                        statement.text(),
                         "packets are sent with a TTL of 64",
                     );
                 }
@@ -179,7 +187,7 @@ impl Neighbor {
                 );
             }
             ["default", ..] => {
-                outcome.note(statement.line, &statement.text(), "the default of RFC 4271 holds");
+                outcome.note(statement.line, statement.text(), "the default of RFC 4271 holds");
             }
             _ => return Err("has no equal in a BGPPeer"),
         }
@@ -277,7 +285,7 @@ impl Neighbor {
             _ => spec.set(field, json!(remote)),
         };
         spec.set("routerID", self.router_id.as_deref().or(scene.router_id).map(|it| json!(it)));
-        let is_external = if dynamic { asn == "external" } else { *asn != json!(own) };
+        let is_external = self.is_external();
         for (name, value) in &self.spec.0 {
             let is_internal_only = ["ebgpMultiHop", "role", "roleStrict", "routeServerClient"]
                 .contains(&name.as_str());
@@ -295,12 +303,41 @@ impl Neighbor {
             spec.set("passwordSecret", json!({"name": name}));
             objects.push(Translated::password(&name, password));
         }
-        self.exchange(&mut spec, on_link, scene);
+        self.exchange(&mut spec, on_link, scene, outcome);
         objects.insert(0, Translated::new("metallb.io/v1beta2", "BGPPeer", &self.name, spec));
         Some(objects)
     }
 
-    fn exchange(&self, spec: &mut Fields, on_link: bool, scene: Scene<'_>) {
+    /// Whether it is in another AS.
+    pub(super) fn is_external(&self) -> bool {
+        match &self.remote_as {
+            Some(Value::String(kind)) => kind == "external",
+            Some(asn) => self.local_as.is_none_or(|own| *asn != json!(own)),
+            None => true,
+        }
+    }
+
+    /// The channel of a family with the filter of one direction: without a line all is accepted from internal neighbors, and
+    /// nothing is announced.
+    pub(super) fn filter(&self, ipv6: bool, outbound: bool) -> Option<Filter> {
+        let channel = if ipv6 { self.ipv6.as_ref()? } else { self.ipv4.as_ref()? };
+        if channel.is_elsewhere {
+            return None;
+        }
+        let filter = if outbound { &channel.export } else { &channel.import };
+        let accepts = !outbound && !self.is_external();
+        let without = if accepts { Does::Accept } else { Does::Reject };
+        Some(filter.clone().unwrap_or_else(|| Filter::of(self.line, &self.text, without)))
+    }
+
+    /// The AS that filters of a direction may prepend.
+    pub(super) fn way(&self, ipv6: bool, outbound: bool) -> Way {
+        let remote = self.remote_as.as_ref().and_then(Value::as_u64);
+        let remote = remote.and_then(|it| u32::try_from(it).ok());
+        Way { ipv6, outbound, asn: if outbound { self.local_as } else { remote } }
+    }
+
+    fn exchange(&self, spec: &mut Fields, on_link: bool, scene: Scene<'_>, outcome: &mut Outcome) {
         let is_ipv6 = self.remote.as_ref().is_some_and(|(_, it)| it.contains(':'));
         let other = if is_ipv6 { &self.ipv4 } else { &self.ipv6 };
         spec.set_if("dualStackAddressFamily", other.is_some() && !on_link);
@@ -312,50 +349,64 @@ impl Neighbor {
         paths.set("send", any(|it| it.sends_paths).then(|| json!(16)));
         paths.set_if("receive", any(|it| it.receives_paths));
         spec.set("addPath", paths.some());
-        let carried =
-            [!is_ipv6 || other.is_some() || on_link, is_ipv6 || other.is_some() || on_link];
-        let mut receive =
-            allowed(channels.map(|it| it.as_ref().is_some_and(|it| it.imports)), carried);
-        let mut advertise =
-            allowed(channels.map(|it| it.as_ref().is_some_and(|it| it.exports_learned)), carried);
+        let carries = |ipv6: bool| is_ipv6 == ipv6 || other.is_some() || on_link;
+        let mut passing = |outbound: bool| {
+            [false, true].map(|ipv6| {
+                let from = (!outbound).then_some(self.protocol.as_str());
+                let passes = self.filter(ipv6, outbound).map(|it| {
+                    let way = self.way(ipv6, outbound);
+                    scene.policies.learned(&it, way, from, outcome)
+                });
+                carries(ipv6).then(|| passes.unwrap_or(Passes::Nothing))
+            })
+        };
+        let (inbound, outbound) = (passing(false), passing(true));
+        let accepts =
+            |passes: &Option<Passes>| passes.as_ref().is_some_and(|it| *it != Passes::Nothing);
+        let installs =
+            inbound.iter().zip(scene.installs).any(|(it, installs)| accepts(it) && installs);
+        let named = Named { line: self.line, text: &self.text };
+        let [ipv4, ipv6] = inbound;
+        let mut receive = policy(ipv4, ipv6, &named, outcome);
+        let [ipv4, ipv6] = outbound;
+        let mut advertise = policy(ipv4, ipv6, &named, outcome);
         if !receive.is_empty() {
             let limit = channels.iter().filter_map(|it| it.as_ref()?.limit).max();
             receive.set("maxPrefixes", limit.map(|it| json!({"limit": it})));
             receive.set_if("keepFiltered", any(|it| it.keeps_filtered));
-            let installs = channels.iter().zip(scene.installs);
-            let installs = installs.filter(|(it, _)| it.as_ref().is_some_and(|it| it.imports));
-            spec.set_if("installRoutes", installs.into_iter().any(|(_, installs)| installs));
-        }
-        let mut next_hop = Fields::default();
-        for (channel, field, is_ipv6) in [(&self.ipv4, "ipv4", false), (&self.ipv6, "ipv6", true)] {
-            let Some(channel) = channel else { continue };
-            let own = self
-                .local_address
-                .as_ref()
-                .filter(|it| channel.next_hop_self && it.contains(':') == is_ipv6);
-            next_hop.set(field, channel.next_hop.as_ref().or(own).map(|it| json!(it)));
+            spec.set_if("installRoutes", installs);
         }
         if self.remote.as_ref().is_some_and(|it| it.0 == "peerAddress") && !on_link {
             let source = self.local_address.as_ref().filter(|it| it.contains(':') == is_ipv6);
             spec.set("sourceAddress", source.map(|it| json!(it)));
         }
-        advertise.set("nextHop", next_hop.some());
+        self.next_hop(&mut advertise, outcome);
         spec.set("toReceive", receive.some());
         spec.set("toAdvertise", advertise.some());
     }
-}
 
-/// `allowed` for the families that pass, of those that the session has.
-fn allowed(passes: [bool; 2], carried: [bool; 2]) -> Fields {
-    let mut fields = Fields::default();
-    let [ipv4, ipv6] = passes;
-    let all = passes.iter().zip(carried).all(|(passes, carried)| *passes || !carried);
-    let value = match (ipv4, ipv6) {
-        (false, false) => return fields,
-        _ if all => json!({"mode": "all"}),
-        (true, _) => json!({"mode": "filtered", "prefixes": [{"prefix": "0.0.0.0/0", "le": 32}]}),
-        (_, true) => json!({"mode": "filtered", "prefixes": [{"prefix": "::/0", "le": 128}]}),
-    };
-    fields.set("allowed", value);
-    fields
+    /// To external neighbors it is ours in any case.
+    fn next_hop(&self, advertise: &mut Fields, outcome: &mut Outcome) {
+        let mut next_hop = Fields::default();
+        for (channel, field, ipv6) in [(&self.ipv4, "ipv4", false), (&self.ipv6, "ipv6", true)] {
+            let Some(channel) = channel else { continue };
+            let own = self.local_address.as_ref().filter(|it| it.contains(':') == ipv6);
+            let address = match (&channel.next_hop, &channel.next_hop_self) {
+                (Some(address), _) => Some(address),
+                (None, Some(_)) if self.is_external() || advertise.is_empty() => None,
+                (None, Some((line, text))) => {
+                    if own.is_none() {
+                        let why = format!(
+                            "our address is not known here; set toAdvertise.nextHop.{field} to it"
+                        );
+                        outcome.untranslated(*line, text, why);
+                    }
+                    own
+                }
+                (None, None) => None,
+            };
+            next_hop.set(field, address.map(|it| json!(it)));
+        }
+        advertise.set("nextHop", next_hop.some());
+    }
 }

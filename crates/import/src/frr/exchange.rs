@@ -6,10 +6,11 @@ use serde_json::json;
 
 use super::lists::number;
 use super::peer::{Families, Neighbor, Remote, Scene};
-use super::policy::{Direction, Filters, Named, Passes, policy};
+use super::policy::{Direction, Filters};
 use super::settings::{Scope, Setting};
 use crate::object::Fields;
 use crate::outcome::Outcome;
+use crate::policy::{Named, Passes, policy};
 
 impl Scene<'_> {
     pub(super) fn of_families(

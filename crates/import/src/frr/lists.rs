@@ -6,63 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_ground::{AsPathPattern, Community, ExtendedCommunity, LargeCommunity};
 use ipnet::IpNet;
-use serde_json::{Value, json};
 
-use crate::object::Fields;
-
-/// Prefixes inside a network, by their lengths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
-    network: IpNet,
-    ge: Option<u8>,
-    le: Option<u8>,
-}
-
-impl Range {
-    /// Every prefix of a family.
-    pub(super) fn everything(ipv6: bool) -> Self {
-        let network = if ipv6 { "::/0" } else { "0.0.0.0/0" };
-        let network: IpNet = network.parse().unwrap_or_default();
-        Self { network, ge: None, le: Some(network.max_prefix_len()) }
-    }
-
-    fn shortest(self) -> u8 {
-        self.ge.unwrap_or(self.network.prefix_len())
-    }
-
-    fn longest(self) -> u8 {
-        let of_ge = self.ge.map_or(self.network.prefix_len(), |_| self.network.max_prefix_len());
-        self.le.unwrap_or(of_ge)
-    }
-
-    pub(super) fn contains(self, prefix: IpNet) -> bool {
-        let length = prefix.prefix_len();
-        self.network.contains(&prefix) && self.shortest() <= length && length <= self.longest()
-    }
-
-    /// Whether some prefix is in both.
-    pub(super) fn overlaps(self, other: Self) -> bool {
-        let nested = self.network.contains(&other.network) || other.network.contains(&self.network);
-        let inner = self.network.prefix_len().max(other.network.prefix_len());
-        let shortest = self.shortest().max(other.shortest()).max(inner);
-        nested && shortest <= self.longest().min(other.longest())
-    }
-
-    /// The network, if all addresses inside it are meant.
-    pub(super) fn host_network(self) -> Option<IpNet> {
-        let of_hosts = self.longest() == self.network.max_prefix_len();
-        of_hosts.then_some(self.network)
-    }
-
-    /// As in `prefixes` of a BGPPeer.
-    pub(super) fn value(self) -> Value {
-        let mut fields = Fields::default();
-        fields.set("prefix", json!(self.network.to_string()));
-        fields.set("ge", self.ge.map(|it| json!(it)));
-        fields.set("le", self.le.map(|it| json!(it)));
-        Value::Object(fields.0)
-    }
-}
+use crate::policy::Range;
 
 /// One line of a list.
 #[derive(Debug, Clone)]

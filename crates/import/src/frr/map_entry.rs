@@ -4,12 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use fairway_ground::AsPathPattern;
 use ipnet::IpNet;
-use serde_json::{Value, json};
 
-use super::lists::{CommunityKind, Entry, Lists, Range, joined, number};
-use crate::object::Fields;
+use super::lists::{CommunityKind, Entry, Lists, joined, number};
+use crate::policy::{Matches, PREPEND_MAX, Range, Settings};
 
 /// One entry as it is written.
 #[derive(Debug)]
@@ -36,88 +34,6 @@ pub(super) struct Use {
     pub(super) outbound: bool,
     /// The AS that `set as-path prepend` may repeat: ours outbound, the neighbor's inbound; unknown for any AS.
     pub(super) asn: Option<u32>,
-}
-
-/// What routes an entry is about: all that is given must hold.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Matches {
-    pub(super) ranges: Option<Vec<Range>>,
-    pub(super) as_path: Option<String>,
-    pub(super) communities: Option<Vec<String>>,
-    pub(super) next_hops: Option<Vec<IpNet>>,
-    pub(super) origin_validation: Option<&'static str>,
-}
-
-impl Matches {
-    /// As `match` of a rule.
-    pub(super) fn value(&self) -> Option<Value> {
-        let Self { ranges, as_path, communities, next_hops, origin_validation } = self;
-        let mut matches = Fields::default();
-        let ranges = ranges.as_ref().map(|it| it.iter().map(|it| it.value()).collect::<Vec<_>>());
-        matches.set("prefixes", ranges.map(|it| json!(it)));
-        matches.set("asPath", as_path.as_ref().map(|it| json!(it)));
-        matches.set("communities", communities.as_ref().map(|it| json!(it)));
-        let next_hops =
-            next_hops.as_ref().map(|it| it.iter().map(ToString::to_string).collect::<Vec<_>>());
-        matches.set("nextHops", next_hops.map(|it| json!(it)));
-        matches.set("originValidation", origin_validation.map(|it| json!(it)));
-        matches.some()
-    }
-
-    /// Whether it is about every route.
-    pub(super) fn is_everything(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether an own route with this path matches, as far as that can be told here: of its next hop and its state of RPKI
-    /// nothing is known.
-    pub(super) fn may_take_own(&self, prefix: IpNet, path: &str, communities: &[String]) -> bool {
-        let in_ranges =
-            self.ranges.as_ref().is_none_or(|it| it.iter().any(|range| range.contains(prefix)));
-        let pattern = self.as_path.as_ref().map(|it| AsPathPattern::new(it));
-        let path = pattern.is_none_or(|it| it.is_ok_and(|it| it.is_in(path)));
-        let marked = self.communities.as_ref();
-        let marked = marked.is_none_or(|it| it.iter().any(|one| communities.contains(one)));
-        in_ranges && path && marked
-    }
-
-    /// Whether [`Self::may_take_own`] is all that there is to it.
-    pub(super) fn is_certain_of_own(&self) -> bool {
-        self.next_hops.is_none() && self.origin_validation.is_none()
-    }
-}
-
-/// What an entry changes.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Settings {
-    pub(super) local_pref: Option<u32>,
-    pub(super) med: Option<u32>,
-    pub(super) add: Vec<String>,
-    pub(super) remove: Vec<String>,
-    pub(super) replace: Option<Vec<String>>,
-    pub(super) prepend: Option<usize>,
-    pub(super) ipv4_next_hop: Option<String>,
-    pub(super) ipv6_next_hop: Option<String>,
-}
-
-impl Settings {
-    /// As `set` of a rule.
-    pub(super) fn value(&self) -> Option<Value> {
-        let mut fields = Fields::default();
-        fields.set("localPref", self.local_pref.map(|it| json!(it)));
-        fields.set("med", self.med.map(|it| json!(it)));
-        let mut communities = Fields::default();
-        communities.set("replace", self.replace.as_ref().map(|it| json!(it)));
-        communities.set("add", (!self.add.is_empty()).then(|| json!(self.add)));
-        communities.set("remove", (!self.remove.is_empty()).then(|| json!(self.remove)));
-        fields.set("communities", communities.some());
-        fields.set("asPathPrepend", self.prepend.map(|it| json!(it)));
-        let mut next_hop = Fields::default();
-        next_hop.set("ipv4", self.ipv4_next_hop.as_ref().map(|it| json!(it)));
-        next_hop.set("ipv6", self.ipv6_next_hop.as_ref().map(|it| json!(it)));
-        fields.set("nextHop", next_hop.some());
-        fields.some()
-    }
 }
 
 /// An entry, read for one use.
@@ -437,8 +353,6 @@ fn replaces_some(words: &[&str]) -> bool {
     sets && words.last() != Some(&"additive")
 }
 
-/// As often as a rule may prepend an AS.
-pub(super) const PREPEND_MAX: usize = 16;
 const TOO_OFTEN: &str = "a rule prepends an AS 16 times at most";
 /// As many comparisons of two lines are made: a second of work.
 pub(super) const PAIRS_MAX: usize = 20_000_000;

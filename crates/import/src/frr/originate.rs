@@ -3,28 +3,18 @@
 //! Answers which prefixes of this router go to which peers, with which attributes: what route maps and prefix lists make of
 //! each is worked out here, since `toAdvertise` of a peer is about learned routes alone.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use fairway_ground::AsPathPattern;
 use ipnet::IpNet;
-use serde_json::json;
 
-use super::lists::{Entry, Range};
-use super::map_entry::{PREPEND_MAX, Use};
+use super::lists::Entry;
+use super::map_entry::Use;
 use super::peer::{Neighbor, Scene};
 use super::policy::Direction;
-use super::route_map::{OwnMap, OwnRoute};
+use super::route_map::OwnMap;
 use super::router::Network;
 use super::settings::{Scope, Setting};
-use crate::object::{Fields, Names, Translated};
 use crate::outcome::Outcome;
-
-/// What is announced alike.
-#[derive(Debug, Default)]
-pub(super) struct Advertisements {
-    /// By the attributes: the peers of each prefix.
-    routes: BTreeMap<OwnRoute, BTreeMap<IpNet, BTreeSet<String>>>,
-}
+use crate::policy::{Advertisements, OwnRoute, PREPEND_MAX, Range};
 
 impl Advertisements {
     /// Adds the networks of one router.
@@ -65,41 +55,6 @@ impl Advertisements {
         let local_pref = scene.router.defaults.local_preference;
         let route = OwnRoute { med: Some(0), local_pref, ..OwnRoute::default() };
         self.announce(route, prefix, &neighbor.name);
-    }
-
-    fn announce(&mut self, route: OwnRoute, prefix: IpNet, peer: &str) {
-        let peers = self.routes.entry(route).or_default().entry(prefix).or_default();
-        peers.insert(peer.to_owned());
-    }
-
-    /// One object for all prefixes with the same attributes and peers.
-    pub(super) fn objects(self) -> Vec<Translated> {
-        let (mut objects, mut names) = (Vec::new(), Names::default());
-        for (route, prefixes) in self.routes {
-            let mut by_peers: BTreeMap<BTreeSet<String>, Vec<String>> = BTreeMap::new();
-            for (prefix, peers) in prefixes {
-                by_peers.entry(peers).or_default().push(prefix.to_string());
-            }
-            for (peers, prefixes) in by_peers {
-                let mut spec = Fields::default();
-                spec.set("prefixes", json!(prefixes));
-                spec.set("peers", json!(peers));
-                spec.set("localPref", route.local_pref.filter(|it| *it > 0).map(|it| json!(it)));
-                spec.set("med", route.med.map(|it| json!(it)));
-                spec.set("asPathPrepend", (route.prepend > 0).then(|| json!(route.prepend)));
-                let communities = &route.communities;
-                spec.set("communities", (!communities.is_empty()).then(|| json!(communities)));
-                spec.set_if("blackhole", route.is_blackhole);
-                let name = names.give("networks");
-                objects.push(Translated::new(
-                    "metallb.io/v1beta1",
-                    "BGPAdvertisement",
-                    &name,
-                    spec,
-                ));
-            }
-        }
-        objects
     }
 }
 

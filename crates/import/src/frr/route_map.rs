@@ -6,11 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use serde_json::{Value, json};
 
-use super::lists::{Lists, Range, number};
-use super::map_entry::{Flaw, MapEntry, Matches, Reading, Settings, Use};
-use crate::object::Fields;
+use super::lists::{Lists, number};
+use super::map_entry::{Flaw, MapEntry, Reading, Use};
+use crate::policy::{Action, Matches, OwnRoute, Rule, Settings};
 
 /// All route maps: by name, entries by sequence number.
 #[derive(Debug, Default)]
@@ -76,64 +75,6 @@ impl RouteMaps {
     }
 }
 
-/// What a rule does with a route that matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
-    Accept,
-    Reject,
-    Continue,
-}
-
-/// A rule of a BGPPeer.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Rule {
-    pub(super) name: Option<String>,
-    pub(super) matches: Matches,
-    pub(super) settings: Settings,
-    pub(super) action: Action,
-}
-
-impl Rule {
-    /// What no entry permits is rejected.
-    pub(super) fn reject_rest() -> Self {
-        let (matches, settings) = Default::default();
-        Self { name: None, matches, settings, action: Action::Reject }
-    }
-
-    /// All routes have this LOCAL_PREF for the rules that follow.
-    pub(super) fn preferring(local_pref: u32) -> Self {
-        let settings = Settings { local_pref: Some(local_pref), ..Settings::default() };
-        Self { name: None, matches: Matches::default(), settings, action: Action::Continue }
-    }
-
-    /// About these prefixes.
-    pub(super) fn of_ranges(ranges: Vec<Range>, action: Action) -> Self {
-        let matches = Matches { ranges: Some(ranges), ..Matches::default() };
-        Self { name: None, matches, settings: Settings::default(), action }
-    }
-
-    /// About paths in which this is found.
-    pub(super) fn of_as_path(pattern: &str, action: Action) -> Self {
-        let matches = Matches { as_path: Some(pattern.to_owned()), ..Matches::default() };
-        Self { name: None, matches, settings: Settings::default(), action }
-    }
-
-    pub(super) fn value(&self) -> Value {
-        let mut fields = Fields::default();
-        fields.set("name", self.name.as_ref().map(|it| json!(it)));
-        fields.set("match", self.matches.value());
-        fields.set("set", self.settings.value());
-        let action = match self.action {
-            Action::Accept if !fields.is_empty() => None,
-            Action::Accept => Some("accept"),
-            Action::Reject => Some("reject"),
-            Action::Continue => Some("continue"),
-        };
-        fields.set("action", action.map(|it| json!(it)));
-        Value::Object(fields.0)
-    }
-}
-
 /// What a map comes to.
 #[derive(Debug, Default)]
 pub(super) struct Translation {
@@ -187,17 +128,6 @@ fn rule_name(map: &str, sequence: u32) -> String {
     let letter = |it: char| if it.is_ascii_alphanumeric() || "-_.".contains(it) { it } else { '-' };
     let begin: String = map.chars().take(room).map(letter).collect();
     begin + &end
-}
-
-/// The attributes of a route that this router originates.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct OwnRoute {
-    pub(super) local_pref: Option<u32>,
-    pub(super) med: Option<u32>,
-    pub(super) communities: Vec<String>,
-    pub(super) prepend: usize,
-    /// A static route drops what arrives for it and is for no address in use.
-    pub(super) is_blackhole: bool,
 }
 
 /// The entries of a map, read for own routes.
@@ -263,19 +193,4 @@ fn flaws_of_own(entry: &MapEntry, reading: &Reading<'_>, matches: &Matches) -> V
         flaws.push(Flaw { why: why.to_owned(), ..hop.clone() });
     }
     flaws
-}
-
-impl OwnRoute {
-    fn set(&mut self, set: &Settings) {
-        self.local_pref = set.local_pref.or(self.local_pref);
-        self.med = set.med.or(self.med);
-        self.prepend = self.prepend.saturating_add(set.prepend.unwrap_or(0));
-        if let Some(replace) = &set.replace {
-            self.communities.clone_from(replace);
-        }
-        self.communities.retain(|it| !set.remove.contains(it));
-        self.communities.extend(set.add.iter().cloned());
-        self.communities.sort();
-        self.communities.dedup();
-    }
 }

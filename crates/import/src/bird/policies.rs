@@ -1,0 +1,133 @@
+//! What the filters of a text do to routes.
+//!
+//! Answers what passes of learned routes, and what becomes of one of ours, with the names of filters, functions and protocols
+//! that the text has. Knows no session.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipnet::IpNet;
+
+use super::channel::{Code, Filter};
+use super::code::Step;
+use super::condition::{Facts, Origin};
+use super::filter::{Flaw, apply, moves};
+use super::rules;
+use super::statics::Static;
+use crate::outcome::Outcome;
+use crate::policy::{OwnRoute, Passes};
+
+/// Which way routes go, and the AS that a filter may prepend.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub(super) ipv6: bool,
+    pub(super) outbound: bool,
+    pub(super) asn: Option<u32>,
+}
+
+/// What filters name.
+#[derive(Debug, Default)]
+pub(super) struct Policies {
+    pub(super) filters: BTreeMap<String, Vec<Step>>,
+    /// Those without parameters.
+    pub(super) functions: BTreeMap<String, Vec<Step>>,
+    /// Names of BGP protocols.
+    pub(super) neighbors: BTreeSet<String>,
+    pub(super) roa_tables: BTreeSet<String>,
+}
+
+impl Policies {
+    fn facts<'a>(&'a self, way: Way, source: &'static str, origin: Origin<'a>) -> Facts<'a> {
+        let Way { ipv6, outbound, asn } = way;
+        let (functions, roa_tables) = (&self.functions, &self.roa_tables);
+        Facts { ipv6, outbound, asn, source, origin, functions, roa_tables }
+    }
+
+    fn steps<'a>(&'a self, filter: &'a Filter) -> Result<(&'a [Step], Option<&'a str>), Flaw> {
+        match &filter.code {
+            Code::Steps(steps) => Ok((steps, None)),
+            Code::Named(name) => match self.filters.get(name) {
+                Some(steps) => Ok((steps, Some(name))),
+                None => Err(Flaw {
+                    line: filter.line,
+                    text: filter.text.clone(),
+                    why: "the text has no such filter, so that nothing passes".to_owned(),
+                }),
+            },
+        }
+    }
+
+    /// What passes of routes that neighbors announce; `from` is the one of them that a filter is for.
+    pub(super) fn learned(
+        &self,
+        filter: &Filter,
+        way: Way,
+        from: Option<&str>,
+        outcome: &mut Outcome,
+    ) -> Passes {
+        let origin = from.map_or(Origin::Neighbor(&self.neighbors), Origin::Protocol);
+        self.passes(filter, &self.facts(way, "RTS_BGP", origin), outcome)
+    }
+
+    /// Whether routes to the networks of interfaces may pass.
+    pub(super) fn may_pass_direct(&self, filter: &Filter, way: Way, protocol: &str) -> bool {
+        let facts = self.facts(way, "RTS_DEVICE", Origin::Protocol(protocol));
+        // What has no equal is told about learned routes.
+        let mut unsaid = Outcome::new("");
+        self.passes(filter, &facts, &mut unsaid) != Passes::Nothing
+    }
+
+    fn passes(&self, filter: &Filter, facts: &Facts<'_>, outcome: &mut Outcome) -> Passes {
+        let (steps, name) = match self.steps(filter) {
+            Ok(found) => found,
+            Err(flaw) => {
+                outcome.untranslated(flaw.line, &flaw.text, flaw.why);
+                return Passes::Nothing;
+            }
+        };
+        let translation = rules::passes(&moves(steps, facts), name);
+        for flaw in translation.flaws {
+            outcome.untranslated(flaw.line, &flaw.text, flaw.why);
+        }
+        for note in translation.notes {
+            outcome.note(note.line, &note.text, note.why);
+        }
+        translation.passes
+    }
+
+    /// What becomes of a static route; nothing if it is rejected.
+    pub(super) fn own(
+        &self,
+        filter: &Filter,
+        way: Way,
+        of: &Static,
+        (prefix, route): (IpNet, &OwnRoute),
+        outcome: &mut Outcome,
+    ) -> Option<OwnRoute> {
+        let steps = self.steps(filter).map(|(steps, _)| steps);
+        // A filter that does not exist is told about learned routes.
+        let steps = steps.ok()?;
+        let (route, verdict) = self.applied(steps, way, of, (prefix, route), outcome)?;
+        (verdict == Some(true)).then_some(route)
+    }
+
+    /// The same of steps, which may decide nothing.
+    pub(super) fn applied(
+        &self,
+        steps: &[Step],
+        way: Way,
+        of: &Static,
+        (prefix, route): (IpNet, &OwnRoute),
+        outcome: &mut Outcome,
+    ) -> Option<(OwnRoute, Option<bool>)> {
+        let facts = self.facts(way, "RTS_STATIC", Origin::Protocol(&of.name));
+        let mut route = route.clone();
+        match apply(&moves(steps, &facts), prefix, &mut route, &facts) {
+            Ok(verdict) => Some((route, verdict)),
+            Err(flaw) => {
+                let why = format!("{}; {prefix} is not announced", flaw.why);
+                outcome.untranslated(flaw.line, &flaw.text, why);
+                None
+            }
+        }
+    }
+}
