@@ -1,7 +1,8 @@
-//! Does `fairway import` say the same as the configuration that it reads? FRR runs a configuration, and routers note what it
+//! Does `fairway import` say the same as the configuration that it reads? FRR or BIRD runs a configuration, and routers note what it
 //! tells them; then Fairway runs what became of it, in the same place, and tells them the same. `cargo test --test import`,
 //! as root.
 
+mod bird;
 mod documents;
 mod frr;
 mod scene;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
 fn run(options: Options) -> Result<bool> {
     let mut suite = Suite::new("import", options.suite).as_root();
     documents::add_to(&mut suite);
+    bird::add_to(&mut suite);
     frr::add_to(&mut suite);
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;

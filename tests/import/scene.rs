@@ -33,7 +33,8 @@ impl Scene {
             let port = format!("port{number}");
             node.connect(&port, &router, "eth0")?;
             node.add_address(&port, &format!("10.0.{number}.1/24"))?;
-            router.add_address("eth0", &format!("10.0.{number}.2/24"))?;
+            // The other routers are neighbors to it, whose address a route server leaves as the next hop.
+            router.add_address("eth0", &format!("10.0.{number}.2/16"))?;
             routers.push(router);
         }
         let directory = cell.directory.join("routers");

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | which statements there are, and what `define` puts into them | `text`, `constants` |
 //! | what a protocol says | `peer`, `channel`, `statics`, `kernel`, `bfd`, `rpki` |
-//! | what the code of a filter says | `code`, `condition`, `paths`, `filter` |
+//! | what the code of a filter says | `code`, `variables`, `condition`, `paths`, `filter` |
 //! | the same in our words | `rules`, `policies` |
 
 mod bfd;
@@ -24,12 +24,14 @@ mod rpki;
 mod rules;
 mod statics;
 mod text;
+mod variables;
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
 
 use self::channel::is_on;
+use self::code::Function;
 use self::constants::Constants;
 use self::kernel::Kernel;
 use self::peer::{Neighbor, Scene};
@@ -112,15 +114,14 @@ impl Reading {
             | ["roa4" | "roa6", "table", _] => {}
             ["define", ..] => return self.constants.define(&statement.words),
             ["filter", name, ..] => {
-                let steps = code::steps(statement.code.as_deref().unwrap_or_default());
+                let steps = code::filter(statement.code.as_deref().unwrap_or_default());
                 self.policies.filters.insert((*name).to_owned(), steps);
             }
-            // One with parameters is named where it is called.
-            ["function", name, "(", ")", ..] => {
-                let steps = code::steps(statement.code.as_deref().unwrap_or_default());
-                self.policies.functions.insert((*name).to_owned(), steps);
+            ["function", name, ..] => {
+                let body = statement.code.as_deref().unwrap_or_default();
+                let function = Function::read(&statement.words, body);
+                self.policies.functions.insert((*name).to_owned(), function);
             }
-            ["function", ..] => {}
             ["template", "bgp", name, ..] => {
                 let statements = self.with_template(&words, block)?;
                 self.templates.insert((*name).to_owned(), statements);

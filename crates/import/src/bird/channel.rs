@@ -2,7 +2,7 @@
 //!
 //! Answers the filters in both directions, and the options beside them. Knows no session, and not what the filters do.
 
-use super::code::{Does, Step, expression, steps};
+use super::code::{Does, Step, expression, filter};
 use super::text::{Statement, Word};
 use super::translated_each;
 use crate::outcome::Outcome;
@@ -45,7 +45,7 @@ impl Filter {
                 return Ok(Self::of(line, text, does));
             }
             (Some("filter"), [_, name], None) => Code::Named(name.text.clone()),
-            (Some("filter"), [_], Some(code)) => Code::Steps(steps(code)),
+            (Some("filter"), [_], Some(code)) => Code::Steps(filter(code)),
             _ => return Err("expected all, none, where CONDITION or filter"),
         };
         Ok(Self { line, text: text.to_owned(), code })

@@ -3,6 +3,7 @@
 //! Answers the tree of steps and expressions of a row of words; what it does not know keeps its text. Knows no attribute.
 
 use super::text::{Kind, Word, written};
+use super::variables::{self, TYPES, Variables};
 
 /// Steps inside steps, and parentheses inside parentheses.
 const DEPTH_MAX: usize = 32;
@@ -62,8 +63,44 @@ pub(super) enum Value {
     Empty,
 }
 
+/// A function.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Function {
+    parameters: Vec<String>,
+    body: Vec<Step>,
+}
+
+impl Function {
+    /// `function NAME(TYPE NAME; TYPE NAME)` with its body; variables are declared behind the parentheses or in the body.
+    pub(super) fn read(words: &[Word], body: &[Word]) -> Self {
+        let inside = words.split(|it| it.is("(")).nth(1).unwrap_or_default();
+        let inside = inside.split(|it| it.is(")")).next().unwrap_or_default();
+        let names =
+            inside.split(|it| it.is(",") || it.kind == Kind::End).filter_map(<[Word]>::last);
+        Self { parameters: names.map(|it| it.text.clone()).collect(), body: steps(body) }
+    }
+
+    /// Its steps where it is called with these values; nothing if they are not as many as it takes.
+    pub(super) fn called(&self, values: &[Value]) -> Option<Vec<Step>> {
+        let names = self.parameters.iter().cloned();
+        let bound = || names.zip(values.iter().cloned()).collect();
+        (self.parameters.len() == values.len()).then(|| variables::bound(&self.body, &bound()))
+    }
+
+    /// What it returns, as a condition; nothing if it does something else, too.
+    pub(super) fn condition(&self, values: &[Value]) -> Option<Expression> {
+        let mut count = 0;
+        variables::returned(&self.called(values)?, &mut count)
+    }
+}
+
+/// The steps of a filter, without its variables.
+pub(super) fn filter(words: &[Word]) -> Vec<Step> {
+    variables::bound(&steps(words), &Variables::default())
+}
+
 /// The steps of a block.
-pub(super) fn steps(words: &[Word]) -> Vec<Step> {
+fn steps(words: &[Word]) -> Vec<Step> {
     let mut reader = Reader { words, depth: 0 };
     let mut all = Vec::new();
     while !reader.words.is_empty() {
@@ -160,7 +197,6 @@ impl<'a> Reader<'a> {
         let then = self.words.iter().position(|it| it.is("then"));
         let head = self.take(then.unwrap_or(usize::MAX));
         self.take(1);
-        let line = head.first().map_or(0, |it| it.line);
         let condition = expression(head.get(1..).unwrap_or_default());
         self.depth = self.depth.saturating_add(1);
         let then = self.step();
@@ -171,12 +207,16 @@ impl<'a> Reader<'a> {
             Vec::new()
         };
         self.depth = self.depth.saturating_sub(1);
-        Step { line, text: written(head), does: Does::If { condition, then, otherwise } }
+        Step { does: Does::If { condition, then, otherwise }, ..unknown(head) }
     }
 }
 
+/// Words of a step in a message.
+const WORDS_SHOWN: usize = 40;
+
 fn unknown(words: &[Word]) -> Step {
     let line = words.first().map_or(0, |it| it.line);
+    let words = words.get(..WORDS_SHOWN).unwrap_or(words);
     Step { line, text: written(words), does: Does::Unknown }
 }
 
@@ -187,6 +227,12 @@ fn simple(words: &[Word]) -> Option<Step> {
         "accept" => Does::Accept,
         "reject" | "error" => Does::Reject,
         "print" | "printn" => return None,
+        kind if TYPES.contains(&kind) => {
+            let words = words.get(1..)?;
+            let words = if words.first()?.is("set") { words.get(1..)? } else { words };
+            // Without a value it is a declaration.
+            return if words.len() > 1 { simple(words) } else { None };
+        }
         "return" => Does::Return(expression(words.get(1..)?)),
         _ => assignment(words).unwrap_or(Does::Unknown),
     };

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use fairway_ground::{AsPathPattern, Community, ExtendedCommunity, LargeCommunity};
 use ipnet::IpNet;
 
-use super::code::{Does, Expression, Step, Value};
+use super::code::{Expression, Function, Value};
 use super::paths;
 use crate::policy::{Matches, Range};
 
@@ -35,7 +35,7 @@ pub(super) struct Facts<'a> {
     /// `RTS_BGP` and the like.
     pub(super) source: &'static str,
     pub(super) origin: Origin<'a>,
-    pub(super) functions: &'a BTreeMap<String, Vec<Step>>,
+    pub(super) functions: &'a BTreeMap<String, Function>,
     /// The tables with what RPKI servers say.
     pub(super) roa_tables: &'a BTreeSet<String>,
 }
@@ -92,20 +92,31 @@ impl Facts<'_> {
         match value {
             Value::Plain(word) if word == "true" => Condition::Is(true),
             Value::Plain(word) if word == "false" => Condition::Is(false),
-            Value::Call(name, values) if values.is_empty() && calls < CALLS_MAX => {
-                let body = self.functions.get(name).map(Vec::as_slice);
-                match body {
-                    Some([Step { does: Does::Return(inner), .. }]) => {
-                        self.within(inner, calls.saturating_add(1))
-                    }
-                    _ => unknown("only functions of one return are translated in a condition"),
+            Value::Call(name, values) if calls < CALLS_MAX => {
+                let function = self.functions.get(name);
+                match function.and_then(|it| it.condition(values)) {
+                    Some(inner) => self.within(&inner, calls.saturating_add(1)),
+                    None => unknown("only functions that return a condition are translated in one"),
                 }
             }
             _ => unknown("has no equal in match of a rule"),
         }
     }
 
+    /// A route of an interface has no attributes of BGP.
     fn compare(&self, left: &Value, operator: &str, right: &Value) -> Condition {
+        match self.compared(left, operator, right) {
+            Condition::Matches(matches)
+                if self.source == "RTS_DEVICE" && matches.ranges.is_none() =>
+            {
+                let none = IpNet::default();
+                Condition::Is(matches.is_certain_of_own() && matches.may_take_own(none, "", &[]))
+            }
+            other => other,
+        }
+    }
+
+    fn compared(&self, left: &Value, operator: &str, right: &Value) -> Condition {
         match (left, operator, right) {
             (Value::Plain(name), operator, right) if name == "net" => self.net(operator, right),
             (Value::Plain(name), operator, Value::Plain(length)) if name == "net.len" => {

@@ -96,8 +96,12 @@ impl Lowering<'_> {
             }
             Does::Assign(name, value) => self.assign(name, value),
             Does::Call(name, values) => match self.facts.functions.get(name) {
-                Some(body) if values.is_empty() && calls < CALLS_MAX => {
-                    return self.call(step, body, calls);
+                Some(function) if calls < CALLS_MAX => {
+                    let body = function.called(values);
+                    return body.map_or_else(
+                        || vec![unknown(step, "the function takes other values")],
+                        |it| self.call(step, &it, calls),
+                    );
                 }
                 _ => self.method(name, values),
             },

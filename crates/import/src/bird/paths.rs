@@ -48,7 +48,11 @@ pub(super) fn last(parts: &[Vec<String>]) -> Option<String> {
 
 /// More than so many numbers.
 pub(super) fn longer_than(count: u16) -> String {
-    if count == 0 { "^[^ ]".to_owned() } else { format!("^[^ ]+( [^ ]+){{{count}}}") }
+    match count {
+        0 => "^[^ ]".to_owned(),
+        1 => "^[^ ]+ ".to_owned(),
+        more => format!("^[^ ]+( [^ ]+){{{more}}}"),
+    }
 }
 
 /// So many numbers.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipnet::IpNet;
 
 use super::channel::{Code, Filter};
-use super::code::Step;
+use super::code::{Function, Step};
 use super::condition::{Facts, Origin};
 use super::filter::{Flaw, apply, moves};
 use super::rules;
@@ -28,8 +28,7 @@ pub(super) struct Way {
 #[derive(Debug, Default)]
 pub(super) struct Policies {
     pub(super) filters: BTreeMap<String, Vec<Step>>,
-    /// Those without parameters.
-    pub(super) functions: BTreeMap<String, Vec<Step>>,
+    pub(super) functions: BTreeMap<String, Function>,
     /// Names of BGP protocols.
     pub(super) neighbors: BTreeSet<String>,
     pub(super) roa_tables: BTreeSet<String>,

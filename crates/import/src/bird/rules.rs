@@ -35,10 +35,19 @@ pub(super) fn passes(moves: &[Move], name: Option<&str>) -> Translation {
 
 /// The same with `allowed` where that says it, and without rules at the end that change nothing.
 fn shortened(mut rules: Vec<Rule>, name: Option<&str>) -> Passes {
+    let is_plain = |it: &Rule, action| it.action == action && it.settings == Settings::default();
+    // What is rejected at the end anyway needs no rule before it.
+    while let [.., before, last] = rules.as_slice()
+        && is_plain(last, Action::Reject)
+        && last.matches.is_everything()
+        && before.action != Action::Accept
+    {
+        let place = rules.len().saturating_sub(2);
+        rules.remove(place);
+    }
     if rules.iter().all(|it| it.action == Action::Reject) {
         return Passes::Nothing;
     }
-    let is_plain = |it: &Rule, action| it.action == action && it.settings == Settings::default();
     let mut allowed = None;
     match rules.as_slice() {
         [.., last] if is_plain(last, Action::Accept) && last.matches.is_everything() => {
@@ -71,6 +80,8 @@ fn shortened(mut rules: Vec<Rule>, name: Option<&str>) -> Passes {
 #[derive(Debug, Clone, Default)]
 struct Guard {
     matches: Matches,
+    /// The part of it without which routes may be accepted: of the others all are rejected that do not match.
+    decisive: Matches,
     /// When it was said of AS paths and communities, which the filter can change.
     since: [usize; 2],
 }
@@ -140,7 +151,7 @@ impl Writer {
             (Some(last), true) => self.emit(last, guard, Settings::default(), Action::Reject),
             (Some(last), false) => self.flush(last, guard, &mut pending),
             (None, true) => {
-                let matches = guard.matches.clone();
+                let matches = guard.decisive.clone();
                 self.rules.push(Rule { matches, ..Rule::reject_rest() });
             }
             (None, false) => {}
@@ -150,17 +161,27 @@ impl Writer {
     /// Whether the rest is written, too.
     fn branch(&mut self, branches: &Branches<'_>, guard: &Guard, is_whole: bool) -> bool {
         let Branches { it, matches, then, otherwise, rest } = branches;
+        if rejects(then) {
+            return self.reject(branches, guard, is_whole);
+        }
         let then_all: Vec<&Move> = then.iter().collect();
         let otherwise_all: Vec<&Move> = otherwise.iter().collect();
         let then_and_rest: Vec<&Move> = then.iter().chain(rest.iter().copied()).collect();
         let otherwise_and_rest: Vec<&Move> = otherwise.iter().chain(rest.iter().copied()).collect();
-        let inner = match guard.matches.and(matches) {
-            Ok(Some(both)) => Guard { matches: both, since: self.since(guard, matches) },
-            Ok(None) => {
+        let decisive = if is_whole && rejects(otherwise) {
+            Ok(Some(guard.decisive.clone()))
+        } else {
+            guard.decisive.and(matches)
+        };
+        let inner = match (guard.matches.and(matches), decisive) {
+            (Ok(Some(matches)), Ok(Some(decisive))) => {
+                Guard { since: self.since(guard, branches.matches), matches, decisive }
+            }
+            (Ok(None), _) | (_, Ok(None)) => {
                 self.run(&otherwise_and_rest, guard, is_whole);
                 return true;
             }
-            Err(why) => {
+            (Err(why), _) | (_, Err(why)) => {
                 self.flaw(it, why);
                 self.emit(it, guard, Settings::default(), Action::Reject);
                 return true;
@@ -198,6 +219,30 @@ impl Writer {
         } else {
             self.run(&otherwise_and_rest, guard, true);
         }
+        true
+    }
+
+    /// What matches is rejected, and the rest goes on. Whether the rest is written, too.
+    fn reject(&mut self, branches: &Branches<'_>, guard: &Guard, is_whole: bool) -> bool {
+        let Branches { it, matches, otherwise, rest, .. } = branches;
+        let remaining: Vec<&Move> = otherwise.iter().chain(rest.iter().copied()).collect();
+        match guard.decisive.and(matches) {
+            Ok(Some(both)) => {
+                let since = self.since(guard, matches);
+                let inner = Guard { matches: both.clone(), decisive: both, since };
+                self.emit(it, &inner, Settings::default(), Action::Reject);
+            }
+            Ok(None) => {}
+            Err(why) => {
+                self.flaw(it, why);
+                self.emit(it, guard, Settings::default(), Action::Reject);
+                return true;
+            }
+        }
+        if otherwise.is_empty() {
+            return false;
+        }
+        self.run(&remaining, guard, is_whole);
         true
     }
 
@@ -242,7 +287,8 @@ impl Writer {
     }
 
     fn emit(&mut self, it: &Move, guard: &Guard, settings: Settings, action: Action) {
-        let stale = kinds(&guard.matches)
+        let matches = if action == Action::Reject { &guard.decisive } else { &guard.matches };
+        let stale = kinds(matches)
             .into_iter()
             .zip(guard.since.iter().zip(self.changed))
             .any(|(is_matched, (since, changed))| is_matched && changed > *since);
@@ -250,7 +296,7 @@ impl Writer {
             let why = "a rule matches routes as the rules before it left them, and this needs them as they were; nothing passes";
             self.give_up(it, why);
         }
-        self.rules.push(Rule { name: None, matches: guard.matches.clone(), settings, action });
+        self.rules.push(Rule { name: None, matches: matches.clone(), settings, action });
     }
 }
 
@@ -260,6 +306,12 @@ struct Branches<'a> {
     then: &'a [Move],
     otherwise: &'a [Move],
     rest: &'a [&'a Move],
+}
+
+/// Whether all routes are rejected by these moves.
+fn rejects(moves: &[Move]) -> bool {
+    let decides = moves.iter().find(|it| !matches!(it.does, Does::Set(_)));
+    matches!(decides, Some(Move { does: Does::Reject, .. }))
 }
 
 /// Whether each route is accepted or rejected by these moves.

@@ -5,7 +5,7 @@
 use ipnet::IpNet;
 
 use super::channel::{Channel, is_on};
-use super::code::{Step, steps};
+use super::code::{Step, filter};
 use super::policies::{Policies, Way};
 use super::text::Statement;
 use super::translated_each;
@@ -55,7 +55,7 @@ impl Static {
             ["disabled", rest @ ..] => self.is_off = is_on(rest),
             ["route", prefix, "blackhole" | "unreachable" | "prohibit"] => {
                 let prefix = prefix.parse::<IpNet>().map_err(|_| "expected a prefix")?;
-                let sets = statement.code.as_deref().map(steps).unwrap_or_default();
+                let sets = statement.code.as_deref().map(filter).unwrap_or_default();
                 self.routes.push((prefix.trunc(), sets));
             }
             ["route", ..] => {

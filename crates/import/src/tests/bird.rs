@@ -6,26 +6,157 @@ fn imported(text: &str) -> Outcome {
     import("sample", text, Some(Program::Bird)).expect("a program that is said is not guessed")
 }
 
+/// The shapes are those of `doc/bird.conf.example` and `doc/bird.conf.example2` in BIRD's source, of its wiki (route servers with
+/// one table of routes, filters of providers, RPKI), and of hosts and switches of a rack.
 #[test]
-fn a_configuration_of_bird_comes_to_what_its_file_says() {
-    super::compare("bird", "edge", "conf");
+fn each_configuration_of_bird_comes_to_what_its_file_says() {
+    for name in ["edge", "example", "multiprotocol", "route-server", "rpki", "rack"] {
+        super::compare("bird", name, "conf");
+    }
+}
+
+/// What a session with these policies comes to.
+fn session(policies: &str, more: &str) -> Outcome {
+    imported(&format!(
+        "{more}\nprotocol bgp a {{ local as 65001; neighbor 192.0.2.2 as 65002; ipv4 {{ {policies} }}; }}"
+    ))
 }
 
 #[test]
-fn a_filter_lets_nothing_through() {
-    for policy in ["filter F", "where net ~ [ 10.0.0.0/8 ]", "filter { accept; }"] {
-        let outcome = imported(&format!(
-            "protocol bgp a {{ local as 65001; neighbor 192.0.2.2 as 65002; ipv4 {{ import all; export all; import {policy}; \
-             export {policy}; }}; }}"
-        ));
+fn what_of_a_filter_has_no_equal_lets_nothing_through() {
+    for policy in [
+        "filter F",
+        "where gw = 192.0.2.1",
+        "filter { if bgp_path ~ [= 1 * 2 =] then accept; }",
+        "filter { preference = 200; accept; }",
+        "filter { case net.len { 8: reject; } accept; }",
+        "filter { if net ~ [ 10.0.0.0/8 ] || bgp_med > 5 && net.len = 8 then accept; reject; }",
+        "filter { if defined(bgp_med) then accept; }",
+    ] {
+        let outcome =
+            session(&format!("import all; export all; import {policy}; export {policy};"), "");
         let yaml = outcome.yaml();
         assert!(!yaml.contains("toReceive") && !yaml.contains("toAdvertise"), "{policy}: {yaml}");
-        assert_eq!(
-            outcome.untranslated_lines().len(),
-            2,
-            "{policy}: {:?}",
-            outcome.untranslated_lines()
-        );
+        let said = outcome.untranslated_lines();
+        assert!(!said.is_empty(), "{policy}: {said:?}");
+    }
+}
+
+#[test]
+fn a_filter_that_ends_without_a_verdict_rejects() {
+    let yaml =
+        session("import filter { if net ~ 10.0.0.0/8 then bgp_med = 5; }; export none;", "").yaml();
+    assert!(!yaml.contains("toReceive"), "{yaml}");
+    let yaml =
+        session("import filter { if net ~ 10.0.0.0/8 then accept; }; export none;", "").yaml();
+    assert!(
+        yaml.contains("10.0.0.0/8") && yaml.contains("le: 32") && !yaml.contains("rules"),
+        "{yaml}"
+    );
+}
+
+#[test]
+fn a_step_without_an_equal_rejects_only_what_comes_that_far() {
+    let code = "if net ~ 10.0.0.0/8 then accept; if net ~ 192.0.2.0/24 then { gw = 192.0.2.9; accept; } accept;";
+    let outcome = session(&format!("import filter {{ {code} }}; export none;"), "");
+    let rules = outcome.yaml();
+    let (_, rules) = rules.split_once("rules:").unwrap();
+    let places = ["10.0.0.0/8", "192.0.2.0/24", "action: reject"].map(|it| rules.find(it).unwrap());
+    assert!(places.is_sorted(), "{rules}");
+    assert_eq!(outcome.untranslated_lines().len(), 1);
+}
+
+#[test]
+fn internal_neighbors_are_heard_without_a_line_and_told_nothing() {
+    let text = "protocol bgp a { local as 65001; neighbor 192.0.2.2 as 65001; ipv4; }";
+    let yaml = imported(text).yaml();
+    assert!(yaml.contains("toReceive") && !yaml.contains("toAdvertise"), "{yaml}");
+}
+
+#[test]
+fn protocols_that_are_disabled_or_of_another_table_announce_nothing() {
+    for inside in [
+        "disabled; ipv4;",
+        "ipv4 { table other; };",
+        "ipv4 { import none; };",
+        "ipv4 { import filter Q; };",
+    ] {
+        let more = format!("protocol static {{ {inside} route 198.51.100.0/24 blackhole; }}");
+        let yaml = session("import none; export all;", &more).yaml();
+        assert!(!yaml.contains("BGPAdvertisement"), "{inside}: {yaml}");
+    }
+    let yaml = session(
+        "table other; import all; export all;",
+        "protocol static { ipv4; route 198.51.100.0/24 blackhole; }",
+    )
+    .yaml();
+    assert!(!yaml.contains("BGPAdvertisement") && !yaml.contains("toReceive"), "{yaml}");
+}
+
+#[test]
+fn learned_routes_are_not_installed_in_another_table_of_the_kernel() {
+    for (kernel, installs) in [
+        ("ipv4 { export all; };", true),
+        ("kernel table 100; ipv4 { export all; };", false),
+        ("disabled; ipv4 { export all; };", false),
+        ("ipv4 { export where net.len > 8; };", false),
+        ("ipv4 { export filter { krt_prefsrc = 192.0.2.1; accept; }; };", true),
+    ] {
+        let outcome =
+            session("import all; export none;", &format!("protocol kernel {{ {kernel} }}"));
+        assert_eq!(outcome.yaml().contains("installRoutes"), installs, "{kernel}");
+    }
+}
+
+#[test]
+fn a_rule_that_needs_a_route_as_it_was_is_not_written() {
+    let code = "if (65001, 1) ~ bgp_community then { bgp_community.delete((65001, 1)); if net ~ 10.0.0.0/8 then reject; accept; } \
+                reject;";
+    let outcome = session(&format!("import filter {{ {code} }}; export none;"), "");
+    assert!(!outcome.yaml().contains("toReceive"), "{}", outcome.yaml());
+    assert_eq!(outcome.untranslated_lines().len(), 1, "{:?}", outcome.untranslated_lines());
+}
+
+#[test]
+fn code_of_any_kind_comes_to_an_end() {
+    let nested = "if net ~ 10.0.0.0/8 then { ".repeat(2000) + &"}".repeat(2000);
+    let chain = "if (65001, 1) ~ bgp_community then bgp_med = 1; else bgp_path.prepend(65002); "
+        .repeat(200);
+    let parentheses =
+        format!("if {}net.len > 8{} then accept;", "(".repeat(5000), ")".repeat(5000));
+    let doubled: String =
+        (1..60).map(|it| format!("define X{it} = X{0}, X{0};\n", it - 1)).collect();
+    let recursive = "function f() { f(); f(); accept; }\n";
+    for (code, more) in [
+        (nested.as_str(), String::new()),
+        (&chain, String::new()),
+        (&parentheses, String::new()),
+        ("if net ~ [ X59 ] then accept;", format!("define X0 = 10.0.0.0/8;\n{doubled}")),
+        ("f(); f(); f();", recursive.to_owned()),
+    ] {
+        let outcome = session(&format!("import filter {{ {code} }}; export none;"), &more);
+        assert!(crate::faults(&outcome.yaml()).is_empty(), "{}", outcome.yaml());
+    }
+}
+
+#[test]
+fn text_of_any_kind_comes_to_an_end() {
+    let mut rng = fairway_ground::Rng::seeded(31);
+    let names = ["edge", "example", "multiprotocol", "route-server", "rpki", "rack"];
+    let lines: Vec<&str> =
+        names.iter().flat_map(|it| super::sample("bird", it, "conf").lines()).collect();
+    for _ in 0..300 {
+        let mut text = String::new();
+        for _ in 0..rng.next_u64() % 60 {
+            let line = lines[usize::try_from(rng.next_u64()).unwrap() % lines.len()];
+            let mut words: Vec<&str> = line.split(' ').collect();
+            if rng.next_u64().is_multiple_of(3) {
+                words.remove(usize::try_from(rng.next_u64()).unwrap() % words.len());
+            }
+            text += &words.join(" ");
+            text.push('\n');
+        }
+        imported(&text);
     }
 }
 
