@@ -23,6 +23,9 @@ const SAMPLES: &[Sample] = &[
     Sample { name: "edge", counts: [4, 4, 7, 7] },
     Sample { name: "reflector", counts: [8, 0, 5, 5] },
     Sample { name: "policies", counts: [3, 1, 5, 0] },
+    Sample { name: "leaf", counts: [2, 2, 0, 0] },
+    Sample { name: "multihomed", counts: [2, 2, 8, 0] },
+    Sample { name: "tagged", counts: [3, 4, 7, 7] },
 ];
 
 pub(crate) fn add_to(suite: &mut Suite) {

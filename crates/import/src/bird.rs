@@ -109,8 +109,8 @@ impl Reading {
                 ..,
             ]
             | ["graceful", "restart", "wait", ..]
-            | ["ipv4", "table", "master4"]
-            | ["ipv6", "table", "master6"]
+            | ["ipv4", "table", "master4", ..]
+            | ["ipv6", "table", "master6", ..]
             | ["roa4" | "roa6", "table", _] => {}
             ["define", ..] => return self.constants.define(&statement.words),
             ["filter", name, ..] => {
@@ -216,13 +216,14 @@ impl Reading {
             // Each is asked, so that each is named.
             kernels.iter().map(installs).filter(|it| *it).count() > 0
         });
-        let scene = Scene { router_id: self.router_id.as_deref(), policies, installs };
+        let scene =
+            Scene { router_id: self.router_id.as_deref(), policies, bfd: &self.bfd, installs };
         let mut has_bfd = false;
         let mut made = Vec::new();
         for neighbor in &self.neighbors {
             let Some(objects) = neighbor.objects(scene, outcome) else { continue };
             outcome.objects.extend(objects);
-            has_bfd |= neighbor.has_bfd;
+            has_bfd |= neighbor.has_common_bfd();
             made.push(neighbor);
         }
         let advertisements = self.advertisements(&made, outcome);

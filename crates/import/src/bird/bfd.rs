@@ -12,6 +12,9 @@ use crate::outcome::Outcome;
 /// Reads a protocol; the intervals of the last pattern of interfaces are those of all sessions.
 pub(super) fn read(profile: &mut Fields, statements: &[Statement], outcome: &mut Outcome) {
     translated_each(statements, outcome, |words, statement, outcome| match words {
+        ["multihop", ..] if !profile.is_empty() => {
+            Err("one BFDProfile is for all neighbors: that of interfaces")
+        }
         ["interface" | "multihop", ..] => {
             let inside = statement.block.as_deref().unwrap_or_default();
             translated_each(inside, outcome, |words, _, _| setting(profile, words));

@@ -94,6 +94,14 @@ impl Lowering<'_> {
                 let (then, otherwise) = (self.steps(then, calls), self.steps(otherwise, calls));
                 return self.branch(step, condition, then, otherwise);
             }
+            // Our own routes have it (RFC 4271 §5.1.1).
+            Does::Assign(name, Value::Plain(origin))
+                if name == "bgp_origin"
+                    && origin == "ORIGIN_IGP"
+                    && self.facts.source != "RTS_BGP" =>
+            {
+                return Vec::new();
+            }
             Does::Assign(name, value) => self.assign(name, value),
             Does::Call(name, values) => match self.facts.functions.get(name) {
                 Some(function) if calls < CALLS_MAX => {

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::bfd;
 use super::channel::{Channel, Filter, is_on};
 use super::code::Does;
 use super::policies::{Policies, Way};
@@ -18,6 +19,7 @@ use crate::policy::{Named, Passes, policy};
 pub(super) struct Scene<'a> {
     pub(super) router_id: Option<&'a str>,
     pub(super) policies: &'a Policies,
+    pub(super) bfd: &'a Fields,
     /// Whether learned routes go to the kernel: IPv4, IPv6.
     pub(super) installs: [bool; 2],
 }
@@ -39,7 +41,9 @@ pub(super) struct Neighbor {
     password: Option<String>,
     spec: Fields,
     router_id: Option<String>,
-    pub(super) has_bfd: bool,
+    has_bfd: bool,
+    /// What differs from the profile of all.
+    bfd: Option<Fields>,
     pub(super) ipv4: Option<Channel>,
     pub(super) ipv6: Option<Channel>,
 }
@@ -66,6 +70,12 @@ impl Neighbor {
                 (["ipv4"], _) => neighbor.ipv4.get_or_insert_default(),
                 (["ipv6"], _) => neighbor.ipv6.get_or_insert_default(),
                 (words, None) => return neighbor.statement(words, statement, outcome),
+                (["bfd"], Some(block)) => {
+                    neighbor.has_bfd = true;
+                    let profile = neighbor.bfd.get_or_insert_default();
+                    translated_each(block, outcome, |words, _, _| bfd::setting(profile, words));
+                    return Ok(());
+                }
                 (["keys"], Some(_)) => {
                     return Err("keys of TCP-AO have no Secrets here; set tcpAO");
                 }
@@ -99,9 +109,14 @@ impl Neighbor {
             ["bfd", "off" | "no"] => self.has_bfd = false,
             ["bfd", ..] => self.has_bfd = true,
             ["graceful", "restart", "off" | "no" | "aware"] => {}
-            ["graceful", "restart", "time", time] => {
-                self.spec.set("gracefulRestart", json!({"restartTime": format!("{time}s")}));
+            ["graceful", "restart", "time", time] => self.restart("restartTime", time),
+            ["long", "lived", "graceful", "restart", "off" | "no" | "aware"] => {}
+            // BIRD's default.
+            ["long", "lived", "graceful", "restart", ..] => {
+                self.spec.set("enableGracefulRestart", json!(true));
+                self.restart("longLivedStaleTime", "3600");
             }
+            ["long", "lived", "stale", "time", time] => self.restart("longLivedStaleTime", time),
             ["graceful", "restart", ..] => {
                 self.spec.set("enableGracefulRestart", json!(true));
             }
@@ -121,6 +136,15 @@ impl Neighbor {
             _ => return self.plain(words, statement, outcome),
         }
         Ok(())
+    }
+
+    fn restart(&mut self, field: &str, seconds: &str) {
+        let mut fields = match self.spec.0.get("gracefulRestart") {
+            Some(Value::Object(known)) => Fields(known.clone()),
+            _ => Fields::default(),
+        };
+        fields.set(field, json!(format!("{seconds}s")));
+        self.spec.set("gracefulRestart", fields.some());
     }
 
     /// Statements with one field, or with none since Fairway does the same.
@@ -179,7 +203,8 @@ impl Neighbor {
             | ["check", "link", ..]
             | ["deterministic", "med", ..] => {}
             ["enforce", "first", "as", ..] | ["advertise", "hostname", ..] | ["debug", ..] => {}
-            ["enable", "route" | "as4" | "enhanced", ..] | ["interpret", "communities", ..] => {}
+            ["enable", "route" | "as4" | "enhanced" | "extended", ..]
+            | ["interpret", "communities", ..] => {}
             ["capabilities", ..] | ["path" | "med", "metric", ..] | ["prefer", "older", "off"] => {}
             ["default", "bgp_local_pref", value] if *value != "100" => {
                 return Err(
@@ -257,6 +282,11 @@ impl Neighbor {
         Ok(())
     }
 
+    /// Whether it has the profile of all.
+    pub(super) fn has_common_bfd(&self) -> bool {
+        self.has_bfd && self.bfd.is_none()
+    }
+
     /// The peer and the Secret with its password; `None`, and why, if it has no neighbor or AS.
     pub(super) fn objects(
         &self,
@@ -289,15 +319,29 @@ impl Neighbor {
         for (name, value) in &self.spec.0 {
             let is_internal_only = ["ebgpMultiHop", "role", "roleStrict", "routeServerClient"]
                 .contains(&name.as_str());
-            if is_external || !is_internal_only {
+            // Its times are those of a router that restarts gracefully itself.
+            let is_idle =
+                name == "gracefulRestart" && !self.spec.0.contains_key("enableGracefulRestart");
+            if !is_idle && (is_external || !is_internal_only) {
                 spec.set(name, value.clone());
             }
         }
         if self.is_off {
             spec.set("shutdown", json!({}));
         }
-        spec.set("bfdProfile", self.has_bfd.then(|| json!("bird")));
         let mut objects = Vec::new();
+        match self.bfd.as_ref().filter(|_| self.has_bfd) {
+            Some(own) => {
+                let mut profile = scene.bfd.clone();
+                for (name, value) in &own.0 {
+                    profile.set(name, value.clone());
+                }
+                spec.set("bfdProfile", json!(self.name));
+                let kind = "BFDProfile";
+                objects.push(Translated::new("metallb.io/v1beta1", kind, &self.name, profile));
+            }
+            None => drop(spec.set("bfdProfile", self.has_bfd.then(|| json!("bird")))),
+        }
         if let Some(password) = &self.password {
             let name = format!("{}-password", self.name);
             spec.set("passwordSecret", json!({"name": name}));

@@ -123,7 +123,7 @@ impl Policies {
         match apply(&moves(steps, &facts), prefix, &mut route, &facts) {
             Ok(verdict) => Some((route, verdict)),
             Err(flaw) => {
-                let why = format!("{}; {prefix} is not announced", flaw.why);
+                let why = format!("{}; own routes that come this far are not announced", flaw.why);
                 outcome.untranslated(flaw.line, &flaw.text, why);
                 None
             }

@@ -36,6 +36,10 @@ pub(super) fn passes(moves: &[Move], name: Option<&str>) -> Translation {
 /// The same with `allowed` where that says it, and without rules at the end that change nothing.
 fn shortened(mut rules: Vec<Rule>, name: Option<&str>) -> Passes {
     let is_plain = |it: &Rule, action| it.action == action && it.settings == Settings::default();
+    // The first of two rules about the same routes decides.
+    rules.dedup_by(|after, before| {
+        before.action != Action::Continue && before.matches == after.matches
+    });
     // What is rejected at the end anyway needs no rule before it.
     while let [.., before, last] = rules.as_slice()
         && is_plain(last, Action::Reject)

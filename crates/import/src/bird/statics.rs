@@ -53,7 +53,7 @@ impl Static {
             }
             ["description" | "debug" | "check" | "igp", ..] => {}
             ["disabled", rest @ ..] => self.is_off = is_on(rest),
-            ["route", prefix, "blackhole" | "unreachable" | "prohibit"] => {
+            ["route", prefix, "blackhole" | "unreachable" | "prohibit" | "reject" | "drop"] => {
                 let prefix = prefix.parse::<IpNet>().map_err(|_| "expected a prefix")?;
                 let sets = statement.code.as_deref().map(filter).unwrap_or_default();
                 self.routes.push((prefix.trunc(), sets));

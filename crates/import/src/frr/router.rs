@@ -163,6 +163,13 @@ impl Router {
             ["timers", "bgp", keepalive, hold, ..] if is_on => {
                 defaults.timers = Some((number(keepalive)?, number(hold)?));
             }
+            ["bgp", "enforce-first-as"] if is_on => {}
+            // FRR 10 writes it for a configuration of an older one.
+            ["bgp", "enforce-first-as"] => {
+                return Ok(Some(
+                    "routes whose path begins with another AS than the neighbor's, as those of a route server, are refused",
+                ));
+            }
             words if is_so_anyway(words) => {}
             ["bgp", "bestpath", ..] => {
                 return Err(

@@ -70,7 +70,11 @@ impl Matches {
             (_, None) => {}
             (None, pattern) => both.as_path.clone_from(pattern),
             (Some(one), Some(other)) if one == other => {}
-            _ => return Err("one rule matches one expression for the AS path"),
+            (Some(one), Some(other)) => {
+                let joined = first_and_last(one, other).or_else(|| first_and_last(other, one));
+                let joined = joined.ok_or("one rule matches one expression for the AS path")?;
+                both.as_path = Some(joined);
+            }
         }
         match (&self.communities, &other.communities) {
             (_, None) => {}
@@ -148,6 +152,24 @@ impl Matches {
     pub(crate) fn is_certain_of_own(&self) -> bool {
         self.next_hops.is_none() && self.origin_validation.is_none()
     }
+}
+
+/// One expression for paths that begin with one of some numbers (`^(1|2)_`) and end with one of others (`_(2|3)$`).
+fn first_and_last(first: &str, last: &str) -> Option<String> {
+    let numbers = |text: &str| {
+        let inside = text.strip_prefix('(').and_then(|it| it.strip_suffix(')')).unwrap_or(text);
+        let all: Vec<String> = inside.split('|').map(str::to_owned).collect();
+        let is_plain = |it: &String| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+        all.iter().all(is_plain).then_some(all)
+    };
+    let (begin, end) =
+        (first.strip_prefix('^')?.strip_suffix('_')?, last.strip_prefix('_')?.strip_suffix('$')?);
+    let (begins, ends) = (numbers(begin)?, numbers(end)?);
+    // A path of one number begins and ends with it.
+    let alone = begins.into_iter().filter(|it| ends.contains(it));
+    let longer = format!("{begin} (.* )?{end}");
+    let all: Vec<String> = std::iter::once(longer).chain(alone).collect();
+    Some(format!("^({})$", all.join("|")))
 }
 
 /// What a rule changes.
