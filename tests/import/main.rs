@@ -5,6 +5,7 @@
 mod bird;
 mod documents;
 mod frr;
+mod objects;
 mod scene;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ fn run(options: Options) -> Result<bool> {
     documents::add_to(&mut suite);
     bird::add_to(&mut suite);
     frr::add_to(&mut suite);
+    objects::add_to(&mut suite);
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;
     Ok(chosen.run()?.all_passed())

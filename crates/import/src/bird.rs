@@ -28,6 +28,7 @@ mod variables;
 
 use std::collections::BTreeMap;
 
+use ipnet::IpNet;
 use serde_json::json;
 
 use self::channel::is_on;
@@ -246,27 +247,51 @@ impl Reading {
         let mut advertisements = Advertisements::default();
         for protocol in &self.statics {
             let routes = protocol.routes(&self.policies, outcome);
-            for (prefix, route) in routes {
-                let ipv6 = prefix.addr().is_ipv6();
-                let drops = |it: &Kernel| it.has_own(&self.policies, protocol, (prefix, &route));
-                let is_blackhole = self.kernels.iter().any(drops);
-                let route = OwnRoute { is_blackhole, ..route };
+            for ipv6 in [false, true] {
+                let of_family = |it: &&(IpNet, OwnRoute)| it.0.addr().is_ipv6() == ipv6;
+                let mut routes: Vec<_> = routes.iter().filter(of_family).cloned().collect();
+                self.mark_blackholes(protocol, ipv6, &mut routes);
                 for neighbor in made {
-                    let Some(filter) = neighbor.filter(ipv6, true) else { continue };
-                    let way = neighbor.way(ipv6, true);
-                    let told = self.policies.own(&filter, way, protocol, (prefix, &route), outcome);
-                    let Some(told) = told else { continue };
-                    if told.prepend > 0 && !neighbor.is_external() {
-                        let why = format!(
-                            "AS numbers are prepended for external neighbors only; {prefix} is announced without"
-                        );
-                        outcome.untranslated(filter.line, &filter.text, why);
-                    }
-                    advertisements.announce(told, prefix, &neighbor.name);
+                    self.announce(protocol, ipv6, &routes, neighbor, &mut advertisements, outcome);
                 }
             }
         }
         advertisements
+    }
+
+    /// Those that the kernel has drop packets there.
+    fn mark_blackholes(&self, protocol: &Static, ipv6: bool, routes: &mut [(IpNet, OwnRoute)]) {
+        let mut unsaid = Outcome::new("");
+        for filter in self.kernels.iter().filter_map(|it| it.filter(ipv6)) {
+            let own = self.policies.own(&filter, kernel::way(ipv6), protocol);
+            for (prefix, route) in routes.iter_mut() {
+                let passes = own.as_ref().and_then(|it| it.passed(*prefix, route, &mut unsaid));
+                route.is_blackhole |= passes.is_some();
+            }
+        }
+    }
+
+    fn announce(
+        &self,
+        protocol: &Static,
+        ipv6: bool,
+        routes: &[(IpNet, OwnRoute)],
+        neighbor: &Neighbor,
+        advertisements: &mut Advertisements,
+        outcome: &mut Outcome,
+    ) {
+        let Some(filter) = neighbor.filter(ipv6, true) else { return };
+        let Some(own) = self.policies.own(&filter, neighbor.way(ipv6, true), protocol) else {
+            return;
+        };
+        for (prefix, route) in routes {
+            let Some(told) = own.passed(*prefix, route, outcome) else { continue };
+            if told.prepend > 0 && !neighbor.is_external() {
+                let why = "AS numbers are prepended for external neighbors only; own routes are announced without";
+                outcome.untranslated(filter.line, &filter.text, why);
+            }
+            advertisements.announce(told, *prefix, &neighbor.name);
+        }
     }
 
     /// Networks of interfaces are named where a neighbor would be told of them.

@@ -14,5 +14,5 @@ mod rule;
 
 pub(crate) use own_route::{Advertisements, OwnRoute};
 pub(crate) use passes::{Named, Passes, policy};
-pub(crate) use range::Range;
+pub(crate) use range::{Range, RangeIndex};
 pub(crate) use rule::{Action, Matches, PREPEND_MAX, Rule, Settings};

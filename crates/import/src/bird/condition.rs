@@ -110,7 +110,9 @@ impl Facts<'_> {
                 if self.source == "RTS_DEVICE" && matches.ranges.is_none() =>
             {
                 let none = IpNet::default();
-                Condition::Is(matches.is_certain_of_own() && matches.may_take_own(none, "", &[]))
+                Condition::Is(
+                    matches.is_certain_of_own() && matches.may_take_own(None, none, "", &[]),
+                )
             }
             other => other,
         }

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use super::code::{Does, Expression, Step, Value};
 use super::condition::{Condition, Facts, community};
-use crate::policy::{Matches, OwnRoute, PREPEND_MAX, Settings};
+use crate::policy::{Matches, OwnRoute, PREPEND_MAX, RangeIndex, Settings};
 
 /// Functions inside functions.
 const CALLS_MAX: usize = 16;
@@ -29,9 +29,16 @@ pub(super) enum Action {
     Accept,
     Reject,
     Set(Change),
-    If(Box<Matches>, Vec<Move>, Vec<Move>),
+    If(Box<Tested>, Vec<Move>, Vec<Move>),
     /// Without an equal, and why.
     Unknown(String),
+}
+
+/// What is asked of a route.
+#[derive(Debug, Clone)]
+pub(super) struct Tested {
+    pub(super) matches: Matches,
+    index: Option<RangeIndex>,
 }
 
 /// What is set.
@@ -149,7 +156,9 @@ impl Lowering<'_> {
             Condition::Is(false) => otherwise,
             Condition::Not(inner) => self.branch(step, *inner, otherwise, then),
             Condition::Matches(matches) => {
-                let does = Action::If(matches, then, otherwise);
+                let index = matches.index().filter(|_| self.facts.source != "RTS_BGP");
+                let tested = Tested { matches: *matches, index };
+                let does = Action::If(Box::new(tested), then, otherwise);
                 vec![Move { line: step.line, text: step.text.clone(), does }]
             }
             Condition::All(mut parts) => {
@@ -300,14 +309,15 @@ pub(super) fn apply(
             Action::Reject => return Ok(Some(false)),
             Action::Unknown(why) => return Err(Flaw::of(it, why.as_str())),
             Action::Set(change) => set(it, change, route)?,
-            Action::If(matches, then, otherwise) => {
+            Action::If(tested, then, otherwise) => {
+                let Tested { matches, index } = &**tested;
                 if !matches.is_certain_of_own() {
                     let why = "the next hop of own routes is not known here, nor what RPKI says";
                     return Err(Flaw::of(it, why));
                 }
                 let own = facts.asn.map(|it| it.to_string()).unwrap_or_default();
                 let path = vec![own; route.prepend].join(" ");
-                let holds = matches.may_take_own(prefix, &path, &route.communities);
+                let holds = matches.may_take_own(index.as_ref(), prefix, &path, &route.communities);
                 let verdict = apply(if holds { then } else { otherwise }, prefix, route, facts)?;
                 if verdict.is_some() {
                     return Ok(verdict);

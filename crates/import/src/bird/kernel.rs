@@ -2,16 +2,13 @@
 //!
 //! Answers whether learned routes do, and whether a route of ours does. Knows no neighbor.
 
-use ipnet::IpNet;
-
 use super::channel::{Channel, Code, Filter};
 use super::code::{Does, Step};
 use super::policies::{Policies, Way};
-use super::statics::Static;
 use super::text::Statement;
 use super::translated_each;
 use crate::outcome::Outcome;
-use crate::policy::{OwnRoute, Passes};
+use crate::policy::Passes;
 
 /// A protocol.
 #[derive(Debug, Default)]
@@ -56,7 +53,8 @@ impl Kernel {
         kernel
     }
 
-    fn filter(&self, ipv6: bool) -> Option<Filter> {
+    /// What decides which routes go to the kernel.
+    pub(super) fn filter(&self, ipv6: bool) -> Option<Filter> {
         let channel = if ipv6 { &self.ipv6 } else { &self.ipv4 };
         let is_elsewhere = self.is_elsewhere || channel.is_elsewhere;
         channel.export.clone().filter(|_| !is_elsewhere)
@@ -90,23 +88,10 @@ impl Kernel {
             }
         }
     }
-
-    /// Whether a static route goes to the kernel.
-    pub(super) fn has_own(
-        &self,
-        policies: &Policies,
-        of: &Static,
-        (prefix, route): (IpNet, &OwnRoute),
-    ) -> bool {
-        let ipv6 = prefix.addr().is_ipv6();
-        let mut unsaid = Outcome::new("");
-        self.filter(ipv6).is_some_and(|filter| {
-            policies.own(&filter, way(ipv6), of, (prefix, route), &mut unsaid).is_some()
-        })
-    }
 }
 
-fn way(ipv6: bool) -> Way {
+/// The way of routes into the kernel.
+pub(super) fn way(ipv6: bool) -> Way {
     Way { ipv6, outbound: true, asn: None }
 }
 

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use super::channel::{Code, Filter};
 use super::code::{Function, Step};
 use super::condition::{Facts, Origin};
-use super::filter::{Flaw, apply, moves};
+use super::filter::{Flaw, Move, apply, moves};
 use super::rules;
 use super::statics::Static;
 use crate::outcome::Outcome;
@@ -93,34 +93,40 @@ impl Policies {
         translation.passes
     }
 
-    /// What becomes of a static route; nothing if it is rejected.
-    pub(super) fn own(
-        &self,
-        filter: &Filter,
+    /// A filter that routes of ours meet; nothing where it does not exist, which is told about learned routes.
+    pub(super) fn own<'a>(
+        &'a self,
+        filter: &'a Filter,
         way: Way,
-        of: &Static,
-        (prefix, route): (IpNet, &OwnRoute),
-        outcome: &mut Outcome,
-    ) -> Option<OwnRoute> {
-        let steps = self.steps(filter).map(|(steps, _)| steps);
-        // A filter that does not exist is told about learned routes.
-        let steps = steps.ok()?;
-        let (route, verdict) = self.applied(steps, way, of, (prefix, route), outcome)?;
-        (verdict == Some(true)).then_some(route)
+        of: &'a Static,
+    ) -> Option<Own<'a>> {
+        let (steps, _) = self.steps(filter).ok()?;
+        Some(self.of_steps(steps, way, of))
     }
 
     /// The same of steps, which may decide nothing.
+    pub(super) fn of_steps<'a>(&'a self, steps: &[Step], way: Way, of: &'a Static) -> Own<'a> {
+        let facts = self.facts(way, "RTS_STATIC", Origin::Protocol(&of.name));
+        Own { moves: moves(steps, &facts), facts }
+    }
+}
+
+/// What is done to routes of ours, one after the other.
+pub(super) struct Own<'a> {
+    moves: Vec<Move>,
+    facts: Facts<'a>,
+}
+
+impl Own<'_> {
+    /// What becomes of a route, and whether it passes; nothing where something has no equal.
     pub(super) fn applied(
         &self,
-        steps: &[Step],
-        way: Way,
-        of: &Static,
-        (prefix, route): (IpNet, &OwnRoute),
+        prefix: IpNet,
+        route: &OwnRoute,
         outcome: &mut Outcome,
     ) -> Option<(OwnRoute, Option<bool>)> {
-        let facts = self.facts(way, "RTS_STATIC", Origin::Protocol(&of.name));
         let mut route = route.clone();
-        match apply(&moves(steps, &facts), prefix, &mut route, &facts) {
+        match apply(&self.moves, prefix, &mut route, &self.facts) {
             Ok(verdict) => Some((route, verdict)),
             Err(flaw) => {
                 let why = format!("{}; own routes that come this far are not announced", flaw.why);
@@ -128,5 +134,16 @@ impl Policies {
                 None
             }
         }
+    }
+
+    /// The route, if it passes.
+    pub(super) fn passed(
+        &self,
+        prefix: IpNet,
+        route: &OwnRoute,
+        outcome: &mut Outcome,
+    ) -> Option<OwnRoute> {
+        let (route, verdict) = self.applied(prefix, route, outcome)?;
+        (verdict == Some(true)).then_some(route)
     }
 }

@@ -141,7 +141,8 @@ impl Writer {
                         self.notes.push(Flaw::of(it, why));
                     }
                 }
-                Does::If(matches, then, otherwise) => {
+                Does::If(tested, then, otherwise) => {
+                    let matches = &tested.matches;
                     self.flush(it, guard, &mut pending);
                     let rest = moves.get(at.saturating_add(1)..).unwrap_or_default();
                     let branches = Branches { it, matches, then, otherwise, rest };

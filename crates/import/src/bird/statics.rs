@@ -77,23 +77,22 @@ impl Static {
         if self.is_off || self.channel.is_elsewhere {
             return Vec::new();
         }
+        let way = |ipv6: bool| Way { ipv6, outbound: true, asn: None };
+        let filter =
+            |ipv6: bool| self.channel.import.as_ref().map(|it| policies.own(it, way(ipv6), self));
+        let filters = [filter(false), filter(true)];
         let mut all = Vec::new();
         for (prefix, sets) in &self.routes {
-            let way = Way { ipv6: prefix.addr().is_ipv6(), outbound: true, asn: None };
-            let route = OwnRoute::default();
-            let Some((mut route, _)) =
-                policies.applied(sets, way, self, (*prefix, &route), outcome)
-            else {
-                continue;
+            let ipv6 = prefix.addr().is_ipv6();
+            let sets = policies.of_steps(sets, way(ipv6), self);
+            let set = sets.applied(*prefix, &OwnRoute::default(), outcome);
+            let Some((route, _)) = set else { continue };
+            let [ipv4, other] = &filters;
+            let route = match if ipv6 { other } else { ipv4 } {
+                None => Some(route),
+                Some(filter) => filter.as_ref().and_then(|it| it.passed(*prefix, &route, outcome)),
             };
-            if let Some(filter) = &self.channel.import {
-                let Some(filtered) = policies.own(filter, way, self, (*prefix, &route), outcome)
-                else {
-                    continue;
-                };
-                route = filtered;
-            }
-            all.push((*prefix, route));
+            all.extend(route.map(|it| (*prefix, it)));
         }
         all
     }

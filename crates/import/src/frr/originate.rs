@@ -14,7 +14,7 @@ use super::route_map::OwnMap;
 use super::router::Network;
 use super::settings::{Scope, Setting};
 use crate::outcome::Outcome;
-use crate::policy::{Advertisements, OwnRoute, PREPEND_MAX, Range};
+use crate::policy::{Advertisements, OwnRoute, PREPEND_MAX, Range, RangeIndex};
 
 impl Advertisements {
     /// Adds the networks of one router.
@@ -90,7 +90,7 @@ fn origin(scene: &Scene<'_>, network: &Network, outcome: &mut Outcome) -> Option
 /// What decides which own routes a neighbor receives, of one family.
 struct Out<'a> {
     neighbor: &'a Neighbor,
-    prefixes: Option<Vec<&'a Entry<Range>>>,
+    prefixes: Option<(RangeIndex, Vec<&'a Entry<Range>>)>,
     paths: Option<Vec<&'a Entry<String>>>,
     map: Option<(&'a Setting, OwnMap<'a>)>,
     asn: u32,
@@ -114,7 +114,8 @@ impl<'a> Out<'a> {
         if let Some(list) = list {
             let name = list.words.first()?;
             scene.lists.whole(name).ok()?;
-            out.prefixes = Some(scene.lists.prefixes(ipv6, name)?);
+            let list = scene.lists.prefixes(ipv6, name)?;
+            out.prefixes = Some((RangeIndex::of(list.iter().map(|it| it.value)), list));
         }
         if let Some(paths) = paths {
             let name = paths.words.first()?;
@@ -133,8 +134,8 @@ impl<'a> Out<'a> {
 
     /// The route as the neighbor receives it; `None` if it does not.
     fn route(&self, prefix: IpNet, route: &OwnRoute, outcome: &mut Outcome) -> Option<OwnRoute> {
-        if let Some(list) = &self.prefixes {
-            list.iter().find(|it| it.value.contains(prefix))?.permits.then_some(())?;
+        if let Some((index, list)) = &self.prefixes {
+            list.get(index.first(prefix)?)?.permits.then_some(())?;
         }
         if let Some(paths) = &self.paths {
             let path = vec![self.asn.to_string(); route.prepend].join(" ");

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use super::lists::{Lists, number};
 use super::map_entry::{Flaw, MapEntry, Reading, Use};
-use crate::policy::{Action, Matches, OwnRoute, Rule, Settings};
+use crate::policy::{Action, Matches, OwnRoute, RangeIndex, Rule, Settings};
 
 /// All route maps: by name, entries by sequence number.
 #[derive(Debug, Default)]
@@ -132,7 +132,7 @@ fn rule_name(map: &str, sequence: u32) -> String {
 
 /// The entries of a map, read for own routes.
 pub(super) struct OwnMap<'a> {
-    entries: Vec<(&'a MapEntry, Reading<'a>)>,
+    entries: Vec<(&'a MapEntry, Reading<'a>, Option<RangeIndex>)>,
     asn: u32,
 }
 
@@ -144,17 +144,21 @@ impl<'a> OwnMap<'a> {
         how: Use,
         asn: u32,
     ) -> Self {
-        let read = |entry: &'a MapEntry| (entry, Reading::of(entry, lists, how));
+        let read = |entry: &'a MapEntry| {
+            let reading = Reading::of(entry, lists, how);
+            let index = reading.matches.as_ref().and_then(Matches::index);
+            (entry, reading, index)
+        };
         Self { entries: entries.values().map(read).collect(), asn }
     }
 
     /// What becomes of an own route; `None` if it is rejected. Only flaws of entries that it meets count.
     pub(super) fn apply(&self, prefix: IpNet, route: &OwnRoute) -> (Option<OwnRoute>, Vec<Flaw>) {
         let mut route = route.clone();
-        for (entry, reading) in &self.entries {
+        for (entry, reading, index) in &self.entries {
             let Some(matches) = &reading.matches else { continue };
             let path = vec![self.asn.to_string(); route.prepend].join(" ");
-            if !matches.may_take_own(prefix, &path, &route.communities) {
+            if !matches.may_take_own(index.as_ref(), prefix, &path, &route.communities) {
                 continue;
             }
             let flaws = flaws_of_own(entry, reading, matches);

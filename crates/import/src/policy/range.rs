@@ -2,6 +2,8 @@
 //!
 //! Answers which prefixes are in a range. Knows no route.
 
+use std::collections::{BTreeSet, HashMap};
+
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
@@ -73,5 +75,32 @@ impl Range {
         fields.set("ge", self.ge.map(|it| json!(it)));
         fields.set("le", self.le.map(|it| json!(it)));
         Value::Object(fields.0)
+    }
+}
+
+/// The ranges of a list by their networks: which of thousands contains a prefix is asked for thousands of prefixes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RangeIndex {
+    lengths: BTreeSet<u8>,
+    /// The place of each range in the list.
+    places: HashMap<IpNet, Vec<(usize, Range)>>,
+}
+
+impl RangeIndex {
+    pub(crate) fn of(ranges: impl IntoIterator<Item = Range>) -> Self {
+        let mut index = Self::default();
+        for (place, range) in ranges.into_iter().enumerate() {
+            index.lengths.insert(range.network.prefix_len());
+            index.places.entry(range.network.trunc()).or_default().push((place, range));
+        }
+        index
+    }
+
+    /// The place of the first range that contains the prefix.
+    pub(crate) fn first(&self, prefix: IpNet) -> Option<usize> {
+        let around = |length: &u8| IpNet::new(prefix.addr(), *length).ok().map(|it| it.trunc());
+        let shorter = self.lengths.range(..=prefix.prefix_len());
+        let near = shorter.filter_map(around).filter_map(|it| self.places.get(&it)).flatten();
+        near.filter(|(_, range)| range.contains(prefix)).map(|(place, _)| *place).min()
     }
 }

@@ -6,7 +6,7 @@ use fairway_ground::AsPathPattern;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::range::Range;
+use super::range::{Range, RangeIndex};
 use crate::object::Fields;
 
 /// As often as a rule may prepend an AS.
@@ -136,16 +136,26 @@ impl Matches {
         self.ranges.is_some() && *self == Self { ranges: self.ranges.clone(), ..Self::default() }
     }
 
+    /// Its prefixes, to be asked of many routes.
+    pub(crate) fn index(&self) -> Option<RangeIndex> {
+        self.ranges.as_ref().map(|it| RangeIndex::of(it.iter().copied()))
+    }
+
     /// Whether an own route with this path matches, as far as that can be told here: of its next hop and its state of RPKI
-    /// nothing is known.
-    pub(crate) fn may_take_own(&self, prefix: IpNet, path: &str, communities: &[String]) -> bool {
-        let in_ranges =
-            self.ranges.as_ref().is_none_or(|it| it.iter().any(|range| range.contains(prefix)));
-        let pattern = self.as_path.as_ref().map(|it| AsPathPattern::new(it));
-        let path = pattern.is_none_or(|it| it.is_ok_and(|it| it.is_in(path)));
+    /// nothing is known. `index` is [`Self::index`].
+    pub(crate) fn may_take_own(
+        &self,
+        index: Option<&RangeIndex>,
+        prefix: IpNet,
+        path: &str,
+        communities: &[String],
+    ) -> bool {
+        let in_ranges = index.is_none_or(|it| it.first(prefix).is_some());
         let marked = self.communities.as_ref();
         let marked = marked.is_none_or(|it| it.iter().any(|one| communities.contains(one)));
-        in_ranges && path && marked
+        // Last, since the expression is compiled for it.
+        let is_in = |it: &String| AsPathPattern::new(it).is_ok_and(|it| it.is_in(path));
+        in_ranges && marked && self.as_path.as_ref().is_none_or(is_in)
     }
 
     /// Whether [`Self::may_take_own`] is all that there is to it.
