@@ -421,9 +421,7 @@ fn any(parts: impl Iterator<Item = Condition>) -> Condition {
             Condition::Is(true) => return Condition::Is(true),
             Condition::Matches(matches) => {
                 let joined = others.iter_mut().find_map(|it| match it {
-                    Condition::Matches(known) => {
-                        known.or(&matches).map(|both| *known = Box::new(both))
-                    }
+                    Condition::Matches(known) => known.or(&matches).map(|both| **known = both),
                     _ => None,
                 });
                 if joined.is_none() {
