@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 
+use super::program;
 use stage::Stage;
 
 /// Prints a line. A reader that closes the pipe early (`| head`) ends the demo, and is not an error.
@@ -70,9 +71,10 @@ async fn show(once: bool) -> Result<()> {
     }
     say!(
         "\nStill running. Edit or add files, or ask (Ctrl-C ends it):\n  \
-         fairway show bgp summary --socket {socket}\n  \
-         fairway show services --socket {socket}\n",
-        socket = stage.announcer_socket().display()
+         {fairway} show bgp summary --socket {socket}\n  \
+         {fairway} show services --socket {socket}\n",
+        fairway = program::as_typed(),
+        socket = program::quoted(&stage.announcer_socket().to_string_lossy())
     );
     loop {
         say!("{}", stage.next_event().await?);

@@ -34,6 +34,7 @@ mod offline;
 mod output;
 mod paths;
 mod plan;
+mod program;
 mod proxy;
 mod reload;
 mod render;

@@ -189,9 +189,15 @@ impl Drop for Folder {
     }
 }
 
-/// A port that is free at the moment, in the range that peerPort allows.
+/// Those that peerPort allows, without the well-known ones.
+const PORTS: std::ops::Range<u16> = 10_790..16_384;
+
+/// A port that is free at the moment. Each process begins elsewhere: between this and the daemon's own look another demo
+/// must not find the same.
 fn free_port(address: Ipv4Addr) -> Result<u16> {
-    (10_790..16_384)
+    let own = usize::try_from(std::process::id()).unwrap_or_default() % PORTS.len();
+    let mut ports = PORTS.skip(own).chain(PORTS.take(own));
+    ports
         .find(|port| TcpListener::bind((address, *port)).is_ok())
         .with_context(|| format!("no free port on {address}"))
 }
