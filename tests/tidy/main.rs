@@ -139,6 +139,7 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("fuzzing", &["bgp", "ground", "seam"]),
+    ("release", &[]),
     ("lab", &[]),
     ("model-api", &["ground"]),
     (
