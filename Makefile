@@ -23,6 +23,10 @@ STAGE ?=
 RESUME ?=
 IMAGE ?= fairway:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 IMAGE_FRR ?= $(subst fairway:,fairway-frr:,$(IMAGE))
+# The time of all that is packed: that of the commit.
+DATE := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+# Of `make dist`; all if it is empty.
+ARCHITECTURES ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 # `SECONDS` is a variable of bash, too: only what make was told counts.
@@ -30,7 +34,7 @@ SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3
 
 .PHONY: help image-frr run build static daemon daemon-of-suites test test-all attack test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
 	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs book image manifests \
-	lint setup install uninstall deb krew test-service clean
+	lint setup install uninstall deb dist test-dist krew test-service clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -42,7 +46,7 @@ run: ## See it work: two daemons on loopback (or: make run CONFIG=FOLDER)
 
 build: ## The release binary, statically linked
 	@scripts/setup.sh rust
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --release $(PROGRAMS) --target $(HOST)
+	CARGO='$(CARGO)' scripts/build.sh $(HOST)
 
 static: build ## The same, where the container build looks for it
 	install -D -m 0755 $(BINARY) docker/bin/fairway
@@ -271,9 +275,15 @@ uninstall: ## Out of the system; configuration and state stay (root)
 
 deb: build ## A Debian package, in target/debian
 	@scripts/setup.sh deb
-	rm -rf target/package
-	PREFIX=/usr DESTDIR=target/package FAIRWAY_BIN=$(BINARY) scripts/install.sh
-	$(CARGO) deb --no-build --no-strip --quiet --output target/debian/
+	SOURCE_DATE_EPOCH=$(DATE) CARGO='$(CARGO)' scripts/deb.sh
+
+dist: build ## A release, in dist/: archives, packages, images, chart, bill of materials, checksums (ARCHITECTURES=amd64)
+	@scripts/setup.sh deb
+	SOURCE_DATE_EPOCH=$(DATE) CARGO='$(CARGO)' ARCHITECTURES='$(ARCHITECTURES)' scripts/dist.sh
+
+test-dist: build ## What is in a release: programs that run, archives, images, chart, bill of materials (root or sudo)
+	@scripts/setup.sh deb deploy docker
+	$(SUDO) tests/dist/run.sh
 
 krew: build ## The plugin `kubectl fairway` for krew, in target/krew (URL=where it will be)
 	FAIRWAY_BIN=$(BINARY) scripts/krew.sh $(or $(URL),https://example.org/fairway)

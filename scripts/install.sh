@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 prefix=${PREFIX:-/usr/local}
 root=${DESTDIR:-}
 binary=${FAIRWAY_BIN:-target/$(rustc -vV | sed -n 's/^host: //p')/release/fairway}
+# Prints man pages and completions, where the binary is for another architecture.
+speaking=${FAIRWAY_OF_THIS_MACHINE:-$binary}
 config=$root/etc/fairway
 
 usage() {
@@ -17,6 +19,7 @@ Installs the binary, the CNI plugin beside it, man pages, completions, systemd u
 
   DESTDIR      install below this folder, for a package
   FAIRWAY_BIN  the binary (default: the one of \`make build\`)
+  FAIRWAY_OF_THIS_MACHINE  where that one is for another architecture: one that runs here, and prints the man pages
 EOT
 }
 
@@ -34,14 +37,14 @@ install_files() {
     [[ ! -x ${binary%/*}/fairway-cni ]] ||
         install -D -m 0755 "${binary%/*}/fairway-cni" "$to/lib/cni/fairway-cni"
     install -d -m 0755 "$man"
-    (umask 022 && "$binary" man --dir "$man")
+    (umask 022 && "$speaking" man --dir "$man")
     local -A completions=(
         [bash]=share/bash-completion/completions/fairway
         [zsh]=share/zsh/$([[ $prefix == /usr ]] && echo vendor-completions || echo site-functions)/_fairway
         [fish]=share/fish/vendor_completions.d/fairway.fish
     )
     for shell in "${!completions[@]}"; do
-        "$binary" completions "$shell" | install -D -m 0644 /dev/stdin "$to/${completions[$shell]}"
+        "$speaking" completions "$shell" | install -D -m 0644 /dev/stdin "$to/${completions[$shell]}"
     done
     sed "s|/usr/bin/fairway|$prefix/bin/fairway|" packaging/fairway.service |
         install -D -m 0644 /dev/stdin "$to/lib/systemd/system/fairway.service"

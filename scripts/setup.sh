@@ -52,6 +52,13 @@ packages_of() {
     lint) echo shellcheck ;;
     counts) echo valgrind ;;
     deb) echo dpkg gcc libc6-dev xz-utils ;;
+    cross)
+        if [[ $(uname -m) == aarch64 ]]; then
+            echo gcc-x86-64-linux-gnu libc6-dev-amd64-cross
+        else
+            echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+        fi
+        ;;
     *) return 1 ;;
     esac
 }

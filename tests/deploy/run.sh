@@ -15,6 +15,8 @@ Usage: tests/deploy/run.sh [CHECK...]      default: all
   server      kustomize and the chart on a real API server; permissions; Pod Security Standards; published values
   image       the image is built, and starts with every set of capabilities (needs a container engine)
   pods        controller and speaker in it, with the account of a pod, on a real API server (the same)
+
+  FAIRWAY_IMAGE  an archive of `make dist`: it is loaded, and no image is built
 EOT
 }
 
@@ -494,7 +496,14 @@ published() {
 }
 
 build_image() {
-    scripts/docker.sh engine && scripts/docker.sh base
+    scripts/docker.sh engine
+    if [[ -n ${FAIRWAY_IMAGE:-} ]]; then
+        local loaded
+        loaded=$(docker load --quiet --input "$FAIRWAY_IMAGE") || fail "docker load: $FAIRWAY_IMAGE"
+        docker tag "${loaded#Loaded image: }" "$image" && docker rmi "${loaded#Loaded image: }" >/dev/null
+        return
+    fi
+    scripts/docker.sh base
     [[ -x docker/bin/fairway ]] || fail "no docker/bin/fairway; run: make static"
     DOCKER_BUILDKIT=0 docker build -q -f docker/kubernetes/host.Dockerfile -t "$image" . >/dev/null 2>"$folder/build.log" ||
         fail "$(<"$folder/build.log")"
