@@ -223,8 +223,9 @@ bench-layer2: build ## How long an address is not answered for when its owner go
 	@scripts/setup.sh network rivals
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test layer2 -- --bench $(CASE)
 
-bench: build ## Latency from a file's rename to the router, by FRR too; 500 peers; moving tables; allocation and plan; addresses of Pods; size and memory (root or sudo)
+bench: build ## README's three commands to a first route; latency from a file's rename to the router, by FRR too; 500 peers; moving tables; allocation and plan; addresses of Pods; size and memory (root or sudo)
 	@scripts/setup.sh routers trixie network
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test first_steps -- --bench
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench latency
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench peers
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) bench --locked --bench tables

@@ -98,6 +98,10 @@ chart() {
     refused "prometheus.namespace" helm template x "$chart" --set prometheus.podMonitor.enabled=true,prometheus.serviceAccount=p
     helm template x "$chart" -f tests/deploy/metallb-values.yaml >/dev/null
     ok "values of MetalLB's chart are taken"
+    helm template x "$chart" --values examples/kind/values.yaml >"$folder/kind.yaml"
+    [[ $(grep -c 'imagePullPolicy: Never' "$folder/kind.yaml") == $(grep -c ' image: ' "$folder/kind.yaml") ]] ||
+        fail "examples/kind pulls images"
+    ok "values of examples/kind are taken"
 
     # The folder of the chart by itself, and images of a registry.
     cp -r "$chart" "$folder/chart"

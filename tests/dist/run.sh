@@ -50,7 +50,7 @@ unpack() {
 
 archive() {
     unpack
-    local file listing program root=$folder/root
+    local file listing program said root=$folder/root
     listing=$(tar --numeric-owner -tvzf "$dist/$name.tar.gz")
     [[ -z $(awk '$2 != "0/0"' <<<"$listing") ]] || fail "files are not all of root"
     tar -tzf "$dist/$name.tar.gz" >"$folder/names"
@@ -67,9 +67,9 @@ archive() {
     mkdir -p "$root"
     for program in bin/fairway lib/cni/fairway-cni; do
         file=$folder/$name/$program
-        readelf -hW "$file" | grep -q "Machine: *$machine\$" || fail "$program is not for $machine"
-        ! readelf -lW "$file" | grep -q INTERP || fail "$program asks for a dynamic linker"
-        ! readelf -dW "$file" | grep NEEDED || fail "$program needs libraries"
+        said=$(readelf -hldW "$file")
+        [[ $said == *Machine:*"$machine"* ]] || fail "$program is not for $machine"
+        [[ $said != *INTERP* && $said != *"(NEEDED)"* ]] || fail "$program needs libraries"
         ! grep -aoE "($PWD|${CARGO_HOME:-$HOME/.cargo})/[a-zA-Z0-9_./-]*" "$file" | head -n 3 | grep . ||
             fail "$program names paths of this machine"
         install "$file" "$root/"
