@@ -32,6 +32,7 @@ const CRATES: &[&str] = &[
     "crates/ipam",
     "crates/lab",
     "crates/layer2",
+    "crates/looking-glass",
     "crates/members",
     "crates/model",
     "crates/model-api",

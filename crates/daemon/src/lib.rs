@@ -40,3 +40,4 @@ mod spare_memory;
 pub mod standalone;
 pub mod telemetry;
 mod tls;
+mod ui;

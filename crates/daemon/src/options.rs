@@ -56,6 +56,8 @@ pub struct HostOptions {
     pub metrics_listen: HttpListen,
     /// The label of a neighbour in them.
     pub peer_label: PeerLabel,
+    /// Where the looking glass is served.
+    pub ui_listen: HttpListen,
     /// Where state is kept.
     pub state_dir: PathBuf,
 }

@@ -14,6 +14,8 @@ pub enum Bound {
     WebhookClient,
     /// A silent client of the node API was disconnected to make room.
     NodeApiClient,
+    /// A silent client of the looking glass was disconnected to make room.
+    LookingGlassClient,
     /// A connection of a listen range that sent no OPEN made room.
     ListenRange,
     /// A connection of a neighbor that comes back too often was closed.
@@ -26,11 +28,12 @@ static COUNTS: [AtomicU64; Bound::ALL.len()] = [const { AtomicU64::new(0) }; Bou
 
 impl Bound {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::AdminClient,
         Self::MetricsClient,
         Self::WebhookClient,
         Self::NodeApiClient,
+        Self::LookingGlassClient,
         Self::ListenRange,
         Self::Accept,
         Self::LogLine,
@@ -43,6 +46,7 @@ impl Bound {
             Self::MetricsClient => "metrics-client",
             Self::WebhookClient => "webhook-client",
             Self::NodeApiClient => "node-api-client",
+            Self::LookingGlassClient => "looking-glass-client",
             Self::ListenRange => "listen-range",
             Self::Accept => "accept",
             Self::LogLine => "log-line",
@@ -74,6 +78,6 @@ mod tests {
         Bound::ListenRange.count();
         let grown = Bound::ALL.into_iter().zip(counted).filter(|(it, _)| *it != Bound::LogLine);
         let grown: Vec<u64> = grown.map(|(bound, before)| bound.total() - before).collect();
-        assert_eq!(grown, [0, 0, 0, 0, 1, 0]);
+        assert_eq!(grown, [0, 0, 0, 0, 0, 1, 0]);
     }
 }

@@ -30,6 +30,7 @@ pub(crate) use listen::listen as listen_at;
 pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
 pub use order::{ORDERS_MAX, Order, Ordered, ReloadOrder};
+pub(crate) use overview::SCOPE as OVERVIEW_SCOPE;
 pub(crate) use socket::answer;
 pub use socket::{listen, serve};
 

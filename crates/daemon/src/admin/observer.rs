@@ -26,8 +26,13 @@ impl Observer {
         &*self.backend
     }
 
+    /// See [`Backend::changed`].
+    pub(crate) async fn changed(&self, seen: u64) -> u64 {
+        self.backend.changed(seen).await
+    }
+
     /// The result of `see` for the current state.
-    pub(super) async fn look<T>(
+    pub(crate) async fn look<T>(
         &self,
         scope: ViewScope,
         see: impl FnOnce(&Snapshot<'_>) -> T,

@@ -5,8 +5,8 @@ use fairway_show::overview::Overview;
 
 use super::{Answer, Observer};
 
-/// Which neighbour was sent what is part of it; tables of routes are not.
-const SCOPE: ViewScope = ViewScope { advertised: true, ..ViewScope::SESSIONS };
+/// What an overview reads. Which neighbour was sent what is part of it; tables of routes are not.
+pub(crate) const SCOPE: ViewScope = ViewScope { advertised: true, ..ViewScope::SESSIONS };
 
 /// With at most `rows_max` rows of each table that grows with the cluster.
 pub(super) async fn overview(rows_max: usize, observer: &Observer) -> Answer {

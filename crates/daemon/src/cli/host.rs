@@ -90,6 +90,11 @@ pub(super) struct HostArguments {
     #[command(flatten)]
     daemon: DaemonArguments,
 
+    /// Serve the looking glass on this address, `:PORT` for all addresses, or `none`: a page about sessions, Services and
+    /// routes, and birdwatcher's JSON. Read-only, and without a login: a loopback address, or behind a proxy that has one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "none", env = "FAIRWAY_UI_LISTEN")]
+    ui_listen: HttpListen,
+
     /// The name of this node [default: the host name]
     #[arg(long, env = "FAIRWAY_NODE")]
     node: Option<String>,
@@ -189,6 +194,7 @@ impl HostArguments {
             proxy_socket: path(self.proxy_socket),
             vty_dir: path(self.vty_dir),
             metrics_listen: self.daemon.metrics_listen,
+            ui_listen: self.ui_listen,
             peer_label: self.peer_label.into(),
             state_dir: path(self.state_dir).map_or_else(paths::default_state_dir, Ok)?,
         })

@@ -370,6 +370,7 @@ mod tests {
             socket: state_dir.join("fairway.sock"),
             socket_mode: crate::admin::SocketMode::default(),
             metrics_listen: HttpListen::Nowhere,
+            ui_listen: HttpListen::Nowhere,
             peer_label: Default::default(),
             proxy_socket: None,
             vty_dir: None,

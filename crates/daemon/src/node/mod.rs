@@ -39,6 +39,7 @@ use crate::metrics::{ClientCounters, NodeMetrics, PodAddressCounters, Secured, S
 use crate::node_api::{self, NodeApiOptions};
 use crate::options::{HostOptions, Unsaid};
 use crate::service::{Reading, Service};
+use crate::ui;
 
 pub(crate) use announcing::Announcing;
 use followed_proxy::FollowedProxy;
@@ -225,7 +226,8 @@ pub(crate) async fn run<S: Source>(
     let observer = Observer::new(enquirer, Arc::clone(&backend));
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
-    let mut clients = serve_clients(socket, kind.node_api, observer, give_orders);
+    let mut clients = serve_clients(socket, kind.node_api, observer.clone(), give_orders);
+    clients.spawn(ui::serve(options.ui_listen, observer));
     clients.spawn(recordings::keep(Arc::clone(&backend), options.state_dir.clone()));
     loop {
         source.act(clock.now(), &mut node);
