@@ -16,6 +16,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   kubernetes  etcd, openssl and curl, for the API server that scripts/kube-apiserver.sh builds
   deploy    jq, and what `make test-deploy` needs to fetch promtool
   vm        QEMU and the tools for the initrd of scripts/vm.sh: for tests that need another kernel
+  browser   Chromium, with which `make ui-pictures` photographs the looking glass
   lint      shellcheck, and cargo-deny, for `make lint`
   counts    valgrind, with which scripts/hot-paths.sh counts instructions
   deb       dpkg-deb, and cargo-deb by `cargo install`, for `make deb`
@@ -49,6 +50,7 @@ packages_of() {
     kubernetes) command -v etcd >/dev/null || echo etcd-server; echo openssl; echo curl; echo faketime ;;
     deploy) echo jq dpkg ;;
     vm) echo qemu-system-x86 busybox-static kmod cpio xz-utils ipvsadm nftables iptables ipset conntrack ;;
+    browser) echo chromium fonts-dejavu-core ;;
     lint) echo shellcheck ;;
     counts) echo valgrind ;;
     deb) echo dpkg gcc libc6-dev xz-utils ;;
