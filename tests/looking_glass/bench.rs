@@ -29,7 +29,8 @@ pub(crate) fn run() -> Result<()> {
     let (mut quiet, mut watched) = (Latencies::default(), Latencies::default());
     for _ in 0..ROUNDS {
         measure(&scene, &mut monitor, &mut quiet)?;
-        let viewers = (0..VIEWERS).map(|_| Viewer::after(&scene.node, "")).collect::<Result<Vec<_>>>()?;
+        let viewers =
+            (0..VIEWERS).map(|_| Viewer::after(&scene.node, "")).collect::<Result<Vec<_>>>()?;
         let ends: Vec<_> = viewers.iter().map(Viewer::end).collect::<Result<_>>()?;
         let reading: Vec<_> = viewers.into_iter().map(|it| thread::spawn(|| it.drain())).collect();
         let measured = measure(&scene, &mut monitor, &mut watched);
@@ -48,7 +49,9 @@ pub(crate) fn run() -> Result<()> {
     }
     let ratio = watched.percentile(99) / quiet.percentile(99);
     let verdict = if ratio <= RATIO_MAX { "within" } else { "above" };
-    println!("\np99 beside {VIEWERS} viewers is {ratio:.2} times that without: {verdict} {RATIO_MAX}");
+    println!(
+        "\np99 beside {VIEWERS} viewers is {ratio:.2} times that without: {verdict} {RATIO_MAX}"
+    );
     Ok(())
 }
 

@@ -35,10 +35,17 @@ fn page_with(scene: &Scene, path: &str, wanted: &[&str]) -> Result<String> {
 fn search(cell: &Cell, backend: Backend) -> Result<()> {
     let scene = Scene::build(cell.number, &cell.directory, backend, 1)?;
     page_with(&scene, "/", &["1 of 1 up", "shop/</span>web", "198.51.100.10", "tor-1"])?;
-    let page = page_with(&scene, "/?q=203.0.113.200", &["203.0.113.128/25", "203.0.113.0/24", "longest match"])?;
+    let page = page_with(
+        &scene,
+        "/?q=203.0.113.200",
+        &["203.0.113.128/25", "203.0.113.0/24", "longest match"],
+    )?;
     let found = page.split("id=\"head\"").next().unwrap_or_default();
     let place = |text: &str| found.find(text);
-    ensure!(place("203.0.113.128/25") < place("203.0.113.0/24"), "the longest match is first: {found}");
+    ensure!(
+        place("203.0.113.128/25") < place("203.0.113.0/24"),
+        "the longest match is first: {found}"
+    );
     for (query, prefix) in [
         ("203.0.113.0%2F24", "203.0.113.128/25"),
         ("65010%3A77", "203.0.113.0/24"),
@@ -58,10 +65,14 @@ fn search(cell: &Cell, backend: Backend) -> Result<()> {
     let protocols = json("/protocols/bgp")?;
     let protocol = &protocols["protocols"]["tor-1"];
     ensure!(protocol["state"] == "up" && protocol["routes"]["imported"] == 2, "{protocol}");
-    ensure!(protocol["neighbor_address"] == "10.0.0.2" && protocol["neighbor_as"] == 65010, "{protocol}");
+    ensure!(
+        protocol["neighbor_address"] == "10.0.0.2" && protocol["neighbor_as"] == 65010,
+        "{protocol}"
+    );
     for path in ["/routes/protocol/tor-1", "/routes/peer/10.0.0.2", "/routes/peer?peer=10.0.0.2"] {
         let routes = json(path)?;
-        let networks: Vec<_> = routes["routes"].as_array().into_iter().flatten().map(|it| &it["network"]).collect();
+        let networks: Vec<_> =
+            routes["routes"].as_array().into_iter().flatten().map(|it| &it["network"]).collect();
         ensure!(networks == ["203.0.113.0/24", "203.0.113.128/25"], "{path}: {routes}");
     }
     let net = json("/route/net/203.0.113.129")?;
@@ -77,10 +88,15 @@ fn events(cell: &Cell, backend: Backend) -> Result<()> {
     let page = page_with(&scene, "/", &["2 of 2 up", "<span class=\"tag\">tor-2</span>"])?;
     let mut viewer = Viewer::after(&scene.node, seen(&page)?)?;
     scene.bird.ask("disable tor_0")?;
-    viewer.wait_for(|it| it.contains("1 of 2 up") && it.contains("<b>neighbor tor-1 (10.0.0.2)</b> session down"))?;
+    viewer.wait_for(|it| {
+        it.contains("1 of 2 up") && it.contains("<b>neighbor tor-1 (10.0.0.2)</b> session down")
+    })?;
     let parts = viewer.parts();
     ensure!(parts.contains(&"neighbors") && parts.contains(&"events"), "{parts:?}");
-    ensure!(!parts.contains(&"pools") && !parts.contains(&"segment"), "what did not change is not sent: {parts:?}");
+    ensure!(
+        !parts.contains(&"pools") && !parts.contains(&"segment"),
+        "what did not change is not sent: {parts:?}"
+    );
     viewer.forget();
     scene.bird.ask("enable tor_0")?;
     viewer.wait_for(|it| it.contains("2 of 2 up"))?;
@@ -108,9 +124,14 @@ fn bounds(cell: &Cell) -> Result<()> {
     }
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
         for path in ["/", "/events", "/status"] {
-            let request = format!("{method} {path} HTTP/1.1\r\nHost: node\r\nContent-Length: 0\r\n\r\n");
+            let request =
+                format!("{method} {path} HTTP/1.1\r\nHost: node\r\nContent-Length: 0\r\n\r\n");
             let reply = exchange(&scene.node, &request)?;
-            ensure!(reply.status == 405 && reply.head.contains("allow: get, head"), "{method} {path}: {}", reply.head);
+            ensure!(
+                reply.status == 405 && reply.head.contains("allow: get, head"),
+                "{method} {path}: {}",
+                reply.head
+            );
         }
     }
     ensure!(get(&scene.node, "/../etc/passwd")?.status == 404, "a path that is none");
@@ -118,7 +139,10 @@ fn bounds(cell: &Cell) -> Result<()> {
         ensure!(get(&scene.node, kind)?.status == 200, "{kind}");
     }
     let long = format!("GET / HTTP/1.1\r\nHost: node\r\nX: {}\r\n\r\n", "x".repeat(64 * 1024));
-    ensure!(matches!(exchange(&scene.node, &long), Ok(Reply { status: 431, .. })), "a long head is refused");
+    ensure!(
+        matches!(exchange(&scene.node, &long), Ok(Reply { status: 431, .. })),
+        "a long head is refused"
+    );
     let many: String = (0..200).map(|it| format!("X-{it}: x\r\n")).collect();
     let many = exchange(&scene.node, &format!("GET / HTTP/1.1\r\nHost: node\r\n{many}\r\n"))?;
     ensure!(many.status == 431, "{}", many.head);

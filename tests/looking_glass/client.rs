@@ -46,7 +46,8 @@ pub(crate) fn exchange(node: &Namespace, request: &str) -> Result<Reply> {
         _ => {}
     }
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let (head, body) = text.split_once("\r\n\r\n").with_context(|| format!("no reply: {text:?}"))?;
+    let (head, body) =
+        text.split_once("\r\n\r\n").with_context(|| format!("no reply: {text:?}"))?;
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
     Ok(Reply { status, head: head.to_ascii_lowercase(), body: body.to_owned() })
 }

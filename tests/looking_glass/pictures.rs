@@ -63,7 +63,14 @@ fn photograph_of(node: &Namespace, file: &Path) -> Result<()> {
 fn photograph(node: &Namespace, file: &Path, path: &str, height: u32, setting: &str) -> Result<()> {
     let profile = tempfile::tempdir()?;
     let mut command: Command = node.command("timeout".as_ref());
-    command.args(["60", BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]);
+    command.args([
+        "60",
+        BROWSER,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+    ]);
     command.args([setting, "--timeout=4000", "--force-device-scale-factor=1"]);
     command.arg(format!("--user-data-dir={}", profile.path().display()));
     command.arg(format!("--window-size=1440,{height}"));

@@ -33,13 +33,19 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// With so many sessions between the two.
-    pub(crate) fn build(cell: usize, folder: &Path, backend: Backend, sessions: u8) -> Result<Self> {
+    pub(crate) fn build(
+        cell: usize,
+        folder: &Path,
+        backend: Backend,
+        sessions: u8,
+    ) -> Result<Self> {
         let (node, router) = (Namespace::create(cell, "node")?, Namespace::create(cell, "router")?);
         node.connect("eth0", &router, "eth0")?;
         node.add_address("eth0", "10.0.0.1/24")?;
         let mut fairway = Fairway::prepare_in(folder)?;
         fairway.log_level = "info";
-        fairway.extra_arguments = ["--metrics-listen", "none", "--ui-listen", ADDRESS].map(str::to_owned).to_vec();
+        fairway.extra_arguments =
+            ["--metrics-listen", "none", "--ui-listen", ADDRESS].map(str::to_owned).to_vec();
         let mut resources = String::from(RESOURCES);
         let mut configuration = String::from(
             "log stderr all;\nrouter id 10.0.0.2;\nprotocol device {}\nprotocol static { ipv4; ",

@@ -1,6 +1,7 @@
 //! Which path has which answer.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use fairway_looking_glass::birdwatcher::{self, BirdwatcherError, Question};
 use fairway_looking_glass::{Found, Fragment, ICON, Query, SCRIPT, STYLE, page};
@@ -11,11 +12,15 @@ use http::header::{
 };
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::body::Reply;
 use super::looks::{LookError, Looks, Turn};
 use super::sight::Sight;
 use crate::admin::Observer;
+
+/// How long a page waits for the first look at the node, when the daemon has just started.
+const FIRST_LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 const HTML: &str = "text/html; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -66,8 +71,13 @@ impl Replies {
         let sight = {
             let mut sights = self.sights.clone();
             // At the start of the daemon, until the first look.
-            if sights.wait_for(|it| !it.parts.is_empty()).await.is_err() {
-                return reply(StatusCode::SERVICE_UNAVAILABLE, PLAIN, "the daemon stops\n");
+            let first = sights.wait_for(|it| !it.parts.is_empty());
+            if !matches!(timeout(FIRST_LOOK_TIMEOUT, first).await, Ok(Ok(_))) {
+                return reply(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    PLAIN,
+                    "the daemon does not answer\n",
+                );
             }
             sights.borrow().clone()
         };
