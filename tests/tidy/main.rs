@@ -112,7 +112,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("sessions", &["bfd", "bgp", "fib", "ground", "netlink", "rpki", "seam"]),
     ("frr", &["ground", "seam"]),
     ("import", &["frr", "ground", "resources"]),
-    ("recording", &["ground", "seam"]),
+    ("recording", &["bgp", "ground", "seam"]),
     (
         "daemon",
         &[

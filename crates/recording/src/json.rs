@@ -48,7 +48,7 @@ fn kind(message: &[u8]) -> &'static str {
     code.and_then(|it| TYPES.get(it)).copied().unwrap_or("unknown")
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().saturating_mul(2));
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");

@@ -1,11 +1,12 @@
-//! What was said on the sessions of a neighbour, in formats that other programs read.
+//! What was said on the sessions of a neighbour, and the routes of a node, in formats that other programs read.
 //!
-//! Answers a recording as MRT (RFC 6396), pcap or JSON. Pure: bytes out. Knows no clock but the moment that it is told, no
-//! file and no speaker. Called by the daemon for `fairway dump`, and when a session ends.
+//! Answers a recording as MRT (RFC 6396), pcap or JSON, and a view as MRT or JSON. Pure: bytes out. Knows no clock but the
+//! moment that it is told, no file and no speaker. Called by the daemon for `fairway dump`, and when a session ends.
 
 mod json;
 mod mrt;
 mod pcap;
+mod rib;
 mod stamp;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use std::str::FromStr;
 
 use fairway_seam::Recording;
 
+pub use rib::{RIB_SCOPE, RibFormat, RibPieces};
 pub use stamp::Stamp;
 
 /// The format of a dump.

@@ -82,6 +82,11 @@ impl AttributeBlock {
         })
     }
 
+    /// The attributes in order of type code, with NEXT_HOP if the next hop is IPv4, and without MP_REACH_NLRI.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Where the octets of the next hop begin in an UPDATE that [`announcement`] makes of it for routes of `family`.
     pub fn next_hop_offset(&self, family: AddressFamily) -> usize {
         if is_plain(family, self.next_hop) {

@@ -67,6 +67,9 @@ pub enum ClientError {
         /// What is wrong with the answer.
         cause: serde_json::Error,
     },
+    /// What the daemon sends cannot be kept.
+    #[error("cannot write the routes: {0}")]
+    Write(io::Error),
     /// The daemon refuses the request.
     #[error("{0}")]
     Refused(String),
@@ -119,32 +122,76 @@ pub fn ask_dump(path: &Path, request: DumpRequest) -> Result<Vec<u8>, ClientErro
     }
 }
 
+/// Asks the daemon at `path` for all routes, and hands each piece to `write`. What else the daemon has to say.
+pub fn ask_rib(
+    path: &Path,
+    format: String,
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<String, ClientError> {
+    let mut answers = request(ANSWER_TIMEOUT, path, &Request::DumpRib { format })?;
+    loop {
+        match next_answer(ANSWER_TIMEOUT, path, &mut answers)? {
+            Answer::Encoded(text) => {
+                let bytes = data_encoding::BASE64.decode(text.as_bytes());
+                let bytes = bytes.map_err(|_| something_else(path, "bytes that are not base64"))?;
+                write(&bytes).map_err(ClientError::Write)?;
+            }
+            Answer::Output(notes) => return Ok(notes),
+            Answer::Error(why) => return Err(ClientError::Refused(why)),
+            Answer::Drain(_) => return Err(something_else(path, "a report of a drain")),
+        }
+    }
+}
+
 fn something_else(path: &Path, what: &str) -> ClientError {
     ClientError::Answer { path: path.to_owned(), cause: serde::de::Error::custom(what) }
 }
 
-fn exchange(limit: Duration, path: &Path, request: &Request) -> Result<Answer, ClientError> {
-    let exchange = |cause: io::Error| match cause.kind() {
+fn exchange_error(limit: Duration, path: &Path, cause: io::Error) -> ClientError {
+    match cause.kind() {
         io::ErrorKind::WouldBlock => ClientError::Silent { path: path.to_owned(), limit },
         _ => ClientError::Exchange { path: path.to_owned(), cause },
-    };
-    let answer = |cause| ClientError::Answer { path: path.to_owned(), cause };
+    }
+}
+
+fn exchange(limit: Duration, path: &Path, asked: &Request) -> Result<Answer, ClientError> {
+    next_answer(limit, path, &mut request(limit, path, asked)?)
+}
+
+/// Sends `request`; the answers are to be read.
+fn request(
+    limit: Duration,
+    path: &Path,
+    request: &Request,
+) -> Result<BufReader<UnixStream>, ClientError> {
+    let exchange = |cause: io::Error| exchange_error(limit, path, cause);
     let stream = UnixStream::connect(path).map_err(|cause| match cause.kind() {
         io::ErrorKind::PermissionDenied => ClientError::Denied { path: path.to_owned() },
         _ => ClientError::Connect { path: path.to_owned(), cause },
     })?;
     stream.set_read_timeout(Some(limit)).map_err(exchange)?;
-    let mut line = serde_json::to_string(request).map_err(answer)?;
+    let mut line = serde_json::to_string(request)
+        .map_err(|cause| ClientError::Answer { path: path.to_owned(), cause })?;
     line.push('\n');
     (&stream).write_all(line.as_bytes()).map_err(exchange)?;
+    Ok(BufReader::new(stream))
+}
+
+fn next_answer(
+    limit: Duration,
+    path: &Path,
+    answers: &mut BufReader<UnixStream>,
+) -> Result<Answer, ClientError> {
+    let exchange = |cause: io::Error| exchange_error(limit, path, cause);
     let mut reply = String::new();
     let length_max = u64::try_from(ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
-    BufReader::new((&stream).take(length_max)).read_line(&mut reply).map_err(exchange)?;
+    answers.take(length_max).read_line(&mut reply).map_err(exchange)?;
     if reply.len() >= ANSWER_BYTES_MAX {
         let cause = format!("an answer without an end, longer than {ANSWER_BYTES_MAX} bytes");
         return Err(exchange(io::Error::other(cause)));
     }
-    serde_json::from_str(&reply).map_err(answer)
+    serde_json::from_str(&reply)
+        .map_err(|cause| ClientError::Answer { path: path.to_owned(), cause })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The socket of `fairway show`, `clear`, `drain` and `reload`, and the text that they print.
 //!
-//! A request is one line of JSON, and so is the answer; a connection may carry several. The daemon renders
+//! A request is one line of JSON, and so is the answer, but that of `fairway dump rib`; a connection may carry several. The daemon renders
 //! the text, so that the client needs no knowledge of its state, and other front ends can share it: `vty`
 //! does, for FRR's tools.
 
@@ -24,8 +24,8 @@ use fairway_show::{DrainReport, Query};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use deliveries::DeliveryLine;
-pub use dump::DumpRequest;
 pub(crate) use dump::now as dump_now;
+pub use dump::{DumpRequest, RIB};
 pub(crate) use listen::listen as listen_at;
 pub use listen::{SocketError, SocketFile, SocketMode, SocketModeError};
 pub use observer::Observer;
@@ -56,6 +56,12 @@ pub enum Request {
     Overview {
         /// As many rows of each table that grows with the cluster.
         rows_max: usize,
+    },
+    /// `fairway dump rib`: answered with several lines, of which the last is [`Answer::Output`].
+    #[serde(rename_all = "camelCase")]
+    DumpRib {
+        /// `mrt` or `json`.
+        format: String,
     },
     /// `fairway show proxy`, at the socket of the service proxy.
     Proxy(ProxyQuery),

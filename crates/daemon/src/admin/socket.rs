@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 
 use super::clear::clear;
 use super::drain::drain;
-use super::dump::dump;
+use super::dump::{RibDump, dump};
 use super::listen::{self, SocketError, SocketFile, SocketMode};
 use super::observer::Observer;
 use super::order::Order;
@@ -90,19 +90,47 @@ impl Served {
                 return Ok(());
             }
             self.work.begins();
-            let answer = match serde_json::from_slice::<Request>(&line) {
-                Ok(request) => {
+            match serde_json::from_slice::<Request>(&line) {
+                Ok(Request::DumpRib { format }) => {
                     let _answers = self.answers.acquire().await;
-                    answer(&request, &self.observer, &self.orders).await
+                    self.send_routes(&format, &mut write).await?;
                 }
-                Err(error) => Answer::Error(format!("malformed request: {error}")),
-            };
-            let mut reply = serde_json::to_string(&answer)?;
-            reply.push('\n');
-            send(&mut write, reply.as_bytes(), ANSWER_TIMEOUT).await?;
+                Ok(request) => {
+                    let answers = self.answers.acquire().await;
+                    let answer = answer(&request, &self.observer, &self.orders).await;
+                    drop(answers);
+                    send_answer(&mut write, &answer).await?;
+                }
+                Err(error) => {
+                    let answer = Answer::Error(format!("malformed request: {error}"));
+                    send_answer(&mut write, &answer).await?;
+                }
+            }
             self.work.ends();
         }
     }
+
+    /// A table is large, so each piece of it is made when the client has the one before.
+    async fn send_routes(
+        &self,
+        format: &str,
+        client: &mut (impl AsyncWrite + Unpin),
+    ) -> io::Result<()> {
+        let dump = match RibDump::take(self.observer.backend(), format).await {
+            Ok(dump) => dump,
+            Err(why) => return send_answer(client, &Answer::Error(why)).await,
+        };
+        for answer in dump.answers() {
+            send_answer(client, &answer).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn send_answer(client: &mut (impl AsyncWrite + Unpin), answer: &Answer) -> io::Result<()> {
+    let mut reply = serde_json::to_string(answer)?;
+    reply.push('\n');
+    send(client, reply.as_bytes(), ANSWER_TIMEOUT).await
 }
 
 /// Sends a client its answer, unless it does not read in time.
@@ -134,6 +162,10 @@ pub(crate) async fn answer(
         Request::Dump(request) => return dump(observer.backend(), request).await,
         Request::Overview { rows_max } => return overview(*rows_max, observer).await,
         Request::Clear(order) => return clear(observer.backend(), order).await,
+        Request::DumpRib { .. } => {
+            let why = "routes are dumped at the socket of the daemon only".to_owned();
+            return Answer::Error(why);
+        }
         Request::Proxy(_) | Request::Deliveries => {
             let why = "the service proxy has a socket of its own, proxy.sock in its --run-dir";
             return Answer::Error(why.to_owned());

@@ -1,7 +1,8 @@
-//! `fairway dump`: what was said on the sessions of a neighbor.
+//! `fairway dump`: what was said on the sessions of a neighbor, and all routes.
 
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -10,23 +11,26 @@ use fairway_recording::DumpFormat;
 
 use super::ask::SocketArguments;
 use super::output;
-use crate::admin::{DumpRequest, client};
+use crate::admin::{DumpRequest, RIB, client};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fairway dump 192.0.2.1                             the last messages and events, as JSON
   fairway dump tor-1 --format pcap | tcpdump -nvr -
   fairway dump tor-1 --format mrt -o tor-1.mrt       for bgpdump, bgpkit-parser or gobgp
+  fairway dump rib --format mrt -o rib.mrt           all accepted paths and our own routes, as TABLE_DUMP_V2
 
 The last 1000 messages and changes of state of each neighbor are kept, as far as they fit into its share of 8 MiB: 256 KiB with
 up to 32 neighbors. A session that ends leaves them in recordings/ of the --state-dir, too, as MRT.
+rib is no neighbor: a neighbor of this name is asked for by its address or its interface. In MRT peer 0, all zeros, is this node,
+as in the dumps of FRR and BIRD, and the time of each route is the time of the dump.
 Exit code 0: done. 1: there is no such neighbor, or nothing is recorded: with `--bgp frr` FRR speaks.")]
 pub(super) struct DumpArguments {
-    /// The neighbor: its address, its interface, or the name of its BGPPeer
-    #[arg(value_name = "PEER")]
+    /// The neighbor: its address, its interface, or the name of its BGPPeer; or rib: all routes
+    #[arg(value_name = "PEER|rib")]
     neighbor: String,
 
-    /// mrt, pcap or json
+    /// mrt, pcap or json; of all routes mrt or json
     #[arg(long, default_value = "json", value_name = "FORMAT")]
     format: DumpFormat,
 
@@ -43,6 +47,9 @@ pub(super) fn run(arguments: &DumpArguments) -> Result<ExitCode> {
     if file.is_none() && *format != DumpFormat::Json && std::io::stdout().is_terminal() {
         bail!("{format} is not text: name a file with -o, or redirect stdout");
     }
+    if neighbor == RIB {
+        return run_rib(*format, file.as_deref(), socket);
+    }
     let request = DumpRequest { neighbor: neighbor.clone(), format: format.to_string() };
     let bytes = client::ask_dump(&socket.path()?, request)?;
     match file {
@@ -52,5 +59,25 @@ pub(super) fn run(arguments: &DumpArguments) -> Result<ExitCode> {
         }
         None => std::io::stdout().write_all(&bytes).context("stdout")?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_rib(format: DumpFormat, file: Option<&Path>, socket: &SocketArguments) -> Result<ExitCode> {
+    // The file is there with the first answer: where no daemon is, an earlier one stays.
+    let mut to: Option<BufWriter<Box<dyn Write>>> = None;
+    let notes = client::ask_rib(&socket.path()?, format.to_string(), |piece| {
+        let to = match &mut to {
+            Some(to) => to,
+            None => to.insert(BufWriter::new(match file {
+                Some(file) => Box::new(File::create(file)?),
+                None => Box::new(std::io::stdout().lock()),
+            })),
+        };
+        to.write_all(piece)
+    })?;
+    if let Some(mut to) = to {
+        to.flush().context("cannot write the routes")?;
+    }
+    eprint!("{notes}");
     Ok(ExitCode::SUCCESS)
 }

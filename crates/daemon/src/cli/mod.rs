@@ -105,7 +105,7 @@ enum Command {
     Reload(reload::ReloadArguments),
     /// Take this node out of service without losing a packet, or bring it back
     Drain(drain::DrainArguments),
-    /// The last messages of a neighbor, as MRT, pcap or JSON
+    /// The last messages of a neighbor, as MRT, pcap or JSON; or all routes
     Dump(dump::DumpArguments),
     /// Collect what is needed to find out what is wrong, without passwords, in a file
     Support(support::SupportArguments),
