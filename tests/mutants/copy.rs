@@ -43,6 +43,7 @@ const CRATES: &[&str] = &[
     "crates/recording",
     "crates/resources",
     "crates/rpki",
+    "crates/bmp",
     "crates/seam",
     "crates/sessions",
     "crates/show",
