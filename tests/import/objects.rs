@@ -91,8 +91,7 @@ const SAMPLES: &[Sample] = &[
         in_cluster: false,
         rows: &["node-a: 172.30.0.3 192.168.100.0/24 <none>"],
     },
-    // Calico, "Advertise Kubernetes service IP addresses": ranges of ClusterIPs, external addresses and load balancers as a whole.
-    // The longest of prefixAdvertisements that contains a route names its communities, "Configure BGP peering".
+    // Calico, "Advertise Kubernetes service IP addresses": ranges of ClusterIPs and external addresses as a whole.
     Sample {
         path: "calico/services.yaml",
         in_cluster: false,
