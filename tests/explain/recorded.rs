@@ -55,13 +55,14 @@ fn routes(cell: &Cell) -> Result<()> {
         show.args(["show", "bgp", "ipv4", "unicast", "json", "--socket"])
             .arg(scene.fairway.socket());
         let table: serde_json::Value = serde_json::from_str(&output_of(&mut show)?)?;
-        let routes = table["routes"].as_object().context("no routes")?;
+        let routes = table.get("routes").and_then(|it| it.as_object()).context("no routes")?;
         let mut shown = BTreeSet::new();
         for (prefix, paths) in routes {
             for path in paths.as_array().context("no paths")? {
-                let text = |value: &serde_json::Value| value.as_str().unwrap_or("").to_owned();
-                let next_hop = text(&path["nexthops"][0]["ip"]);
-                shown.insert((prefix.clone(), text(&path["path"]), next_hop));
+                let text = |at: &str| {
+                    path.pointer(at).and_then(|it| it.as_str()).unwrap_or_default().to_owned()
+                };
+                shown.insert((prefix.clone(), text("/path"), text("/nexthops/0/ip")));
             }
         }
         ensure!(shown.len() == 3, "{shown:?}");

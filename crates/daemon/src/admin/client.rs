@@ -138,7 +138,9 @@ pub fn ask_rib(
             }
             Answer::Output(notes) => return Ok(notes),
             Answer::Error(why) => return Err(ClientError::Refused(why)),
-            Answer::Drain(_) => return Err(something_else(path, "a report of a drain")),
+            Answer::Drain(_) | Answer::Overview(_) => {
+                return Err(something_else(path, "something else than routes"));
+            }
         }
     }
 }

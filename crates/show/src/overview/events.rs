@@ -29,10 +29,9 @@ pub struct EventRow {
 pub(super) fn rows(snapshot: &Snapshot<'_>) -> Vec<EventRow> {
     let mut rows: Vec<EventRow> = Vec::new();
     rows.extend(snapshot.bgp.peers.iter().filter_map(|peer| of_session(snapshot, peer)));
-    for name in snapshot.outcomes.iter().map(|(name, _)| name) {
+    for (name, outcome) in snapshot.outcomes.iter() {
         let Some(history) = snapshot.history.of(name) else { continue };
-        let pending = snapshot.outcomes.get(name).is_some_and(|it| it.is_pending());
-        rows.extend(of_service(name.to_string(), history, pending));
+        rows.extend(of_service(name.to_string(), history, outcome.is_pending()));
     }
     rows.extend(of_segment(snapshot));
     rows.extend(of_drain(snapshot));
