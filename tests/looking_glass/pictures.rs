@@ -16,7 +16,8 @@ use crate::scene::{Backend, Scene, service};
 const BROWSER: &str = "/usr/bin/chromium";
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
-const NO_SCRIPT: &str = "--blink-settings=preferredColorScheme=1,scriptEnabled=false";
+/// The settings of a user who allows no site to run scripts.
+const NO_SCRIPT: &str = r#"{"profile": {"default_content_setting_values": {"javascript": 2}}}"#;
 
 /// Writes all of them to `folder`.
 pub(crate) fn take(folder: &Path) -> Result<()> {
@@ -32,20 +33,21 @@ pub(crate) fn take(folder: &Path) -> Result<()> {
     wait(&scene, "4 of 4 up")?;
     scene.bird.ask("disable tor_3")?;
     wait(&scene, "3 of 4 up")?;
-    let photograph = |name: &str, path: &str, height: u32, setting: &str| {
+    let shoot = |name: &str, path: &str, height: u32, setting: &str| {
         let file = folder.join(format!("looking-glass-{name}.png"));
-        photograph(&scene.node, &file, path, height, setting)
+        photograph(&scene.node, &file, path, height, setting, "{}")
     };
-    photograph("light", "", 1300, LIGHT)?;
-    photograph("dark", "", 1300, DARK)?;
-    photograph("no-script", "", 1300, NO_SCRIPT)?;
-    photograph("search", "?q=203.0.113.200", 700, LIGHT)?;
+    shoot("light", "", 1300, LIGHT)?;
+    shoot("dark", "", 1300, DARK)?;
+    let no_script = folder.join("looking-glass-no-script.png");
+    photograph(&scene.node, &no_script, "", 1300, LIGHT, NO_SCRIPT)?;
+    shoot("search", "?q=203.0.113.200", 700, LIGHT)?;
     drop(scene);
     let many = tempfile::tempdir()?;
     let scene = Scene::build(1, many.path(), Backend::Native, 80)?;
     wait(&scene, "80 of 80 up")?;
     let file = folder.join("looking-glass-80-neighbors.png");
-    photograph_of(&scene.node, &file)
+    photograph(&scene.node, &file, "", 2700, DARK, "{}")
 }
 
 fn wait(scene: &Scene, text: &str) -> Result<()> {
@@ -56,12 +58,18 @@ fn wait(scene: &Scene, text: &str) -> Result<()> {
     })
 }
 
-fn photograph_of(node: &Namespace, file: &Path) -> Result<()> {
-    photograph(node, file, "", 2900, DARK)
-}
-
-fn photograph(node: &Namespace, file: &Path, path: &str, height: u32, setting: &str) -> Result<()> {
+fn photograph(
+    node: &Namespace,
+    file: &Path,
+    path: &str,
+    height: u32,
+    setting: &str,
+    preferences: &str,
+) -> Result<()> {
     let profile = tempfile::tempdir()?;
+    let settings = profile.path().join("Default");
+    fs::create_dir(&settings)?;
+    fs::write(settings.join("Preferences"), preferences)?;
     let mut command: Command = node.command("timeout".as_ref());
     command.args([
         "60",

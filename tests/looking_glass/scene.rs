@@ -41,7 +41,6 @@ impl Scene {
     ) -> Result<Self> {
         let (node, router) = (Namespace::create(cell, "node")?, Namespace::create(cell, "router")?);
         node.connect("eth0", &router, "eth0")?;
-        node.add_address("eth0", "10.0.0.1/24")?;
         let mut fairway = Fairway::prepare_in(folder)?;
         fairway.log_level = "info";
         fairway.extra_arguments =
@@ -53,12 +52,14 @@ impl Scene {
         configuration.push_str(ROUTES);
         configuration.push_str("}\nprotocol kernel { ipv4 { export where source = RTS_BGP; }; }\n");
         for place in 0..sessions {
-            let address = format!("10.0.0.{}", place + 2);
+            // A network for each: BIRD tells sessions apart by the address of the neighbor.
+            let address = format!("10.0.{place}.2");
+            node.add_address("eth0", &format!("10.0.{place}.1/24"))?;
             router.add_address("eth0", &format!("{address}/24"))?;
             write!(resources, "---\n{}", peer(&format!("tor-{}", place + 1), &address))?;
             write!(
                 configuration,
-                "protocol bgp tor_{place} {{ local {address} as 65010; neighbor 10.0.0.1 as 65001; hold time 9; \
+                "protocol bgp tor_{place} {{ local {address} as 65010; neighbor 10.0.{place}.1 as 65001; hold time 9; \
                  connect retry time 1; connect delay time 1; error wait time 1, 2; \
                  ipv4 {{ import all; export where source = RTS_STATIC; }}; }}\n"
             )?;

@@ -21,10 +21,10 @@ pub enum Part {
     Neighbors,
     /// Services, and who has their routes.
     Services,
-    /// Addresses in use.
-    Pools,
     /// Who answers for which address on the local segment.
     Segment,
+    /// Addresses in use.
+    Pools,
     /// Prefixes that belong to no Service.
     Prefixes,
     /// What happened.
@@ -37,8 +37,8 @@ impl Part {
         Self::Head,
         Self::Neighbors,
         Self::Services,
-        Self::Pools,
         Self::Segment,
+        Self::Pools,
         Self::Prefixes,
         Self::Events,
     ];

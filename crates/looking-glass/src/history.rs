@@ -38,7 +38,8 @@ impl Strip {
         for transition in transitions {
             let x = step(transition.at_epoch_seconds);
             let is_recent = transition.at_epoch_seconds >= begin.saturating_mul(STEP_SECONDS);
-            downs = downs.saturating_add(u64::from(is_recent && !transition.is_up));
+            let goes_down = is_up == Some(true) && !transition.is_up;
+            downs = downs.saturating_add(u64::from(is_recent && goes_down));
             if let Some(last) = spans.last_mut() {
                 last.width = x.saturating_sub(last.x);
             }

@@ -72,7 +72,7 @@ function say(state, text) {
   if (live.textContent !== text) live.textContent = text;
 }
 
-const parts = ["head", "neighbors", "services", "pools", "segment", "prefixes", "events"];
+const parts = ["head", "neighbors", "services", "segment", "pools", "prefixes", "events"];
 const source = new EventSource(`events?seen=${encodeURIComponent(document.body.dataset.seen)}`);
 source.onopen = () => say("on", "live");
 source.onerror = () => {

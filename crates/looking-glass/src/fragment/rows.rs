@@ -1,5 +1,7 @@
 //! What the tables of the page show. No number that runs by itself is among them: a page stays as it is while nothing happens.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use fairway_ground::Utc;
 use fairway_show::overview::{EventLog, EventRow, Overview, PrefixRow, ServiceRow, SessionRow};
 use serde::Serialize;
@@ -115,18 +117,33 @@ fn neighbor<'a>(row: &'a SessionRow, now: u64, transitions: &Transitions) -> Nei
 
 #[derive(Serialize)]
 pub(super) struct Services<'a> {
-    rows: &'a [ServiceRow],
+    rows: Vec<Service<'a>>,
     total: u64,
     lacking: u64,
     more: u64,
+}
+
+#[derive(Serialize)]
+struct Service<'a> {
+    #[serde(flatten)]
+    row: &'a ServiceRow,
+    /// The nodes that answer for its addresses on the local segment.
+    owners: BTreeSet<&'a str>,
 }
 
 impl<'a> Services<'a> {
     pub(super) fn of(overview: &'a Overview) -> Self {
         let counts = overview.service_counts;
         let shown = u64::try_from(overview.services.len()).unwrap_or(u64::MAX);
+        let owned = overview.segment.iter();
+        let owned = owned.filter_map(|it| Some((it.address.as_str(), it.owner.as_deref()?)));
+        let owned: BTreeMap<&str, &str> = owned.collect();
+        let service = |row: &'a ServiceRow| {
+            let owners = row.addresses.iter().filter_map(|it| owned.get(it.as_str()).copied());
+            Service { row, owners: owners.collect() }
+        };
         Self {
-            rows: &overview.services,
+            rows: overview.services.iter().map(service).collect(),
             total: counts.total,
             lacking: counts.lacking,
             more: counts.total.saturating_sub(shown),
