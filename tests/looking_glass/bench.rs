@@ -1,14 +1,15 @@
 //! How long does a change take to a router, alone and beside 200 viewers? From `rename()` of the file of a Service to its route in
 //! the router's kernel. The two runs take turns, so that the machine is the same to both. `cargo test --test looking_glass -- --bench`.
 
-use std::thread;
+use std::process::{Child, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use lab::latencies::Latencies;
 use lab::monitor::Monitor;
+use lab::namespace::Place;
 use lab::wait::{PATIENCE, wait_until};
 
-use crate::client::{Viewer, get};
+use crate::client::{ADDRESS, get};
 use crate::scene::{Backend, Scene, service};
 
 const VIEWERS: usize = 200;
@@ -23,23 +24,15 @@ pub(crate) fn run() -> Result<()> {
     let mut monitor = Monitor::start(&scene.router)?;
     wait_until("the session", PATIENCE, || {
         let page = get(&scene.node, "/")?.body;
-        anyhow::ensure!(page.contains("1 of 1 up"), "no session yet");
+        ensure!(page.contains("1 of 1 up"), "no session yet");
         Ok(())
     })?;
     let (mut quiet, mut watched) = (Latencies::default(), Latencies::default());
     for _ in 0..ROUNDS {
         measure(&scene, &mut monitor, &mut quiet)?;
-        let viewers =
-            (0..VIEWERS).map(|_| Viewer::after(&scene.node, "")).collect::<Result<Vec<_>>>()?;
-        let ends: Vec<_> = viewers.iter().map(Viewer::end).collect::<Result<_>>()?;
-        let reading: Vec<_> = viewers.into_iter().map(|it| thread::spawn(|| it.drain())).collect();
+        let viewers = Viewers::start(&scene)?;
         let measured = measure(&scene, &mut monitor, &mut watched);
-        for end in ends {
-            let _ = end.shutdown(std::net::Shutdown::Both);
-        }
-        for thread in reading {
-            let _ = thread.join();
-        }
+        drop(viewers);
         measured?;
     }
     println!("| viewers | changes | p50 ms | p99 ms |\n|---|---|---|---|");
@@ -64,4 +57,35 @@ fn measure(scene: &Scene, monitor: &mut Monitor, latencies: &mut Latencies) -> R
         latencies.push(end.saturating_duration_since(begin));
     }
     Ok(())
+}
+
+/// Programs that read all events. They would run elsewhere: here they take what the daemon leaves.
+struct Viewers(Vec<Child>);
+
+impl Viewers {
+    fn start(scene: &Scene) -> Result<Self> {
+        let mut viewers = Self(Vec::new());
+        for _ in 0..VIEWERS {
+            let mut command = scene.node.command("nice".as_ref());
+            command.args(["-n", "19", "curl", "-sN", "-o", "/dev/null"]);
+            let command = command.arg(format!("http://{ADDRESS}/events")).stdout(Stdio::null());
+            viewers.0.push(command.spawn().context("starting curl")?);
+        }
+        wait_until("all viewers", PATIENCE, || {
+            let filter = ["-Htn", "state", "established", "dport", "= :7480"];
+            let count = scene.node.run("ss", &filter)?.lines().count();
+            ensure!(count >= VIEWERS, "{count} are connected");
+            Ok(())
+        })?;
+        Ok(viewers)
+    }
+}
+
+impl Drop for Viewers {
+    fn drop(&mut self) {
+        for viewer in &mut self.0 {
+            let _ = viewer.kill();
+            let _ = viewer.wait();
+        }
+    }
 }

@@ -97,18 +97,6 @@ impl Viewer {
     pub(crate) fn parts(&self) -> Vec<&str> {
         self.text.lines().filter_map(|it| it.strip_prefix("event: ")).collect()
     }
-
-    /// To end it while another thread reads.
-    pub(crate) fn end(&self) -> Result<TcpStream> {
-        self.stream.try_clone().context("a second handle")
-    }
-
-    /// Reads all that comes, until it is ended.
-    pub(crate) fn drain(mut self) {
-        let mut bytes = [0; 65_536];
-        let _ = self.stream.set_read_timeout(None);
-        while self.stream.read(&mut bytes).is_ok_and(|count| count > 0) {}
-    }
 }
 
 /// What a page says that it has.

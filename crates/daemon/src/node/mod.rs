@@ -39,7 +39,7 @@ use crate::metrics::{ClientCounters, NodeMetrics, PodAddressCounters, Secured, S
 use crate::node_api::{self, NodeApiOptions};
 use crate::options::{HostOptions, Unsaid};
 use crate::service::{Reading, Service};
-use crate::ui;
+use crate::ui::LookingGlass;
 
 pub(crate) use announcing::Announcing;
 use followed_proxy::FollowedProxy;
@@ -227,7 +227,8 @@ pub(crate) async fn run<S: Source>(
     let _vty = vty.map(|sockets| sockets.serve(&observer));
     let (give_orders, mut orders) = mpsc::channel(admin::ORDERS_MAX);
     let mut clients = serve_clients(socket, kind.node_api, observer.clone(), give_orders);
-    clients.spawn(ui::serve(options.ui_listen, observer));
+    // Held to the end as well.
+    let _looking_glass = LookingGlass::start(options.ui_listen, observer);
     clients.spawn(recordings::keep(Arc::clone(&backend), options.state_dir.clone()));
     loop {
         source.act(clock.now(), &mut node);

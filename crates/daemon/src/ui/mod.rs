@@ -19,14 +19,68 @@ mod sight;
 mod writing;
 
 use std::convert::Infallible;
+use std::io;
+use std::thread;
 
-use tracing::info;
+use tokio::sync::oneshot;
+use tracing::{debug, error, info};
 
 use crate::admin::Observer;
 use crate::http_server::HttpListen;
+use crate::spare_memory;
+
+/// Of the thread, as in nice(1): what changes routes comes first.
+const NICENESS: i32 = 10;
 
 /// Serves until it is dropped.
-pub(crate) async fn serve(listen: HttpListen, observer: Observer) {
+pub(crate) struct LookingGlass {
+    /// Dropping it ends the thread.
+    _alive: oneshot::Sender<Infallible>,
+}
+
+impl LookingGlass {
+    /// Starts serving, in a thread of its own, so that rendering and viewers delay no route. `None` for `none`.
+    pub(crate) fn start(listen: HttpListen, observer: Observer) -> Option<Self> {
+        if listen == HttpListen::Nowhere {
+            return None;
+        }
+        let (alive, ended) = oneshot::channel();
+        let thread = thread::Builder::new().name("looking-glass".to_owned());
+        let started = thread.spawn(move || {
+            if let Err(error) = run(listen, observer, ended) {
+                error!(%error, "no looking glass: cannot start it");
+            }
+        });
+        if let Err(error) = started {
+            error!(%error, "no looking glass: cannot start a thread");
+        }
+        Some(Self { _alive: alive })
+    }
+}
+
+fn run(
+    listen: HttpListen,
+    observer: Observer,
+    ended: oneshot::Receiver<Infallible>,
+) -> io::Result<()> {
+    // Of this thread alone.
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        debug!(%error, "the looking glass runs with the priority of the daemon");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .on_thread_park(spare_memory::thread_is_idle)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        tokio::select! {
+            () = serve(listen, observer) => {}
+            _ = ended => {}
+        }
+    });
+    Ok(())
+}
+
+async fn serve(listen: HttpListen, observer: Observer) {
     let Some(listener) = listen.bind_patiently("looking glass", "--ui-listen").await else {
         return;
     };

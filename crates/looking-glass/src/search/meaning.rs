@@ -90,8 +90,11 @@ impl Meaning {
     /// For a user, as in `Routes with community no-export`.
     pub(super) fn words(&self) -> String {
         match self {
+            Self::Prefix(prefix) if *prefix == Prefix::host(prefix.address()) => {
+                format!("routes to {}, the longest match first", prefix.address())
+            }
             Self::Prefix(prefix) => {
-                format!("routes to {prefix}: the longest match first, then what is inside")
+                format!("routes to {prefix}, the longest match first, and then those inside it")
             }
             Self::As(number) => format!("routes through AS {number}"),
             Self::Community(_, text) => format!("routes with community {text}"),
