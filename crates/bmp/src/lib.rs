@@ -9,4 +9,5 @@ mod station;
 
 pub use station::{
     Action, CHUNK_BYTES_MAX, Event, QUEUE_BYTES_MAX, Report, STALL_WAIT, Station, StationView,
+    Tables,
 };

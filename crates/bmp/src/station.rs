@@ -4,6 +4,7 @@
 //! begins with an Initiation and all tables.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -13,7 +14,7 @@ use fairway_ground::{Instant, Rng};
 pub const QUEUE_BYTES_MAX: usize = 16 << 20;
 /// A station that takes nothing for so long is given up: its host sleeps, or it hangs.
 pub const STALL_WAIT: Duration = Duration::from_secs(30);
-/// Given to the socket at once, in bytes, or one message that is longer.
+/// Given to the socket at once, in bytes, and the rest of a message.
 pub const CHUNK_BYTES_MAX: usize = 64 << 10;
 /// The first wait after a connection that was lost or did not come about; it doubles (RFC 7854 §3.2).
 const RECONNECT_WAIT_MIN: Duration = Duration::from_secs(1);
@@ -77,11 +78,32 @@ enum Link {
     Up(Instant),
 }
 
+/// Tables on their way to a station, message by message: none of them is made before the station has taken the one before.
+pub struct Tables(Box<dyn Iterator<Item = Bytes> + Send>);
+
+impl Tables {
+    /// Of these messages.
+    pub fn new(messages: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Self(Box::new(messages))
+    }
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tables")
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Station {
     link: Link,
+    /// What goes before the tables.
+    head: VecDeque<Bytes>,
+    tables: Option<Tables>,
+    /// What goes after them.
     queue: VecDeque<Bytes>,
+    /// In `head` and `queue`.
     queued_bytes: usize,
     /// A chunk is on its way since then.
     writing_since: Option<Instant>,
@@ -98,6 +120,8 @@ impl Station {
     pub fn new(now: Instant, seed: u64) -> Self {
         Self {
             link: Link::Down(now),
+            head: VecDeque::new(),
+            tables: None,
             queue: VecDeque::new(),
             queued_bytes: 0,
             writing_since: None,
@@ -145,8 +169,16 @@ impl Station {
             return self.give_up(now, &format!("it is too slow: more than {most} MiB wait for it"));
         }
         self.queued_bytes = queued_bytes;
-        self.messages = self.messages.saturating_add(1);
         self.queue.push_back(message);
+    }
+
+    /// All that is known at this moment, after what was pushed before and before what is pushed from now on.
+    pub fn begin_tables(&mut self, tables: Tables) {
+        if self.is_up() {
+            // Tables that were not finished are older than these.
+            self.head.append(&mut self.queue);
+            self.tables = Some(tables);
+        }
     }
 
     /// What is written next: whole messages. `None` while the chunk before is on its way; [`Event::Written`] says that it
@@ -155,17 +187,42 @@ impl Station {
         if !self.is_up() || self.writing_since.is_some() {
             return None;
         }
-        let first = self.queue.pop_front()?;
-        let mut chunk = BytesMut::from(first);
-        while let Some(message) = self.queue.front()
-            && chunk.len().saturating_add(message.len()) <= CHUNK_BYTES_MAX
+        let mut chunk = BytesMut::new();
+        while chunk.len() < CHUNK_BYTES_MAX
+            && let Some(message) = self.next_message()
         {
-            chunk.extend_from_slice(message);
-            self.queue.pop_front();
+            chunk.extend_from_slice(&message);
         }
-        self.queued_bytes = self.queued_bytes.saturating_sub(chunk.len());
-        self.writing_since = Some(now);
-        Some(chunk.freeze())
+        let is_empty = chunk.is_empty();
+        self.writing_since = (!is_empty).then_some(now);
+        (!is_empty).then(|| chunk.freeze())
+    }
+
+    /// What waits, whole messages, when nothing follows any more; without tables that were not finished.
+    pub fn take_rest(&mut self) -> Option<Bytes> {
+        self.tables = None;
+        let mut rest = BytesMut::new();
+        while let Some(message) = self.next_message().filter(|_| self.is_up()) {
+            rest.extend_from_slice(&message);
+        }
+        (!rest.is_empty()).then(|| rest.freeze())
+    }
+
+    fn next_message(&mut self) -> Option<Bytes> {
+        let queued = match self.head.pop_front() {
+            Some(message) => Some(message),
+            None => {
+                if let Some(message) = self.tables.as_mut().and_then(|it| it.0.next()) {
+                    self.messages = self.messages.saturating_add(1);
+                    return Some(message);
+                }
+                self.tables = None;
+                self.queue.pop_front()
+            }
+        }?;
+        self.messages = self.messages.saturating_add(1);
+        self.queued_bytes = self.queued_bytes.saturating_sub(queued.len());
+        Some(queued)
     }
 
     /// Something was lost on the way to this machine: the connection restarts, and with it all that is known.
@@ -220,7 +277,8 @@ impl Station {
             // It worked: this is the first failure.
             self.failures = 0;
         }
-        (self.queue, self.queued_bytes, self.writing_since) = (VecDeque::new(), 0, None);
+        (self.head, self.queue, self.tables) = Default::default();
+        (self.queued_bytes, self.writing_since) = (0, None);
         let doubled = RECONNECT_WAIT_MIN.saturating_mul(1 << self.failures.min(7));
         let wait = self.rng.jittered(doubled.min(RECONNECT_WAIT_MAX));
         self.failures = self.failures.saturating_add(1);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fairway_ground::RpkiServer;
+use fairway_ground::{BmpStation, RpkiServer};
 
 use super::{LabelSelector, ObjectName};
 
@@ -17,4 +17,6 @@ pub struct BgpConfiguration {
     pub always_compare_med: bool,
     /// The RPKI caches that are asked.
     pub rpki_servers: BTreeSet<RpkiServer>,
+    /// The BMP stations that are told of sessions and routes; no two at one place.
+    pub bmp_stations: BTreeSet<BmpStation>,
 }

@@ -34,7 +34,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_allocator::Outcomes;
-use fairway_ground::{PeerKey, Prefix, RpkiServer};
+use fairway_ground::{BmpStation, PeerKey, Prefix, RpkiServer};
 use fairway_model::{ClusterIndex, Node, NodeName, ObjectName};
 use fairway_seam::{Announcements, Blackholes, DesiredRoute, Extras, PeerConfig};
 
@@ -66,6 +66,8 @@ pub struct NodePlan {
     pub extras: Option<Arc<Extras>>,
     /// The RPKI caches that are asked.
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
+    /// The BMP stations that are told of sessions and routes.
+    pub bmp_stations: Arc<BTreeSet<BmpStation>>,
     /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC.
     pub always_compare_med: bool,
     /// Where packets to prefixes of our own are dropped that nothing else on this node takes.
@@ -82,6 +84,7 @@ impl NodePlan {
             routes: Arc::clone(&self.routes),
             extras: self.extras.clone(),
             rpki_servers: Arc::clone(&self.rpki_servers),
+            bmp_stations: Arc::clone(&self.bmp_stations),
             always_compare_med: self.always_compare_med,
             blackholes: Arc::clone(&self.blackholes),
             awaits_sources,

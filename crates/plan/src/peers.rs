@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use fairway_ground::{
-    AoKey, AoKeys, FamilySet, ListenRange, Password, PeerKey, Remote, RouterId, RpkiServer,
+    AoKey, AoKeys, BmpStation, FamilySet, ListenRange, Password, PeerKey, Remote, RouterId,
+    RpkiServer,
 };
 use fairway_model::{
     AoKeyReference, BgpConfiguration, ClusterIndex, Node, ObjectName, Peer, PeerPassword, Secret,
@@ -107,6 +108,33 @@ pub(super) fn rpki_servers(
         }
     }
     (servers, faults)
+}
+
+/// The BMP stations that `node` connects to, and those that had to be left out.
+pub(super) fn bmp_stations(
+    index: &ClusterIndex,
+    node: &Node,
+) -> (BTreeSet<BmpStation>, Vec<Fault>) {
+    let (mut stations, mut faults) = (BTreeSet::<BmpStation>::new(), Vec::new());
+    for configuration in configurations(index, node) {
+        for station in &configuration.bmp_stations {
+            if stations.contains(station) {
+                continue;
+            }
+            let why = if stations.iter().any(|it| it.is_at(station)) {
+                "another BGPConfiguration tells it something else"
+            } else if stations.len() >= BmpStation::COUNT_MAX {
+                "one node connects to at most 8"
+            } else {
+                stations.insert(station.clone());
+                continue;
+            };
+            let configuration = configuration.name.clone();
+            let station = station.to_string();
+            faults.push(Fault::BmpStationLeftOut { configuration, station, why });
+        }
+    }
+    (stations, faults)
 }
 
 /// A Secret that lacks a required key.

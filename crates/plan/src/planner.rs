@@ -17,7 +17,7 @@ use super::basis::Basis;
 use super::decision::{Decision, Facts};
 use super::layer2::{Member, Own};
 use super::local::Obstacles;
-use super::peers::{always_compares_med, rpki_servers};
+use super::peers::{always_compares_med, bmp_stations, rpki_servers};
 use super::routes::{RouteTable, Settled};
 use super::{
     Announcement, DataPath, Fault, Layer2Announcement, Local, NodePlan, PlanChanges, PlanDiff,
@@ -215,6 +215,7 @@ impl NodePlanner {
             layer2: before.layer2 != self.plan.layer2,
             extras: before.extras != self.plan.extras,
             speaker: before.rpki_servers != self.plan.rpki_servers
+                || before.bmp_stations != self.plan.bmp_stations
                 || before.always_compare_med != self.plan.always_compare_med
                 || before.blackholes != self.plan.blackholes,
             faults: self.plan.faults.iter().filter(is_new).cloned().collect(),
@@ -241,6 +242,9 @@ impl NodePlanner {
         let (rpki_servers, too_many) = rpki_servers(index, &self.node);
         self.plan.rpki_servers = Arc::new(rpki_servers);
         self.plan.faults.extend(too_many);
+        let (bmp_stations, left_out) = bmp_stations(index, &self.node);
+        self.plan.bmp_stations = Arc::new(bmp_stations);
+        self.plan.faults.extend(left_out);
         self.plan.always_compare_med = always_compares_med(index, &self.node);
     }
 

@@ -205,6 +205,16 @@ pub enum Fault {
         /// The server.
         server: RpkiServer,
     },
+    /// A station that is one too many, or has other settings elsewhere.
+    #[error("BMP station {station} of BGPConfiguration {configuration} is left out: {why}")]
+    BmpStationLeftOut {
+        /// The object.
+        configuration: ObjectName,
+        /// The station.
+        station: String,
+        /// The reason.
+        why: &'static str,
+    },
     /// An advertisement with an undefined community.
     #[error("BGPAdvertisement {advertisement} is left out: no Community defines {alias:?}")]
     UnknownCommunity {

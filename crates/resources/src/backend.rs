@@ -169,6 +169,13 @@ fn frr_configuration(it: &BgpConfiguration, report: &mut Report<'_>) {
             "is not supported with FRR; remove it, or use --bgp native",
         );
     }
+    if !it.bmp_stations.is_empty() {
+        report.fault(
+            &FieldPath::of("spec.bmp"),
+            "is not supported with FRR, whose instance others may use too; write bmp targets into the \
+             ConfigMap bgpextras, or use --bgp native",
+        );
+    }
     if it.always_compare_med {
         report.fault(
             &FieldPath::of("spec.alwaysCompareMED"),

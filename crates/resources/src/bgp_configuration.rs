@@ -1,13 +1,13 @@
 //! BGPConfiguration (fairway.dev/v1beta1): what concerns the BGP speaker of a node and no single peer.
 //!
-//! Answers which RPKI caches are asked, whose MEDs are compared, and on which nodes. Knows no other object, and not whether a cache is reached.
+//! Answers which RPKI caches are asked, which BMP stations are told what, whose MEDs are compared, and on which nodes. Knows no other object, and not whether a cache is reached.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use fairway_ground::RpkiServer;
+use fairway_ground::{BmpStation, BmpTables, RpkiServer};
 use fairway_model::{BgpConfiguration, Object};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,6 +31,8 @@ pub(crate) struct RawSpec {
     /// those through the same one.
     #[serde(rename = "alwaysCompareMED")]
     always_compare_med: Option<bool>,
+    /// Monitoring by stations of BMP (RFC 7854).
+    bmp: Option<RawBmp>,
     /// Validation of the origin of received routes (RFC 6811).
     rpki: Option<RawRpki>,
 }
@@ -50,6 +52,52 @@ struct RawServer {
     address: Option<Text<Host>>,
     /// The TCP port. Default: 323.
     port: Option<PortNumber>,
+}
+
+#[derive(Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawBmp {
+    /// The stations that each node connects to, 8 at most.
+    stations: Option<List<RawStation>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawStation {
+    /// An IP address or a DNS name.
+    #[schemars(required)]
+    address: Option<Text<Host>>,
+    /// The TCP port. Default: 11019.
+    port: Option<PortNumber>,
+    /// The tables that it is told the routes of: adjRIBInPrePolicy, adjRIBInPostPolicy, adjRIBOutPostPolicy, locRIB. Default:
+    /// adjRIBInPrePolicy.
+    monitor: Option<List<Text<Table>>>,
+    /// Seconds between two reports of statistics, 5 to 65535; 0: none. Default: 0.
+    stats_interval_seconds: Option<u16>,
+}
+
+/// Of one name.
+struct Table(BmpTables);
+
+impl FromStr for Table {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut tables = BmpTables::NONE;
+        match text {
+            "adjRIBInPrePolicy" => tables.adj_rib_in_pre_policy = true,
+            "adjRIBInPostPolicy" => tables.adj_rib_in_post_policy = true,
+            "adjRIBOutPostPolicy" => tables.adj_rib_out_post_policy = true,
+            "locRIB" => tables.loc_rib = true,
+            _ => {
+                return Err(format!(
+                    "{text:?} is not allowed; expected adjRIBInPrePolicy, adjRIBInPostPolicy, adjRIBOutPostPolicy or \
+                     locRIB"
+                ));
+            }
+        }
+        Ok(Self(tables))
+    }
 }
 
 struct Host(Arc<str>);
@@ -83,6 +131,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         ),
         always_compare_med: raw.always_compare_med.unwrap_or(false),
         rpki_servers: servers(raw.rpki.unwrap_or_default().servers, report),
+        bmp_stations: stations(raw.bmp.unwrap_or_default().stations, report),
     }))
 }
 
@@ -103,4 +152,35 @@ fn servers(raw: Option<List<RawServer>>, report: &mut Report<'_>) -> BTreeSet<Rp
         report.fault(&list, format_args!("has too many servers; expected at most {most}"));
     }
     servers
+}
+
+fn stations(raw: Option<List<RawStation>>, report: &mut Report<'_>) -> BTreeSet<BmpStation> {
+    let list = FieldPath::of("spec.bmp.stations");
+    let mut stations = BTreeSet::<BmpStation>::new();
+    for (position, raw) in elements(raw) {
+        let path = list.index(position);
+        let RawStation { address, port, monitor, stats_interval_seconds } = raw;
+        let address = report.required(address, &path.key("address"), "an IP address or a DNS name");
+        let least = BmpStation::STATISTICS_INTERVAL_SECONDS_MIN;
+        let statistics_interval_seconds = stats_interval_seconds.unwrap_or(0);
+        if (1..least).contains(&statistics_interval_seconds) {
+            let path = path.key("statsIntervalSeconds");
+            report.fault(&path, format_args!("is too short; expected 0 or at least {least}"));
+        }
+        let named = elements(monitor).map(|(_, Text(Table(table)))| table);
+        let tables = named.reduce(BmpTables::and).unwrap_or(BmpTables::DEFAULT);
+        let Some(Text(Host(host))) = address else { continue };
+        let port = port.map_or(BmpStation::PORT_DEFAULT, |PortNumber(port)| port);
+        let station = BmpStation { host, port, tables, statistics_interval_seconds };
+        if stations.iter().any(|it| it.is_at(&station)) {
+            report.fault(&path, "is given twice; remove one");
+            continue;
+        }
+        stations.insert(station);
+    }
+    if stations.len() > BmpStation::COUNT_MAX {
+        let most = BmpStation::COUNT_MAX;
+        report.fault(&list, format_args!("has too many stations; expected at most {most}"));
+    }
+    stations
 }

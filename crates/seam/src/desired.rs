@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairway_ground::{
-    Community, InterfaceName, LargeCommunity, LinkBandwidth, PeerKey, Prefix, RpkiServer,
+    BmpStation, Community, InterfaceName, LargeCommunity, LinkBandwidth, PeerKey, Prefix,
+    RpkiServer,
 };
 
 use crate::PeerConfig;
@@ -31,6 +32,8 @@ pub struct Desired {
     pub extras: Option<Arc<Extras>>,
     /// The RPKI caches that are asked. Only the native backend uses them.
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
+    /// The BMP stations that are told of sessions and routes. Likewise.
+    pub bmp_stations: Arc<BTreeSet<BmpStation>>,
     /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC. Likewise.
     pub always_compare_med: bool,
     /// Where packets to prefixes of our own are dropped that nothing else on this node takes. Likewise.
@@ -51,6 +54,8 @@ pub struct Announcements {
     pub extras: Option<Arc<Extras>>,
     /// The RPKI caches that are asked.
     pub rpki_servers: Arc<BTreeSet<RpkiServer>>,
+    /// The BMP stations that are told of sessions and routes.
+    pub bmp_stations: Arc<BTreeSet<BmpStation>>,
     /// Paths through different neighbouring ASes are compared by their MULTI_EXIT_DISC.
     pub always_compare_med: bool,
     /// Where packets to prefixes of our own are dropped.

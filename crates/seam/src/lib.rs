@@ -8,6 +8,7 @@
 mod attributes;
 mod backend;
 pub mod bfd;
+mod bmp;
 pub mod capability;
 mod desired;
 mod forwarding;
@@ -35,6 +36,7 @@ pub use desired::{
     RouteAttributes,
 };
 
+pub use bmp::BmpStationView;
 pub use forwarding::{Forward, ForwardingChange, GATEWAYS_MAX, Gateway};
 pub use ineligible::Ineligible;
 pub use latencies::Latencies;

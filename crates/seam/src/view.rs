@@ -12,8 +12,9 @@ use fairway_ground::{
 use crate::bfd::BfdView;
 use crate::capability::Capability;
 use crate::{
-    DecisionStep, DesiredRoute, DrainState, LastMalformed, Latencies, Liveness, MalformedCounters,
-    MessageCounters, Passage, Path, PathAttributes, PeerConfig, Refusal, RpkiServerView,
+    BmpStationView, DecisionStep, DesiredRoute, DrainState, LastMalformed, Latencies, Liveness,
+    MalformedCounters, MessageCounters, Passage, Path, PathAttributes, PeerConfig, Refusal,
+    RpkiServerView,
 };
 
 /// A snapshot of the state of a backend, for `show`.
@@ -42,6 +43,8 @@ pub struct BgpView {
     pub rpki_servers: Vec<RpkiServerView>,
     /// What they say, each once, in order.
     pub roa_payloads: Vec<RoaPayload>,
+    /// The BMP stations, in their order.
+    pub bmp_stations: Vec<BmpStationView>,
     /// Parts of the desired state that are not in force, each with its cause. Empty if all of it is.
     pub faults: Vec<String>,
     /// What was found to look like ours, is somebody else's, and is left as it is.

@@ -6,6 +6,7 @@
 
 mod addresses;
 mod bfd;
+mod bmp;
 mod events;
 mod forwarding;
 mod handover;
@@ -25,6 +26,7 @@ use self::bfd::Coupling;
 use self::forwarding::Forwarding;
 use super::addresses::AddressWatch;
 use super::bfd::BfdOptions;
+use super::bmp::{Ask, Stations};
 use super::clock::Clock;
 use super::dial_pace::DialPace;
 use super::guard::CatchUnwind;
@@ -82,6 +84,7 @@ pub(super) struct CoreTask {
     memory: Memory,
     forwarding: Forwarding,
     rpki: Caches,
+    bmp: Stations,
     rejected_before: Baseline,
     addresses: AddressWatch,
     addresses_due: Instant,
@@ -118,6 +121,7 @@ impl CoreTask {
             memory: Memory::new(None),
             forwarding: Forwarding::default(),
             rpki: Caches::new(clock),
+            bmp: Stations::new(clock),
             rejected_before: Baseline::now(),
             addresses: AddressWatch::default(),
             addresses_due: Instant::ZERO,
@@ -183,6 +187,7 @@ impl CoreTask {
                     Some(Command::Shutdown(how, done)) => {
                         self.shut_down(how);
                         self.forwarding.leave(how).await;
+                        self.bmp.leave().await;
                         self.bfd.leave(&self.surroundings.tasks).await;
                         self.bfd.fade();
                         let _ = done.send(());
@@ -199,6 +204,7 @@ impl CoreTask {
                 (origins, concerned) = self.rpki.verdicts() => {
                     self.handle(clock.now(), Event::Origins(origins, concerned));
                 }
+                ask = self.bmp.ask() => self.answer_stations(ask),
                 () = wake => {}
             }
             while let Some(event) = self.bfd.next_event() {
@@ -222,6 +228,7 @@ impl CoreTask {
         self.look_around(now);
         self.follow_paths(now);
         self.relieve_memory(now);
+        self.start_stations_over(now);
         self.handle(now, Event::Tick);
         loop {
             let mut bytes = BytesMut::new();
@@ -297,6 +304,8 @@ impl CoreTask {
                 Action::WithdrawnUpTo(generation) => drop(self.withdrawn.send_replace(generation)),
                 Action::Changed => self.has_changed = true,
                 Action::Forward(changes) => self.forwarding.want(changes),
+                Action::Monitored(key, events) => self.bmp.tell(key, events),
+                Action::LocRib(changes) => self.bmp.tell_best(changes),
                 Action::ForwardingComplete => self.forwarding.complete(),
                 Action::SourcesSilent => {
                     warn!(
@@ -359,6 +368,7 @@ impl CoreTask {
         self.listeners.admit(desired.peers.iter());
         self.bfd.look_again();
         self.rpki.want(&desired.rpki_servers);
+        self.monitor(now, &desired.bmp_stations);
         let changed_at = changed_at.map(|at| handover::instant(now, at));
         self.handle(now, Event::Desired(desired, changed_at));
     }

@@ -4,7 +4,7 @@
 //! How many of each: one core task drives the speaker, which owns the RIB and all peers ([`core_task`]); each
 //! connection has one reader and one writer that only move bytes ([`connection`]); each listening address has
 //! one task ([`listen`]) in each VRF, and the link of an unnumbered neighbour one ([`link`]). BFD has a thread
-//! of its own ([`bfd`]), and so have the RPKI caches ([`rpki`]). They share no lock. Three queues, all bounded: events to the core, bytes to a writer
+//! of its own ([`bfd`]), and so have the RPKI caches ([`rpki`]) and the BMP stations ([`bmp`]). They share no lock. Three queues, all bounded: events to the core, bytes to a writer
 //! (at most the ones being written and the last words), and the desired state, of which only the latest counts.
 //!
 //! Refuses to know which route is best, and what a message means. Called by the daemon, which sees a
@@ -12,6 +12,7 @@
 
 mod addresses;
 mod bfd;
+mod bmp;
 mod clock;
 mod connection;
 mod connection_keys;

@@ -109,6 +109,8 @@ pub enum ShowCommand {
     Version,
     /// `show running-config`.
     RunningConfig,
+    /// `show bmp`.
+    BmpStations,
     /// `show rpki`.
     RpkiServers,
     /// `show rpki cache-connection`.
@@ -218,6 +220,7 @@ impl ShowCommand {
             | Self::KernelRoutes { .. }
             | Self::Version
             | Self::RunningConfig
+            | Self::BmpStations
             | Self::RpkiServers
             | Self::RpkiConnections
             | Self::Pools

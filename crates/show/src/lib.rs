@@ -13,6 +13,7 @@
 
 mod add_path;
 mod bfd;
+mod bmp;
 mod capabilities;
 mod command;
 pub mod condition;
@@ -285,6 +286,7 @@ pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Str
         ShowCommand::KernelRoutes { is_summary, .. } => Ok(kernel_routes::text(*is_summary)),
         ShowCommand::Version => Ok(version::text(snapshot)),
         ShowCommand::RunningConfig => Ok(version::running_config(snapshot)),
+        ShowCommand::BmpStations => Ok(bmp::text(snapshot)),
         ShowCommand::RpkiServers => Ok(rpki::text(snapshot)),
         ShowCommand::RpkiConnections => Ok(rpki::connections_text(snapshot)),
         ShowCommand::RpkiPayloads { covers } => rpki::payloads_text(snapshot, covers.as_deref()),
@@ -336,6 +338,7 @@ pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
         ShowCommand::RunningConfig => {
             object::Object::new().field("hostname", snapshot.node.name.as_str())
         }
+        ShowCommand::BmpStations => bmp::json(snapshot),
         ShowCommand::RpkiServers => rpki::json(snapshot),
         ShowCommand::RpkiConnections => rpki::connections_json(snapshot),
         ShowCommand::RpkiPayloads { covers } => rpki::payloads_json(snapshot, covers.as_deref())?,

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::Connected;
 use super::graceful_restart::{OwnRestart, Restarts};
+use super::monitor::whole;
 use super::negotiate::{Negotiated, negotiate, our_open};
 use crate::wire::header::{RawMessage, keepalive};
 use crate::wire::{
@@ -90,6 +91,9 @@ pub(super) struct Connection {
     offered: Vec<Capability>,
     /// Waiting to be written.
     open: Option<Bytes>,
+    /// As on the wire; empty before it was made, or heard.
+    pub(super) sent_open: Bytes,
+    pub(super) received_open: Bytes,
     /// Until when our OPEN is held back, for the neighbour to send its OPEN first.
     delay_open_deadline: Option<Instant>,
     /// Until when what the neighbour sent waits to be read, for it to answer our own dial first.
@@ -121,6 +125,8 @@ impl Connection {
             known: KnownAttributes::default(),
             offered: Vec::new(),
             open: None,
+            sent_open: Bytes::new(),
+            received_open: Bytes::new(),
             delay_open_deadline: None,
             read_deadline: None,
             keepalive_due: false,
@@ -146,7 +152,8 @@ impl Connection {
         self.next_hops = next_hops;
         self.networks = networks;
         let open = our_open(config, own_restart);
-        self.open = Some(open.encode());
+        self.sent_open = open.encode();
+        self.open = Some(self.sent_open.clone());
         self.offered = open.capabilities;
         match config.delay_open_time {
             Some(delay) => {
@@ -232,6 +239,7 @@ impl Connection {
             (S::Connect | S::Active | S::OpenSent, M::Open) => {
                 let offered = self.offered.clone();
                 let negotiated = negotiate(config, offered, Open::parse(&message.body)?)?;
+                self.received_open = whole(message);
                 self.delay_open_deadline = None;
                 self.state = S::OpenConfirm;
                 self.keepalive_interval = negotiated.keepalive_interval(config);

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, Step};
 use super::graceful_restart::takes_long_lived;
+use super::monitor::Monitor;
 use super::outbound::Outbound;
 use super::reason::DownReason;
 use super::receive::{Inbound, Malformed};
@@ -74,6 +75,8 @@ pub enum Action {
     AttemptFailed(DownReason),
     /// Routes of this session were accepted, or those that were are gone.
     Routes(Arc<PathSource>, Vec<RouteChange>),
+    /// The neighbour has sent all its routes of this family, after those before. Only where somebody monitors it.
+    AllRoutes(AddressFamily),
     /// A malformed UPDATE came.
     Malformed(Malformed),
     /// The number of the neighbour's prefixes comes near the maximum; this is the number.
@@ -96,6 +99,8 @@ pub struct Peer {
     pub(super) origins: Arc<OriginTable>,
     /// What was said last.
     pub(super) recorder: Recorder,
+    /// What is told to those that monitor this node.
+    pub(super) monitor: Option<Box<Monitor>>,
     /// The end of a wait: for the next dial, or, where none is made, until Idle is over.
     pub(super) dial_at: Option<Instant>,
     /// It waits because a session ended, not because TCP failed.
@@ -159,6 +164,7 @@ impl Peer {
             retained: None,
             origins: Arc::default(),
             recorder: Recorder::default(),
+            monitor: None,
             dial_at: None,
             idle_hold: false,
             messages: MessageCounters::default(),
@@ -322,6 +328,7 @@ impl Peer {
         let before = connection.state;
         let step = connection.handle(now, message, config, rng);
         recorder.state(now, connection, before, "");
+        let ended = self.note_step(step.as_ref(), message);
         match step {
             Ok(Step::Nothing) => {}
             Ok(Step::OpenConfirm) => self.resolve_collision(now, id),
@@ -342,6 +349,7 @@ impl Peer {
                 self.end(now, id, error.into());
             }
         }
+        self.note_all_routes(ended);
     }
 
     fn session_up(&mut self, now: Instant, id: ConnectionId) {
@@ -384,6 +392,7 @@ impl Peer {
         self.dial_at = None;
         self.last_attempt = None;
         self.actions.push_back(Action::Established);
+        self.note_up();
         self.routes_changed(now, back.unwrap_or_default(), None);
     }
 
@@ -408,6 +417,9 @@ impl Peer {
         self.actions.push_back(Action::Close(id, last_words));
         let up = self.established.take_if(|up| up.connection == id);
         let lasted = up.as_ref().map(|up| now.since(up.since));
+        if lasted.is_some() {
+            self.note_down(&reason);
+        }
         if let (Some(up), Some(negotiated)) = (up, &connection.negotiated) {
             self.session_lost(now, up.inbound, &negotiated.restarts, &reason);
         }

@@ -64,11 +64,14 @@ impl Peer {
         }
         if buffer.len() > before {
             self.last_write = Some(now);
-            let Self { outgoing, incoming, recorder, .. } = &mut *self;
+            let Self { outgoing, incoming, recorder, monitor, .. } = &mut *self;
             let connection = outgoing.iter().chain(incoming.as_ref()).find(|it| it.id == id);
             for message in buffer.get(before..).into_iter().flat_map(whole_messages) {
                 if let Some(connection) = connection {
                     recorder.message(now, connection, false, [message, &[]]);
+                }
+                if let Some(monitor) = monitor {
+                    monitor.sent(message);
                 }
             }
             let said_update = self.messages.sent.updates > updates;

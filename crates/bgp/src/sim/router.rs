@@ -305,6 +305,8 @@ impl Router {
                 Action::WithdrawnUpTo(_)
                 | Action::Changed
                 | Action::Forward(_)
+                | Action::Monitored(..)
+                | Action::LocRib(_)
                 | Action::ForwardingComplete => {}
             }
         }

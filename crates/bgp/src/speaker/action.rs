@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::session::{ConnectionId, DownReason, Malformed};
-use fairway_ground::{AddressFamily, LocalNextHops, PeerKey};
+use crate::session::{Best, ConnectionId, DownReason, Malformed, Monitored};
+use fairway_ground::{AddressFamily, LocalNextHops, PeerKey, Prefix};
 use fairway_seam::{ForwardingChange, PeerConfig, RouteChange, SessionView, StaleView};
 
 /// What to do.
@@ -19,6 +19,10 @@ pub enum Action {
     Changed,
     /// What this machine forwards by has changed.
     Forward(Vec<ForwardingChange>),
+    /// What happened to a neighbour, where [`super::Speaker::monitor`] asks for it.
+    Monitored(PeerKey, Vec<Monitored>),
+    /// The best routes that have changed, likewise; `None` where there is none any more.
+    LocRib(Vec<(Prefix, Option<Best>)>),
     /// All routes that this machine forwards by are known: those that an earlier run installed beside them are stale.
     ForwardingComplete,
     /// A source is not ready in time: routes that only the earlier run announced are withdrawn.

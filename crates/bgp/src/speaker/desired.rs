@@ -102,6 +102,7 @@ impl<G: Guard> Speaker<G> {
         peer.restarted(self.startup.own_restart(now, peer.config()), hold_until);
         peer.set_drain(&self.rib, self.desired.drain);
         peer.set_origins(Arc::clone(&self.origins));
+        peer.monitor(self.monitored);
         let count = self.neighbours.len().saturating_add(1);
         peer.share_recordings(count.next_power_of_two());
         self.neighbours.insert(key, Box::new(Neighbour::new(peer)));

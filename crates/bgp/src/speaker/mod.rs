@@ -28,6 +28,7 @@ mod desired;
 mod event;
 mod forwarding;
 mod guard;
+mod monitoring;
 mod neighbour;
 mod ranges;
 #[allow(clippy::module_inception, reason = "the machine has the name of its module")]

@@ -74,10 +74,15 @@ impl Neighbour {
                     continue;
                 }
                 Action::Routes(source, changes) => {
+                    self.peer.note_accepted(&changes);
                     if outbox.reports_routes {
                         outbox.report(key, Report::Routes(changes.clone()));
                     }
                     self.unlearned.push(source, changes, rib);
+                    continue;
+                }
+                Action::AllRoutes(family) => {
+                    self.peer.note_all_accepted(family);
                     continue;
                 }
                 Action::Established => {
@@ -96,6 +101,14 @@ impl Neighbour {
             let stale = self.peer.view(now, ViewScope::SESSIONS).stale;
             outbox.report(key, Report::Stale(stale));
         }
+        self.tell_monitor(outbox);
+    }
+
+    /// Hands on what was noted for those that monitor this node.
+    pub(super) fn tell_monitor(&mut self, outbox: &mut Outbox) {
+        if let Some(events) = self.peer.take_monitored() {
+            outbox.push(super::Action::Monitored(self.peer.config().key, events));
+        }
     }
 
     /// Ends everything and restarts, as another incarnation of the same peer. Returns the last bytes for
@@ -104,7 +117,9 @@ impl Neighbour {
         self.writing.clear();
         // The RIB forgets the routes to which they belong.
         self.unlearned.clear();
-        self.peer = self.peer.after_panic(now, now + FAULT_WAIT, seed, incarnation);
+        let peer = self.peer.after_panic(now, now + FAULT_WAIT, seed, incarnation);
+        let before = std::mem::replace(&mut self.peer, peer);
+        self.peer.inherit_monitor(before);
         Notification::cease(cease::UNSPECIFIC).encode()
     }
 

@@ -18,7 +18,7 @@ use super::ranges::Ranges;
 use super::unlearned::Unlearned;
 use crate::rib::{ExportGroups, LocRib};
 use crate::session::{self, Connected, ConnectionId, Peer, Startup};
-use fairway_ground::{Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
+use fairway_ground::{BmpTables, Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
 use fairway_rpki::{Concerned, OriginTable};
 use fairway_seam::{Clear, ClearError, Desired, EarlierRun, Latencies};
 
@@ -38,6 +38,8 @@ pub struct Speaker<G: Guard = Unguarded> {
     pub(super) ranges: Ranges,
     pub(super) startup: Startup,
     pub(super) forwarding: Forwarding,
+    /// The tables that somebody monitors.
+    pub(super) monitored: Option<BmpTables>,
     /// What RPKI caches say.
     pub(super) origins: Arc<OriginTable>,
     /// What is in force.
@@ -80,6 +82,7 @@ impl<G: Guard> Speaker<G> {
             ranges: Ranges::default(),
             startup: Startup::new(now, earlier),
             forwarding: Forwarding::new(now),
+            monitored: None,
             origins: Arc::default(),
             desired: Arc::default(),
             holds_end_of_rib: false,
@@ -370,6 +373,7 @@ impl<G: Guard> Speaker<G> {
     pub(super) fn pass_on(&mut self, now: Instant) {
         let changes = self.rib.take_changes();
         self.forward(changes.list.iter().map(|change| change.id));
+        self.monitor_best(&changes);
         let concerned =
             self.neighbours.iter().filter(|(_, it)| changes.of_originated || it.peer.passes_on());
         let concerned: Vec<PeerKey> = concerned.map(|(key, _)| *key).collect();

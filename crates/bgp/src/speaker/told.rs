@@ -27,8 +27,10 @@ impl<G: Guard> Speaker<G> {
         let before = buffer.len();
         while let Some(key) = self.unfilled.front().copied() {
             let mut groups = std::mem::take(&mut self.groups);
-            let filled = self.run_guarded(now, key, |neighbour, rib, _| {
-                neighbour.transmit(now, rib, &mut groups, room, buffer)
+            let filled = self.run_guarded(now, key, |neighbour, rib, outbox| {
+                let filled = neighbour.transmit(now, rib, &mut groups, room, buffer);
+                neighbour.tell_monitor(outbox);
+                filled
             });
             self.groups = groups;
             if let Some(id) = filled.flatten() {

@@ -61,6 +61,7 @@ impl<G: Guard> Speaker<G> {
             changes_told: self.changes_told.clone(),
             bfd: None,
             rpki_servers: Vec::new(),
+            bmp_stations: Vec::new(),
             roa_payloads: payloads.unwrap_or_default(),
             rejected_segments: Default::default(),
             left_alone: Vec::new(),

@@ -39,6 +39,11 @@ impl RouteRefresh {
         Self { family: family.into(), subtype: Self::END }
     }
 
+    /// The family whose routes were all sent, if it marks that.
+    pub fn ended(&self) -> Option<AddressFamily> {
+        self.family.family().filter(|_| self.subtype == Self::END)
+    }
+
     /// The message.
     pub fn encode(&self) -> Bytes {
         let [high, low] = self.family.afi.to_be_bytes();

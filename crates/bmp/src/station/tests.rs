@@ -55,6 +55,16 @@ fn a_station_that_is_too_slow_is_given_up() {
 }
 
 #[test]
+fn the_last_words_are_all_that_waits_but_tables() {
+    let mut station = connected(at(0));
+    station.push(at(0), Bytes::from_static(b"first "));
+    station.begin_tables(Tables::new(std::iter::repeat(message(1000))));
+    station.push(at(0), Bytes::from_static(b"last"));
+    assert_eq!(station.take_rest(), Some(Bytes::from_static(b"first last")));
+    assert_eq!(station.take_rest(), None);
+}
+
+#[test]
 fn small_messages_are_written_together_and_whole() {
     let mut station = connected(at(0));
     for _ in 0..3 {
@@ -66,7 +76,33 @@ fn small_messages_are_written_together_and_whole() {
         lengths.push(chunk.len());
         station.handle(at(0), Event::Written);
     }
-    assert_eq!(lengths, [CHUNK_BYTES_MAX, CHUNK_BYTES_MAX / 2, CHUNK_BYTES_MAX * 2]);
+    assert_eq!(lengths, [CHUNK_BYTES_MAX, CHUNK_BYTES_MAX / 2 + CHUNK_BYTES_MAX * 2]);
+}
+
+#[test]
+fn tables_are_made_as_they_are_taken_and_what_happens_meanwhile_follows_them() {
+    let mut station = connected(at(0));
+    station.push(at(0), Bytes::from_static(b"first "));
+    let made = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = made.clone();
+    let messages = (0..100).map(move |_| {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        message(CHUNK_BYTES_MAX)
+    });
+    station.begin_tables(Tables::new(messages));
+    station.push(at(0), Bytes::from_static(b"last"));
+    let mut total = Vec::new();
+    while let Some(chunk) = station.poll_transmit(at(0)) {
+        assert!(
+            made.load(std::sync::atomic::Ordering::Relaxed) * CHUNK_BYTES_MAX
+                <= total.len() + chunk.len()
+        );
+        total.extend_from_slice(&chunk);
+        station.handle(at(0), Event::Written);
+    }
+    assert!(total.starts_with(b"first ") && total.ends_with(b"last"));
+    assert_eq!(total.len(), 10 + 100 * CHUNK_BYTES_MAX);
+    assert_eq!(station.view().messages, 102);
 }
 
 /// RFC 7854 §3.2.

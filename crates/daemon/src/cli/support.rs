@@ -34,6 +34,7 @@ const QUESTIONS: &[(&str, &[&str])] = &[
     ("bgp-ipv6-statistics", &["show", "bgp", "ipv6", "unicast", "statistics"]),
     ("bfd-peers", &["show", "bfd", "peers"]),
     ("bfd-counters", &["show", "bfd", "peers", "counters"]),
+    ("bmp", &["show", "bmp"]),
     ("rpki", &["show", "rpki"]),
     ("l2", &["show", "l2"]),
     ("members", &["show", "members"]),

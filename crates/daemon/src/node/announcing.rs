@@ -45,6 +45,7 @@ impl Handed {
             routes,
             extras,
             rpki_servers,
+            bmp_stations,
             always_compare_med,
             blackholes,
             awaits_sources,
@@ -59,6 +60,7 @@ impl Handed {
             change_age,
             extras,
             rpki_servers,
+            bmp_stations,
             always_compare_med,
             blackholes,
         });

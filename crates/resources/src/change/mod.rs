@@ -42,6 +42,8 @@ pub enum Effect {
     LaterAddresses,
     /// Other RPKI caches are asked.
     Caches,
+    /// Other BMP stations are told of sessions and routes, or they are told others.
+    Stations,
     /// Received routes are chosen by other criteria.
     Choice,
     /// It is another object.
@@ -148,6 +150,10 @@ impl Effect {
             }
             Self::AttributesOutside => {
                 "eBGP: one UPDATE in place of each route, it is never withdrawn; iBGP: nothing"
+            }
+            Self::Stations => {
+                "a station that is new, or is told something else, is connected to and told all; for \
+                 adjRIBInPrePolicy routers are asked for their routes (RFC 2918); sessions and routes stay"
             }
             Self::Choice => {
                 "routes are chosen again: where another one is the best now, one UPDATE in place of each; sessions \

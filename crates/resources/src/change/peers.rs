@@ -7,7 +7,7 @@ use fairway_seam::ChangeEffect::{
 use super::Change;
 use super::Effect::{
     Caches, Choice, ExchangesBfdKeys, FrrLines, HearsLess, Kept, Nothing, PeerComesOrGoes, Routes,
-    Session, TooManyPrefixes,
+    Session, Stations, TooManyPrefixes,
 };
 use super::Part::{Appears, Breaks, Moves, OtherFields, Vanishes};
 
@@ -197,6 +197,10 @@ pub(super) const BGP_CONFIGURATION: &[Change] = &[
     Change::field("spec.alwaysCompareMED", Choice),
     Change::field("spec.rpki.servers[].address", Caches),
     Change::field("spec.rpki.servers[].port", Caches),
+    Change::field("spec.bmp.stations[].address", Stations),
+    Change::field("spec.bmp.stations[].port", Stations),
+    Change::field("spec.bmp.stations[].monitor", Stations),
+    Change::field("spec.bmp.stations[].statsIntervalSeconds", Stations),
     Change::field("status", Nothing),
     Change::of(OtherFields, Kept),
     Change::of(Appears, Caches),

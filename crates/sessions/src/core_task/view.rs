@@ -13,6 +13,7 @@ impl CoreTask {
         let now = self.clock.now();
         let (mut view, unshown) = self.speaker.view(now, scope);
         view.rpki_servers = self.rpki.view(now);
+        view.bmp_stations = self.bmp.view(now);
         for key in unshown {
             error!(peer = %key, "internal error: the peer cannot be shown");
         }

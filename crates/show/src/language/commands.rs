@@ -195,7 +195,12 @@ pub(super) const ZEBRA: [Command; 1] = [command(
 )];
 
 /// What FRR does not have.
-pub(super) const OURS: [Command; 6] = [
+pub(super) const OURS: [Command; 7] = [
+    command(
+        "show bmp [json]",
+        "BMP stations: whether they are reached, and what waits for them",
+        |words| show(words, ShowCommand::BmpStations),
+    ),
     command(
         "show rpki [json]",
         "RPKI caches: whether they are reached, and how old their data is",

@@ -6,7 +6,7 @@ pub(super) fn meaning(word: &str) -> &'static str {
     found.map_or("", |(_, meaning)| meaning)
 }
 
-const MEANINGS: [(&str, &str); 59] = [
+const MEANINGS: [(&str, &str); 60] = [
     ("address", "An address: whose it is, and which routes lead to it"),
     ("advertised-routes", "The routes that it was sent"),
     ("bfd", "BFD sessions"),
@@ -35,6 +35,7 @@ const MEANINGS: [(&str, &str); 59] = [
     ("local-address", "The local address of the session"),
     ("longer-prefixes", "The prefix and those inside it"),
     ("members", "The machines that share layer 2 addresses"),
+    ("bmp", "Stations that are told of sessions and routes"),
     ("rpki", "What is known of the origins of routes"),
     ("cache-connection", "The RPKI caches, and which are connected"),
     ("prefix-table", "Which AS may originate a prefix"),

@@ -2,6 +2,7 @@
 
 mod add_path;
 mod bfd;
+mod bmp;
 mod drain;
 mod explain;
 mod explain_others;

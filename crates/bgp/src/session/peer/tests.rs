@@ -31,6 +31,7 @@ mod hold_time;
 mod leaving;
 mod links;
 mod long_lived;
+mod monitored;
 mod passing_on;
 mod receiving;
 mod recovery;
@@ -132,8 +133,10 @@ impl Pair {
                 Action::AttemptFailed(reason) => {
                     self.sides[side].log.push(format!("failed: {reason}"));
                 }
+                Action::AllRoutes(family) => self.sides[side].peer.note_all_accepted(family),
                 Action::Routes(source, changes) => {
                     let Side { peer, rib, .. } = &mut self.sides[side];
+                    peer.note_accepted(&changes);
                     rib.learn(&source, changes);
                     let changes = rib.take_changes();
                     peer.pass_on(rib, &mut ExportGroups::default(), &changes);

@@ -240,7 +240,11 @@ impl Node {
             match action {
                 Action::Peer(peer, action) => self.act(node_of(peer), action, effects),
                 Action::WithdrawnUpTo(generation) => self.check_withdrawn(generation),
-                Action::Changed | Action::Forward(_) | Action::ForwardingComplete => {}
+                Action::Changed
+                | Action::Forward(_)
+                | Action::Monitored(..)
+                | Action::LocRib(_)
+                | Action::ForwardingComplete => {}
                 Action::SourcesSilent => panic!("all sources have spoken"),
             }
         }

@@ -88,6 +88,7 @@ pub(in crate::explain) fn peers_elsewhere<'a>(
             | Fault::SameRemote { peer, .. } => peer == name,
             Fault::UnknownCommunity { .. }
             | Fault::PrefixNotOriginated { .. }
+            | Fault::BmpStationLeftOut { .. }
             | Fault::TooManyRpkiServers { .. } => false,
         })
     };
