@@ -331,8 +331,24 @@ fn layer2() -> Vec<(Value, Verdict)> {
 
 fn configurations() -> Vec<(Value, Verdict)> {
     let servers = |servers: Value| json!({ "rpki": { "servers": servers } });
+    let stations = |stations: Value| json!({ "bmp": { "stations": stations } });
     let selector = json!({ "matchLabels": { "rack": "a" } });
+    let all = json!(["adjRIBInPrePolicy", "adjRIBInPostPolicy", "adjRIBOutPostPolicy", "locRIB"]);
     vec![
+        (stations(json!([{ "address": "192.0.2.1" }])), Taken),
+        (
+            stations(
+                json!([{ "address": "bmp.example", "port": 1790, "monitor": all, "statsIntervalSeconds": 60 }]),
+            ),
+            Taken,
+        ),
+        (stations(json!([{ "address": "bmp.example", "monitor": ["ribIn"] }])), TakenButFaulty),
+        (stations(json!([{ "address": "bmp.example", "monitor": "locRIB" }])), Refused("monitor")),
+        (
+            stations(json!([{ "address": "bmp.example", "statsIntervalSeconds": 70_000 }])),
+            Refused("statsIntervalSeconds"),
+        ),
+        (stations(json!([{ "port": 1790 }])), Refused("spec.bmp.stations[0].address: Required")),
         (json!({}), Taken),
         (json!({ "alwaysCompareMED": true }), Taken),
         (json!({ "alwaysCompareMED": "yes" }), Refused("spec.alwaysCompareMED")),

@@ -52,10 +52,13 @@ pub(crate) fn object(kind: &str, name: &str, spec: Value) -> Value {
     })
 }
 
-/// A BGPConfiguration whose nodes ask the RPKI cache.
+/// A BGPConfiguration whose nodes ask the RPKI cache, and tell a BMP station that is away.
 pub(crate) fn configuration() -> Value {
     let server = json!({"address": cache::ADDRESS, "port": cache_port()});
-    object("BGPConfiguration", "trial", json!({"rpki": {"servers": [server]}}))
+    // Nothing listens there.
+    let station = json!({"address": "127.0.0.6", "port": 9});
+    let spec = json!({"rpki": {"servers": [server]}, "bmp": {"stations": [station]}});
+    object("BGPConfiguration", "trial", spec)
 }
 
 /// A pool with these addresses.

@@ -391,6 +391,8 @@ fn judge(
             | Effect::LaterAddresses
             | Effect::ExchangesBfdKeys
             | Effect::HearsLess
+            // No station is reached here, so that nobody is asked for routes.
+            | Effect::Stations
             // The native backend is in use here.
             | Effect::FrrLines
     );

@@ -106,6 +106,9 @@ pub(crate) fn configurations() -> Vec<Row> {
     let servers = |servers: &str| {
         manifest("fairway.dev/v1beta1", "BGPConfiguration", "new", &format!("spec: {{rpki: {{servers: [{servers}]}}}}"))
     };
+    let stations = |stations: &str| {
+        manifest("fairway.dev/v1beta1", "BGPConfiguration", "new", &format!("spec: {{bmp: {{stations: [{stations}]}}}}"))
+    };
     let many: Vec<String> = (1..=17).map(|number| format!("{{address: 192.0.2.{number}}}")).collect();
     vec![
         row("configuration-server", OURS, "A server of RPKI is an address or a DNS name", servers("{address: 192.0.2.999}")).refused("an IP address or a DNS name"),
@@ -113,6 +116,13 @@ pub(crate) fn configurations() -> Vec<Row> {
         row("configuration-server-port", OURS, "The port of a server is 1 to 65535", servers("{address: '2001:db8::1', port: 65536}")).refused("from 1 to 65535"),
         row("configuration-server-twice", OURS, "A server is given once", servers("{address: rpki.example}, {address: rpki.example, port: 323}")).refused("given twice"),
         row("configuration-servers", OURS, "There are 16 servers at most", servers(&many.join(", "))).refused("at most 16"),
+        row("configuration-station", OURS, "A BMP station is an address or a DNS name", stations("{address: 192.0.2.999}")).refused("an IP address or a DNS name"),
+        row("configuration-station-address", OURS, "A BMP station has an address", stations("{port: 1790}")).refused("is missing"),
+        row("configuration-station-port", OURS, "The port of a BMP station is 1 to 65535", stations("{address: bmp.example, port: 0}")).refused("from 1 to 65535"),
+        row("configuration-station-monitor", OURS, "A BMP station is told of known tables", stations("{address: bmp.example, monitor: [ribIn]}")).refused("adjRIBOutPostPolicy or locRIB"),
+        row("configuration-station-interval", OURS, "Statistics are reported every 5 seconds at most", stations("{address: bmp.example, statsIntervalSeconds: 4}")).refused("expected 0 or at least 5"),
+        row("configuration-station-twice", OURS, "A BMP station is given once", stations("{address: bmp.example}, {address: bmp.example, port: 11019, monitor: [locRIB]}")).refused("given twice"),
+        row("configuration-stations", OURS, "There are 8 BMP stations at most", stations(&many.join(", "))).refused("at most 8"),
         row("configuration-group", OURS, "BGPConfiguration is of the group fairway.dev", servers("").replace("fairway.dev", "metallb.io")).refused("use fairway.dev/v1beta1"),
         row("configuration-kind", OURS, "A kind of the group fairway.dev exists", servers("").replace("BGPConfiguration", "BGPConfig")).refused("BGPConfig is not a kind of fairway.dev"),
     ]

@@ -75,6 +75,11 @@ fn configurations() -> Vec<Trial> {
             "invalid",
         ),
         asked(field("spec.rpki.servers[].port", json!(9), json!(port)), "invalid"),
+        // Where no station is, nobody is asked for routes.
+        field("spec.bmp.stations[].address", json!("127.0.0.6"), json!("127.0.0.7")),
+        field("spec.bmp.stations[].port", json!(9), json!(10)),
+        field("spec.bmp.stations[].monitor", json!(["adjRIBInPrePolicy"]), json!(["locRIB"])),
+        field("spec.bmp.stations[].statsIntervalSeconds", json!(0), json!(5)),
     ]
 }
 
