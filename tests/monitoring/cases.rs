@@ -8,7 +8,7 @@ use lab::suite::{Case, Cell, Suite};
 use lab::wait::{PATIENCE, wait_until};
 
 use crate::scene::Scene;
-use crate::station::Station;
+use crate::station::{Heard, Station};
 
 pub(crate) fn add_to(suite: &mut Suite) {
     suite.add(Case::new("a station has the sessions and routes of a node beside FRR", has_all));
@@ -37,6 +37,23 @@ const BEGINNING: &[&str] = &[
     "out end",
     "loc-rib end",
 ];
+
+/// The statistics of the session, and those of the node.
+fn counts(heard: &Heard) -> Result<()> {
+    let numbers = heard.lines.iter().rev().find(|it| it.starts_with("statistics 10.0.0.2"));
+    let numbers = numbers.context("none yet")?;
+    for expected in [
+        "RoutesInAdjRibsIn Gauge(2)",
+        "RoutesInPerAfiSafiAdjRibIn AfiSafiGauge(1, 1, 2)",
+        "RoutesInPostPolicyAdjRibOut Gauge(1)",
+    ] {
+        ensure!(numbers.contains(expected), "{numbers}");
+    }
+    let node = heard.lines.iter().rev().find(|it| it.starts_with("statistics 0.0.0.0"));
+    let node = node.context("none of the node yet")?;
+    ensure!(node.contains("RoutesInLocRib Gauge(3)"), "{node}");
+    Ok(())
+}
 
 fn has_all(cell: &Cell) -> Result<()> {
     let mut scene = Scene::build(cell)?;
@@ -70,22 +87,7 @@ fn has_all(cell: &Cell) -> Result<()> {
             "loc-rib 198.51.102.0/24 by [65010]",
         ],
     )?;
-    wait_until("statistics", 2 * PATIENCE, || {
-        let (_, heard) = station.heard();
-        let numbers = heard.lines.iter().rev().find(|it| it.starts_with("statistics 10.0.0.2"));
-        let numbers = numbers.context("none yet")?;
-        for expected in [
-            "RoutesInAdjRibsIn Gauge(2)",
-            "RoutesInPerAfiSafiAdjRibIn AfiSafiGauge(1, 1, 2)",
-            "RoutesInPostPolicyAdjRibOut Gauge(1)",
-        ] {
-            ensure!(numbers.contains(expected), "{numbers}");
-        }
-        let node = heard.lines.iter().rev().find(|it| it.starts_with("statistics 0.0.0.0"));
-        let node = node.context("none of the node yet")?;
-        ensure!(node.contains("RoutesInLocRib Gauge(3)"), "{node}");
-        Ok(())
-    })?;
+    wait_until("statistics", 2 * PATIENCE, || counts(&station.heard().1))?;
 
     // A station that comes back has everything again.
     station.hang_up()?;

@@ -1,6 +1,8 @@
 //! What do BMP stations hear of a node between real machines? A node with Fairway, a router with FRR that announces routes,
 //! and stations on the node that read with bgpkit-parser, or read nothing. `cargo test --test monitoring`, as root.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "what fails here fails the test")]
+
 mod cases;
 mod scene;
 mod station;

@@ -4,7 +4,6 @@ use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bgpkit_parser::models::BgpMessage;
@@ -45,8 +44,11 @@ impl Station {
     /// A station that accepts connections and reads nothing.
     pub(crate) fn deaf(node: &Namespace) -> Result<Self> {
         Self::listen(node, |_, _, stream| {
-            thread::sleep(Duration::from_secs(600));
-            drop(stream);
+            // Open, and unread, until the test ends.
+            let _open = stream;
+            loop {
+                thread::park();
+            }
         })
     }
 
