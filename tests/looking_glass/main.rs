@@ -3,6 +3,8 @@
 //! `cargo test --test looking_glass`, as root. With `--pictures DIR` a browser without a screen photographs the page instead;
 //! with `--bench` the delay of a change is measured beside 200 viewers.
 
+#![allow(clippy::indexing_slicing, reason = "what fails here fails the test")]
+
 mod bench;
 mod cases;
 mod client;

@@ -57,11 +57,11 @@ impl Scene {
             node.add_address("eth0", &format!("10.0.{place}.1/24"))?;
             router.add_address("eth0", &format!("{address}/24"))?;
             write!(resources, "---\n{}", peer(&format!("tor-{}", place + 1), &address))?;
-            write!(
+            writeln!(
                 configuration,
                 "protocol bgp tor_{place} {{ local {address} as 65010; neighbor 10.0.{place}.1 as 65001; hold time 9; \
                  connect retry time 1; connect delay time 1; error wait time 1, 2; \
-                 ipv4 {{ import all; export where source = RTS_STATIC; }}; }}\n"
+                 ipv4 {{ import all; export where source = RTS_STATIC; }}; }}"
             )?;
         }
         fairway.apply("lab", &resources)?;

@@ -117,43 +117,43 @@ impl Question {
 
     /// The answer, from a snapshot with [`Self::scope`].
     pub fn answer(&self, snapshot: &Snapshot<'_>) -> Result<String, BirdwatcherError> {
-        let sources = route::sources(snapshot);
+        let announcers = route::announcers(snapshot);
         let envelope = |routes| Envelope { snapshot, content: routes }.json();
         match self {
             Self::Status => Envelope { snapshot, content: Status::of(snapshot) }.json(),
             Self::Protocols => Envelope { snapshot, content: Protocols::of(snapshot) }.json(),
             Self::Accepted(name) => {
                 let key = protocol::named(snapshot, name)?.config.key;
-                envelope(Routes::learned(snapshot, &sources, |it| it.path.source.key == key)?)
+                envelope(Routes::learned(snapshot, &announcers, |it| it.path.source.key == key)?)
             }
             Self::OfAddress(address) => {
                 let key = protocol::at(snapshot, address)?.config.key;
-                envelope(Routes::learned(snapshot, &sources, |it| it.path.source.key == key)?)
+                envelope(Routes::learned(snapshot, &announcers, |it| it.path.source.key == key)?)
             }
             Self::Filtered(name) => {
-                envelope(Routes::refused(&[protocol::named(snapshot, name)?], &sources)?)
+                envelope(Routes::refused(&[protocol::named(snapshot, name)?], &announcers)?)
             }
             Self::TableFiltered => {
                 let peers: Vec<&PeerView> = snapshot.bgp.peers.iter().collect();
-                envelope(Routes::refused(&peers, &sources)?)
+                envelope(Routes::refused(&peers, &announcers)?)
             }
             Self::NotExported(name) => {
                 let peer = protocol::named(snapshot, name)?;
                 let sent = peer.advertised.iter().map(|it| it.prefix);
                 let sent: std::collections::BTreeSet<Prefix> = sent.collect();
-                envelope(Routes::learned(snapshot, &sources, |it| {
+                envelope(Routes::learned(snapshot, &announcers, |it| {
                     let is_own = it.path.source.key == peer.config.key;
                     it.lost_at.is_none() && !is_own && !sent.contains(&it.prefix)
                 })?)
             }
-            Self::Table => envelope(Routes::learned(snapshot, &sources, |_| true)?),
+            Self::Table => envelope(Routes::learned(snapshot, &announcers, |_| true)?),
             Self::Net(net) => {
                 let wanted = prefix(net)?;
                 let around =
                     |it: Prefix| it.length() <= wanted.length() && it.contains(wanted.address());
                 let all = snapshot.bgp.learned.iter().map(|it| it.prefix);
                 let longest = all.filter(|it| around(*it)).max_by_key(|it| it.length());
-                envelope(Routes::learned(snapshot, &sources, |it| Some(it.prefix) == longest)?)
+                envelope(Routes::learned(snapshot, &announcers, |it| Some(it.prefix) == longest)?)
             }
         }
     }

@@ -6,7 +6,7 @@
 //!  search, JSON ─► one look at a time ─► backend
 //! ```
 //!
-//! Read-only, and without a login: whoever reaches the port may read. What it costs is bounded by the state of the node, not by
+//! Read-only, and without a login: any client that reaches the port may read. What it costs is bounded by the state of the node, not by
 //! the number of viewers: it is looked at and rendered once for all, and a viewer that does not read skips what it missed.
 //! Content is from the crate `looking-glass`; knows no rule. Called by `node`.
 

@@ -52,13 +52,13 @@ struct Attributes {
 
 /// What all routes of one neighbor share.
 #[derive(Default)]
-pub(super) struct Source {
+pub(super) struct Announcer {
     name: String,
     address: String,
     since: String,
 }
 
-impl Source {
+impl Announcer {
     fn of(snapshot: &Snapshot<'_>, peer: &PeerView) -> Self {
         Self {
             name: name(snapshot, peer),
@@ -69,16 +69,16 @@ impl Source {
 }
 
 /// The neighbors by their keys.
-pub(super) fn sources(snapshot: &Snapshot<'_>) -> BTreeMap<PeerKey, Source> {
+pub(super) fn announcers(snapshot: &Snapshot<'_>) -> BTreeMap<PeerKey, Announcer> {
     let peers = snapshot.bgp.peers.iter();
-    peers.map(|peer| (peer.config.key, Source::of(snapshot, peer))).collect()
+    peers.map(|peer| (peer.config.key, Announcer::of(snapshot, peer))).collect()
 }
 
 impl<'a> Routes<'a> {
     /// Those of the table that `is_wanted` wants.
     pub(super) fn learned(
         snapshot: &Snapshot<'_>,
-        sources: &'a BTreeMap<PeerKey, Source>,
+        announcers: &'a BTreeMap<PeerKey, Announcer>,
         is_wanted: impl Fn(&LearnedRoute) -> bool,
     ) -> Result<Self, BirdwatcherError> {
         let wanted = || snapshot.bgp.learned.iter().filter(|it| is_wanted(it));
@@ -87,9 +87,9 @@ impl<'a> Routes<'a> {
             return Err(BirdwatcherError::TooMany(count));
         }
         let route = |it: &LearnedRoute| {
-            let source = sources.get(&it.path.source.key)?;
+            let announcer = announcers.get(&it.path.source.key)?;
             let is_best = it.lost_at.is_none();
-            Some(route(source, it.prefix.to_string(), &it.path.attributes, is_best))
+            Some(route(announcer, it.prefix.to_string(), &it.path.attributes, is_best))
         };
         Ok(Self { routes: wanted().filter_map(route).collect() })
     }
@@ -97,18 +97,18 @@ impl<'a> Routes<'a> {
     /// Those that were refused of `peers`.
     pub(super) fn refused(
         peers: &[&PeerView],
-        sources: &'a BTreeMap<PeerKey, Source>,
+        announcers: &'a BTreeMap<PeerKey, Announcer>,
     ) -> Result<Self, BirdwatcherError> {
         let mut routes = Vec::new();
         for peer in peers {
-            let Some(source) = sources.get(&peer.config.key) else { continue };
+            let Some(announcer) = announcers.get(&peer.config.key) else { continue };
             for refused in peer.refused.iter().flat_map(|it| &it.routes) {
                 if routes.len() >= ROUTES_MAX {
                     return Err(BirdwatcherError::TooMany(routes.len().saturating_add(1)));
                 }
                 let (prefix, attributes) = (refused.route.prefix, &refused.route.attributes);
                 let refused_because = Some(refused.refusal.to_string());
-                let route = route(source, prefix.to_string(), attributes, false);
+                let route = route(announcer, prefix.to_string(), attributes, false);
                 routes.push(Route { refused_because, ..route });
             }
         }
@@ -117,7 +117,7 @@ impl<'a> Routes<'a> {
 }
 
 fn route<'a>(
-    source: &'a Source,
+    announcer: &'a Announcer,
     network: String,
     attributes: &PathAttributes,
     primary: bool,
@@ -128,11 +128,11 @@ fn route<'a>(
     let extended = attributes.extended_communities.iter().map(|it| three(&it.to_string()));
     Route {
         network,
-        from_protocol: &source.name,
-        learnt_from: &source.address,
+        from_protocol: &announcer.name,
+        learnt_from: &announcer.address,
         gateway: next_hop.clone(),
         interface: "",
-        age: &source.since,
+        age: &announcer.since,
         metric: PREFERENCE,
         primary,
         kind: ["BGP", "unicast", "univ"],
