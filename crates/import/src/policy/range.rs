@@ -2,7 +2,7 @@
 //!
 //! Answers which prefixes are in a range. Knows no route.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ impl Range {
 pub(crate) struct RangeIndex {
     lengths: BTreeSet<u8>,
     /// The place of each range in the list.
-    places: HashMap<IpNet, Vec<(usize, Range)>>,
+    places: BTreeMap<IpNet, Vec<(usize, Range)>>,
 }
 
 impl RangeIndex {

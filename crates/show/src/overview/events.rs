@@ -48,7 +48,11 @@ fn of_session(snapshot: &Snapshot<'_>, peer: &PeerView) -> Option<EventRow> {
     let is_warning = !is_established(peer);
     let what = match (&peer.last_reset, is_warning) {
         (_, false) => "session Established".to_owned(),
-        (Some(reset), true) => format!("session down: {}", reset.text),
+        (Some(reset), true) => {
+            // An attempt that fails afterwards is no event of its own.
+            let why = reset.text.split("; since then: ").next().unwrap_or_default();
+            format!("session down: {why}")
+        }
         (None, true) => "session down".to_owned(),
     };
     let about = about(&peer.config.key.to_string(), &peer.config.name);
