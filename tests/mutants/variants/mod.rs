@@ -3,6 +3,7 @@
 //! `tests/tidy`, which looks at every run whether the texts are still there.
 
 mod bgp;
+mod bmp;
 mod catalog;
 mod cluster;
 mod fib;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 
 pub(crate) use bgp::BGP;
+use bmp::{BMP, WATCHED};
 use catalog::CATALOG;
 use cluster::{BUDGET, CLUSTER};
 use fib::FIB;
@@ -50,9 +52,12 @@ pub(crate) struct Subject {
 
 /// All that hold mistakes.
 pub(crate) fn subjects() -> impl Iterator<Item = &'static Subject> {
-    [&BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG, &PLAN, &PROXY, &IPAM]
-        .into_iter()
-        .chain(GUARDS)
+    [
+        &BGP, &RIB, &CLUSTER, &BUDGET, &MEMBERS, &LAYER2, &FIB, &RPKI, &CATALOG, &PLAN, &PROXY,
+        &IPAM, &BMP, &WATCHED,
+    ]
+    .into_iter()
+    .chain(GUARDS)
 }
 
 /// One mistake.
