@@ -82,10 +82,11 @@ pack() {
     PREFIX=/usr/local DESTDIR=$scratch/root FAIRWAY_BIN=$programs/fairway \
         FAIRWAY_OF_THIS_MACHINE=target/$host/release/fairway scripts/install.sh
     mv "$scratch/root/usr/local" "$to"
-    install -d "$to/share/doc/fairway/docs" "$to/share/doc/fairway/examples"
-    install -m 0644 LICENSE README.md packaging/fairway.yaml "$to/share/doc/fairway/"
-    install -m 0644 docs/*.md "$to/share/doc/fairway/docs/"
-    cp -r examples/quickstart "$to/share/doc/fairway/examples/"
+    install -d "$to/share/doc/fairway"
+    install -m 0644 LICENSE ./*.md packaging/fairway.yaml "$to/share/doc/fairway/"
+    # Whole, since pages link to each other, to pictures and to examples.
+    cp -r docs examples "$to/share/doc/fairway/"
+    chmod -R u=rwX,go=rX "$to/share/doc/fairway"
     rm -rf "$scratch/root"
     tar_of "$scratch" "$name" "$dist/$name.tar.gz"
     "$release" image --architecture "$architecture" --programs "$programs" --output "$dist/fairway-$version-image-linux-$architecture.tar"

@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
+use lab::process::{bounded, output_of};
 use lab::suite::{Case, Cell, Suite};
 use lab::terminal::Terminal;
 use lab::wait::{PATIENCE, wait_until};
@@ -55,6 +56,18 @@ fn drawn(cell: &Cell) -> Result<()> {
     scene.fairway.kill()?;
     terminal.wait_for_screen("that nobody answers", &["no answer: no daemon answers", "tor"])?;
     terminal.press("q")?;
+    is_left(&mut terminal)?;
+
+    // A signal ends it in the same way.
+    scene.fairway.start(&scene.node)?;
+    let mut terminal = Terminal::start(&mut top(&scene, &[]), SIZE)?;
+    terminal.wait_for_screen("the node", &["node-a  AS 65001"])?;
+    output_of(bounded("kill").arg(terminal.process_id().to_string()))?;
+    is_left(&mut terminal)
+}
+
+/// It has ended without an error, and the terminal shows what was there before.
+fn is_left(terminal: &mut Terminal) -> Result<()> {
     let status = terminal.wait_for_end()?;
     ensure!(status.success(), "{status}");
     wait_until("the screen from before", PATIENCE, || {

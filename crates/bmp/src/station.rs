@@ -14,6 +14,8 @@ use fairway_ground::{Instant, Rng};
 pub const QUEUE_BYTES_MAX: usize = 16 << 20;
 /// A station that takes nothing for so long is given up: its host sleeps, or it hangs.
 pub const STALL_WAIT: Duration = Duration::from_secs(30);
+/// A station that has not taken all tables after so long is given up: they are kept in memory for it.
+pub(crate) const TABLES_WAIT: Duration = Duration::from_secs(600);
 /// Given to the socket at once, in bytes, and the rest of a message.
 pub const CHUNK_BYTES_MAX: usize = 64 << 10;
 /// The first wait after a connection that was lost or did not come about; it doubles (RFC 7854 §3.2).
@@ -101,6 +103,8 @@ pub struct Station {
     /// What goes before the tables.
     head: VecDeque<Bytes>,
     tables: Option<Tables>,
+    /// They are on their way since then.
+    tables_since: Option<Instant>,
     /// What goes after them.
     queue: VecDeque<Bytes>,
     /// In `head` and `queue`.
@@ -122,6 +126,7 @@ impl Station {
             link: Link::Down(now),
             head: VecDeque::new(),
             tables: None,
+            tables_since: None,
             queue: VecDeque::new(),
             queued_bytes: 0,
             writing_since: None,
@@ -151,8 +156,16 @@ impl Station {
                 self.actions.push_back(Action::Connect);
             }
             Link::Up(_) if self.stalls_at().is_some_and(|at| at <= now) => {
-                let seconds = STALL_WAIT.as_secs();
-                self.give_up(now, &format!("it has taken nothing for {seconds} s"));
+                let why = match self.tables_since.is_some_and(|since| since + TABLES_WAIT <= now) {
+                    true => {
+                        format!(
+                            "it has not taken all tables in {} minutes",
+                            TABLES_WAIT.as_secs() / 60
+                        )
+                    }
+                    false => format!("it has taken nothing for {} s", STALL_WAIT.as_secs()),
+                };
+                self.give_up(now, &why);
             }
             _ => {}
         }
@@ -178,6 +191,7 @@ impl Station {
             // Tables that were not finished are older than these.
             self.head.append(&mut self.queue);
             self.tables = Some(tables);
+            self.tables_since = None;
         }
     }
 
@@ -193,6 +207,7 @@ impl Station {
         {
             chunk.extend_from_slice(&message);
         }
+        self.tables_since = self.tables.as_ref().map(|_| self.tables_since.unwrap_or(now));
         let is_empty = chunk.is_empty();
         self.writing_since = (!is_empty).then_some(now);
         (!is_empty).then(|| chunk.freeze())
@@ -262,7 +277,9 @@ impl Station {
     }
 
     fn stalls_at(&self) -> Option<Instant> {
-        self.writing_since.map(|since| since + STALL_WAIT)
+        let stalls = self.writing_since.map(|since| since + STALL_WAIT);
+        let tables = self.tables_since.map(|since| since + TABLES_WAIT);
+        stalls.into_iter().chain(tables).min()
     }
 
     fn give_up(&mut self, now: Instant, why: &str) {
@@ -278,7 +295,7 @@ impl Station {
             self.failures = 0;
         }
         (self.head, self.queue, self.tables) = Default::default();
-        (self.queued_bytes, self.writing_since) = (0, None);
+        (self.queued_bytes, self.writing_since, self.tables_since) = (0, None, None);
         let doubled = RECONNECT_WAIT_MIN.saturating_mul(1 << self.failures.min(7));
         let wait = self.rng.jittered(doubled.min(RECONNECT_WAIT_MAX));
         self.failures = self.failures.saturating_add(1);

@@ -20,6 +20,9 @@ use route::Routes;
 
 /// One answer has no more: Alice-LG keeps all in memory, as do we while it is sent.
 pub const ROUTES_MAX: usize = 100_000;
+/// As many AS numbers, communities and other values are in one answer at most: some hundred megabytes while it is made. A
+/// neighbor may send the same long path for each of its prefixes, which costs it little.
+pub const PARTS_MAX: usize = 4_000_000;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,11 @@ pub enum BirdwatcherError {
     /// More than [`ROUTES_MAX`].
     #[error("{0} routes are more than one answer may have: {ROUTES_MAX}")]
     TooMany(usize),
+    /// More than [`PARTS_MAX`] in this number of routes.
+    #[error(
+        "{0} routes have more than {PARTS_MAX} AS numbers and communities, which is more than one answer may have"
+    )]
+    TooLong(usize),
     /// A fault of this program.
     #[error("cannot write JSON: {0}")]
     Json(String),

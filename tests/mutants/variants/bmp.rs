@@ -84,7 +84,7 @@ const EVENTS: &[Variant] = &[
     variant(
         "watching: a session that was down between two looks never was",
         EVENT_LOG,
-        "if let (1.., Some(event)) = (resets, event) {",
-        "if let (u64::MAX.., Some(event)) = (resets, event) {",
+        "if resets.contains_key(&event.about) || !(is_same || is_old) {",
+        "if !(is_same || is_old) {",
     ),
 ];

@@ -158,16 +158,21 @@ impl Peer {
             Box::new(Monitor { tables, ..*before })
         });
         if !was_monitored && self.established.is_some() {
-            self.note_up();
+            // Its routes are in the tables that are asked for next: here a table of any size would be one event.
+            self.note_session();
         }
     }
 
-    pub(super) fn note_up(&mut self) {
+    fn note_session(&mut self) {
         let up = self.session_up_now();
         if let (Some(monitor), Some(up)) = (&mut self.monitor, up) {
             monitor.note(Monitored::Up(Box::new(up)));
         }
-        // Of a neighbour that restarted gracefully, or that was not monitored before, routes are there already.
+    }
+
+    pub(super) fn note_up(&mut self) {
+        self.note_session();
+        // Of a neighbour that restarted gracefully routes are there already.
         let wants = self.monitor.as_ref().is_some_and(|it| it.tables.adj_rib_in_post_policy);
         let inbound = self.established.as_ref().filter(|_| wants).map(|up| &up.inbound);
         let routes = inbound.into_iter().flat_map(|it| it.adj_rib_in.routes());

@@ -98,6 +98,13 @@ impl Peer {
         Ok(())
     }
 
+    /// Whether it is about to send all its routes of a family again, or does so now (RFC 7313).
+    pub fn is_refreshing(&self) -> bool {
+        let Some(up) = self.established.as_ref() else { return false };
+        let asked = self.connection(up.connection).is_some_and(|it| !it.refresh_due.is_empty());
+        asked || self.refresh_deadline().is_some()
+    }
+
     /// Sends all our routes again.
     pub fn refresh_out(&mut self) -> Result<(), ClearError> {
         let up = self.established.as_mut().ok_or(ClearError::NotEstablished)?;

@@ -31,6 +31,10 @@ impl<G: Guard> Speaker<G> {
     pub fn request_routes(&mut self, now: Instant) {
         for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, _, _| {
+                // It would begin again.
+                if neighbour.peer.is_refreshing() {
+                    return;
+                }
                 // One without a session says everything when it has one, and one without ROUTE-REFRESH (RFC 2918) never again.
                 let _ = neighbour.peer.refresh_in();
             });

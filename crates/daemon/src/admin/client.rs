@@ -192,6 +192,10 @@ fn next_answer(
         let cause = format!("an answer without an end, longer than {ANSWER_BYTES_MAX} bytes");
         return Err(exchange(io::Error::other(cause)));
     }
+    if !reply.is_empty() && !reply.ends_with('\n') {
+        let cause = "it closed the connection in the middle of the answer; it waits 30 s for a client that does not read";
+        return Err(exchange_error(limit, path, io::Error::other(cause)));
+    }
     serde_json::from_str(&reply)
         .map_err(|cause| ClientError::Answer { path: path.to_owned(), cause })
 }

@@ -1,7 +1,7 @@
 //! `fairway dump`: what was said on the sessions of a neighbor, and all routes.
 
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +11,7 @@ use fairway_recording::DumpFormat;
 
 use super::ask::SocketArguments;
 use super::output;
+use crate::admin::client::ClientError;
 use crate::admin::{DumpRequest, RIB, client};
 
 #[derive(Debug, Args)]
@@ -63,20 +64,42 @@ pub(super) fn run(arguments: &DumpArguments) -> Result<ExitCode> {
 }
 
 fn run_rib(format: DumpFormat, file: Option<&Path>, socket: &SocketArguments) -> Result<ExitCode> {
-    // The file is there with the first answer: where no daemon is, an earlier one stays.
+    // Where no daemon is, or the dump ends early, an earlier file stays.
+    let part = file.map(|file| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".part");
+        PathBuf::from(name)
+    });
     let mut to: Option<BufWriter<Box<dyn Write>>> = None;
-    let notes = client::ask_rib(&socket.path()?, format.to_string(), |piece| {
+    let asked = client::ask_rib(&socket.path()?, format.to_string(), |piece| {
         let to = match &mut to {
             Some(to) => to,
-            None => to.insert(BufWriter::new(match file {
-                Some(file) => Box::new(File::create(file)?),
+            None => to.insert(BufWriter::new(match &part {
+                Some(part) => Box::new(File::create(part)?),
                 None => Box::new(std::io::stdout().lock()),
             })),
         };
         to.write_all(piece)
-    })?;
+    });
+    let notes = match asked {
+        Ok(notes) => notes,
+        // A reader that closes the pipe early (`| head`) is not an error.
+        Err(ClientError::Write(cause)) if cause.kind() == ErrorKind::BrokenPipe => {
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error) => {
+            if let Some(part) = &part {
+                // What is wrong is said already.
+                let _ = std::fs::remove_file(part);
+            }
+            return Err(error.into());
+        }
+    };
     if let Some(mut to) = to {
         to.flush().context("cannot write the routes")?;
+    }
+    if let (Some(part), Some(file)) = (part, file) {
+        std::fs::rename(part, file).with_context(|| file.display().to_string())?;
     }
     eprint!("{notes}");
     Ok(ExitCode::SUCCESS)

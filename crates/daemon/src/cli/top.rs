@@ -6,6 +6,8 @@
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use fairway_show::language::{self, Question, Vocabulary};
 use fairway_show::overview::{EventRow, Overview};
 use fairway_top::{Key, Reaction, Screen, draw};
 use ratatui::DefaultTerminal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::ask::SocketArguments;
 use super::output;
@@ -68,8 +71,11 @@ pub(super) fn run(arguments: &TopArguments) -> Result<ExitCode> {
             watch(&mut screen, clock, &looks)?;
         }
     } else {
-        let terminal = ratatui::try_init().context("cannot draw on this terminal")?;
-        let outcome = show(&mut screen, clock, &looks, &path, terminal);
+        let ended = ending().context("cannot handle signals")?;
+        // What was already changed of the terminal is put back in each case.
+        let outcome = ratatui::try_init()
+            .context("cannot draw on this terminal")
+            .and_then(|terminal| show(&mut screen, clock, &looks, &path, terminal, &ended));
         ratatui::restore();
         outcome?;
     }
@@ -156,19 +162,32 @@ fn print_event(event: &EventRow) -> Result<bool> {
     }
 }
 
-/// Draws until a key ends it.
+/// Set by the signals that end a process.
+fn ending() -> std::io::Result<Arc<AtomicBool>> {
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGHUP, SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&ended))?;
+    }
+    Ok(ended)
+}
+
+/// Draws until a key or a signal ends it.
 fn show(
     screen: &mut Screen,
     clock: Clock,
     looks: &Receiver<Look>,
     path: &Path,
     mut terminal: DefaultTerminal,
+    ended: &AtomicBool,
 ) -> Result<()> {
     loop {
         screen.resize(terminal.size().context("cannot read the size of this terminal")?.height);
         terminal.draw(|frame| draw(screen, frame)).context("cannot draw on this terminal")?;
         // Until there is something new.
         loop {
+            if ended.load(Ordering::Relaxed) {
+                return Ok(());
+            }
             match press(screen).context("cannot read keys")? {
                 Some(Reaction::Quit) => return Ok(()),
                 Some(Reaction::Explain([kind, name])) => explain(screen, path, kind, name),

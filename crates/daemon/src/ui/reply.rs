@@ -142,9 +142,11 @@ impl Failure {
             Self::Look(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Birdwatcher(BirdwatcherError::NoSuchProtocol(_)) => StatusCode::NOT_FOUND,
             Self::Birdwatcher(BirdwatcherError::NoPrefix(_)) => StatusCode::BAD_REQUEST,
-            Self::Birdwatcher(BirdwatcherError::TooMany(_) | BirdwatcherError::Json(_)) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            Self::Birdwatcher(
+                BirdwatcherError::TooMany(_)
+                | BirdwatcherError::TooLong(_)
+                | BirdwatcherError::Json(_),
+            ) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }

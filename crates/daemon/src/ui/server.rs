@@ -19,7 +19,7 @@ use tracing::debug;
 use super::body::Reply;
 use super::looks::Looks;
 use super::reply::{Replies, reply, value};
-use super::sight::Sight;
+use super::sight::{Sight, mark};
 use super::writing::Writing;
 use crate::admin::Observer;
 use crate::host::{ClientLimits, Clients, Work};
@@ -157,7 +157,10 @@ async fn follow(
     loop {
         let due: Vec<Bytes> = {
             let sight = sights.borrow_and_update();
-            let due = sight.after(number).map(|it| it.event.clone()).collect();
+            let mut due: Vec<Bytes> = sight.after(number).map(|it| it.event.clone()).collect();
+            if !due.is_empty() {
+                due.push(mark(&sight.seen()));
+            }
             number = sight.number;
             due
         };

@@ -49,7 +49,7 @@ impl Sight {
         let painted = fragments.into_iter().map(|fragment| match earlier.next() {
             Some(old) if old.fragment == fragment => old,
             _ => {
-                let event = event(self.run, number, &fragment);
+                let event = event(&fragment);
                 Painted { fragment, number, event }
             }
         });
@@ -75,10 +75,16 @@ impl Sight {
     }
 }
 
+/// What a viewer has when it has taken all parts up to here: an event without data, which sets the last event ID alone. A part
+/// with an ID of its own would be the last of a change that was cut off before its other parts.
+pub(super) fn mark(seen: &str) -> Bytes {
+    format!("id: {seen}\n\n").into()
+}
+
 /// As EventSource reads it. HTML of the looking glass has no carriage return, which would end a line.
-fn event(run: u64, number: u64, fragment: &Fragment) -> Bytes {
+fn event(fragment: &Fragment) -> Bytes {
     let part: Part = fragment.part;
-    let mut text = format!("id: {run}-{number}\nevent: {}\n", part.name());
+    let mut text = format!("event: {}\n", part.name());
     for line in fragment.html.split(['\n', '\r']) {
         text.push_str("data: ");
         text.push_str(line);
@@ -104,7 +110,7 @@ mod tests {
         assert!(!sight.follow(vec![fragment(Part::Head, "a"), fragment(Part::Events, "b")]));
         assert!(sight.follow(vec![fragment(Part::Head, "a"), fragment(Part::Events, "c\nd")]));
         let due: Vec<&Bytes> = sight.after(sight.number_of("7-1")).map(|it| &it.event).collect();
-        assert_eq!(due, ["id: 7-2\nevent: events\ndata: c\ndata: d\n\n"]);
+        assert_eq!(due, ["event: events\ndata: c\ndata: d\n\n"]);
         for other_run in ["6-2", "", "7", "7-x"] {
             assert_eq!(sight.after(sight.number_of(other_run)).count(), 2, "{other_run:?}");
         }

@@ -8,7 +8,7 @@ use fairway_show::Snapshot;
 use serde::Serialize;
 
 use super::protocol::{address, changed, name};
-use super::{BirdwatcherError, ROUTES_MAX};
+use super::{BirdwatcherError, PARTS_MAX, ROUTES_MAX};
 
 /// The preference of BIRD's routes of BGP.
 const PREFERENCE: u32 = 100;
@@ -86,6 +86,10 @@ impl<'a> Routes<'a> {
         if count > ROUTES_MAX {
             return Err(BirdwatcherError::TooMany(count));
         }
+        let parts = wanted().map(|it| parts(&it.path.attributes)).fold(0, usize::saturating_add);
+        if parts > PARTS_MAX {
+            return Err(BirdwatcherError::TooLong(count));
+        }
         let route = |it: &LearnedRoute| {
             let announcer = announcers.get(&it.path.source.key)?;
             let is_best = it.lost_at.is_none();
@@ -100,6 +104,7 @@ impl<'a> Routes<'a> {
         announcers: &'a BTreeMap<PeerKey, Announcer>,
     ) -> Result<Self, BirdwatcherError> {
         let mut routes = Vec::new();
+        let mut all_parts: usize = 0;
         for peer in peers {
             let Some(announcer) = announcers.get(&peer.config.key) else { continue };
             for refused in peer.refused.iter().flat_map(|it| &it.routes) {
@@ -107,6 +112,10 @@ impl<'a> Routes<'a> {
                     return Err(BirdwatcherError::TooMany(routes.len().saturating_add(1)));
                 }
                 let (prefix, attributes) = (refused.route.prefix, &refused.route.attributes);
+                all_parts = all_parts.saturating_add(parts(attributes));
+                if all_parts > PARTS_MAX {
+                    return Err(BirdwatcherError::TooLong(routes.len().saturating_add(1)));
+                }
                 let refused_because = Some(refused.refusal.to_string());
                 let route = route(announcer, prefix.to_string(), attributes, false);
                 routes.push(Route { refused_because, ..route });
@@ -114,6 +123,15 @@ impl<'a> Routes<'a> {
         }
         Ok(Self { routes })
     }
+}
+
+/// How many texts and numbers a route has in its JSON. Routes share their attributes in the table, and not there.
+fn parts(attributes: &PathAttributes) -> usize {
+    let communities = attributes.communities.len();
+    let large = attributes.large_communities.len().saturating_mul(3);
+    let extended = attributes.extended_communities.len().saturating_mul(3);
+    let path = attributes.as_path.asns().count();
+    [path, communities, large, extended].into_iter().fold(16, usize::saturating_add)
 }
 
 fn route<'a>(

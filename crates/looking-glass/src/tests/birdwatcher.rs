@@ -110,6 +110,19 @@ fn more_routes_than_an_answer_may_have_are_an_error_that_says_so() {
 }
 
 #[test]
+fn a_long_path_for_each_of_many_prefixes_is_an_error_that_says_so() {
+    let mut world = world();
+    let mut route = world.bgp.learned[0].clone();
+    let mut attributes = (*route.path.attributes).clone();
+    attributes.communities = vec!["65001:1".parse().unwrap(); 1_000];
+    route.path.attributes = std::sync::Arc::new(attributes);
+    world.bgp.learned = vec![route; 5_000];
+    let question = Question::of("/routes/table/master", None).unwrap();
+    let error = question.answer(&world.snapshot()).unwrap_err();
+    assert_eq!(error, BirdwatcherError::TooLong(5_000));
+}
+
+#[test]
 fn paths_and_names_that_are_unknown_are_errors() {
     for path in [
         "/",

@@ -98,14 +98,14 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// As most of its neighbours know it.
-    pub(super) fn of(view: &BgpView, at: Stamp) -> Self {
-        let config = view.peers.first().map(|it| &it.config);
+    /// As its first neighbour knows it; `None` without one: nobody says what it is in BGP.
+    pub(super) fn of(view: &BgpView, at: Stamp) -> Option<Self> {
+        let config = view.peers.first().map(|it| &it.config)?;
         let address = Ipv4Addr::UNSPECIFIED.into();
-        let asn = config.map_or(0, |it| it.router_asn.get());
-        let router_id = config.map_or(0, |it| it.router_id.get()).into();
+        let asn = config.router_asn.get();
+        let router_id = config.router_id.get().into();
         let monitored = Monitored { address, asn, router_id, vrf: None, two_octet_as: false };
-        Self { monitored, at }
+        Some(Self { monitored, at })
     }
 
     fn open(&self) -> Option<Bytes> {
@@ -164,8 +164,9 @@ pub(super) fn all(
             })
         })
     };
-    let node = Node::of(&view, at);
-    Tables::new(of_peers.chain(tables.loc_rib.then(|| of_node(view, node)).into_iter().flatten()))
+    // Without a Peer Up none of its routes may be told (RFC 9069 §5.2).
+    let node = Node::of(&view, at).filter(|_| tables.loc_rib);
+    Tables::new(of_peers.chain(node.map(|node| of_node(view, node)).into_iter().flatten()))
 }
 
 fn of_peer(

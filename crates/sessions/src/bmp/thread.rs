@@ -30,6 +30,9 @@ const EVENTS_MAX: usize = 16;
 /// Between two times that tables are asked for: each asks routers for all their routes. Stations that connect meanwhile wait
 /// for the same answer.
 const TABLES_GAP: Duration = Duration::from_secs(10);
+/// The gap doubles up to this where stations come and go: one that accepts connections and closes them would else have all
+/// routers send all their routes as often as it likes.
+const TABLES_GAP_MAX: Duration = Duration::from_secs(600);
 /// Lines of the log about one station.
 const LINES: Allowance = Allowance { burst: 10, interval: Duration::from_secs(60) };
 
@@ -49,6 +52,8 @@ struct MonitoringStation {
     /// It is connected, and its tables were not asked for yet, or were not answered.
     awaits: Awaits,
     statistics_at: Option<Instant>,
+    /// They were asked for.
+    awaits_statistics: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +71,8 @@ struct Monitor {
     peers: BTreeMap<PeerKey, Peer>,
     node: Option<Node>,
     asked_at: Option<Instant>,
+    /// See [`TABLES_GAP`].
+    tables_gap: Duration,
     events: mpsc::Sender<(Name, Happened)>,
     /// How many connections there were.
     connections: u64,
@@ -82,6 +89,7 @@ pub(super) async fn run(clock: Clock, ends: Ends) {
         peers: BTreeMap::new(),
         node: None,
         asked_at: None,
+        tables_gap: TABLES_GAP,
         events,
         connections: 0,
         lines: Allowances::new(LINES, Bound::LogLine),
@@ -140,7 +148,7 @@ impl Monitor {
         let machines = self.stations.values().filter_map(|it| it.machine.next_deadline());
         let statistics = self.stations.values().filter_map(|it| it.statistics_at);
         let asking = self.stations.values().any(|it| it.awaits == Awaits::Asking);
-        let tables = self.asked_at.filter(|_| asking).map(|at| at + TABLES_GAP);
+        let tables = self.asked_at.filter(|_| asking).map(|at| at + self.tables_gap);
         // What is due waits for nothing but room for the question.
         let now = self.now();
         machines.chain(statistics.chain(tables).filter(|it| *it > now)).min()
@@ -171,6 +179,7 @@ impl Monitor {
                 connection: None,
                 awaits: Awaits::Nothing,
                 statistics_at: None,
+                awaits_statistics: false,
             });
         }
     }
@@ -180,7 +189,7 @@ impl Monitor {
         let now = self.now();
         let asking = self.stations.values().filter(|it| it.awaits == Awaits::Asking);
         let tables = asking.map(|it| it.station.tables).reduce(BmpTables::and);
-        let is_time = self.asked_at.is_none_or(|at| at + TABLES_GAP <= now);
+        let is_time = self.asked_at.is_none_or(|at| at + self.tables_gap <= now);
         if let Some(tables) = tables.filter(|_| is_time) {
             return Some(Ask::Tables(tables));
         }
@@ -192,6 +201,9 @@ impl Monitor {
         let (now, ask) = (self.now(), self.to_ask()?);
         match ask {
             Ask::Tables(_) => {
+                let doubled = self.tables_gap.saturating_mul(2);
+                let is_quiet = self.asked_at.is_none_or(|at| now.since(at) >= doubled);
+                self.tables_gap = if is_quiet { TABLES_GAP } else { doubled.min(TABLES_GAP_MAX) };
                 self.asked_at = Some(now);
                 let asking = self.stations.values_mut().filter(|it| it.awaits == Awaits::Asking);
                 asking.for_each(|it| it.awaits = Awaits::Answer);
@@ -201,6 +213,7 @@ impl Monitor {
                     let interval = it.station.statistics_interval_seconds;
                     if it.statistics_at.is_some_and(|at| at <= now) {
                         it.statistics_at = Some(now + Duration::from_secs(interval.into()));
+                        it.awaits_statistics = true;
                     }
                 }
             }
@@ -232,6 +245,12 @@ impl Monitor {
                 let message = up_message(&peer, at);
                 self.peers.insert(key, peer);
                 self.push(now, |_| true, &message);
+                if self.node.is_none() {
+                    // The first neighbour: now it is known as what this node is in BGP.
+                    let told =
+                        self.stations.values_mut().filter(|it| it.has_tables(|it| it.loc_rib));
+                    told.for_each(|it| it.awaits = Awaits::Asking);
+                }
             }
             Happening::Down(down) => {
                 let Some(peer) = self.peers.remove(&key) else { return };
@@ -263,29 +282,29 @@ impl Monitor {
             }
             Happening::Accepted(changes) => {
                 let Some(peer) = self.peers.get(&key) else { return };
-                let messages: Vec<Bytes> = tables::accepted(peer, at, &changes).collect();
-                for message in messages {
-                    self.push(now, |it| it.has_tables(|it| it.adj_rib_in_post_policy), &message);
+                for message in tables::accepted(peer, at, &changes) {
+                    let told = self.stations.values_mut();
+                    let told = told.filter(|it| it.has_tables(|it| it.adj_rib_in_post_policy));
+                    told.for_each(|it| it.machine.push(now, message.clone()));
                 }
             }
         }
     }
 
     fn loc_rib(&mut self, changes: &[(Prefix, Option<Best>)]) {
-        let Some(node) = &self.node else { return };
         let (now, at) = (self.now(), stamp());
-        let messages = changes
-            .iter()
-            .filter_map(|(prefix, best)| tables::best(node, at, *prefix, best.as_ref()));
-        for message in messages.collect::<Vec<Bytes>>() {
-            self.push(now, |it| it.has_tables(|it| it.loc_rib), &message);
+        let Some(node) = &self.node else { return };
+        for (prefix, best) in changes {
+            let Some(message) = tables::best(node, at, *prefix, best.as_ref()) else { continue };
+            let told = self.stations.values_mut().filter(|it| it.has_tables(|it| it.loc_rib));
+            told.for_each(|it| it.machine.push(now, message.clone()));
         }
     }
 
     /// The answer to a question for tables.
     fn tables(&mut self, view: BgpView) {
         let (at, view) = (stamp(), Arc::new(view));
-        self.node = Some(Node::of(&view, at));
+        self.become_node(Node::of(&view, at));
         for it in self.stations.values_mut().filter(|it| it.awaits == Awaits::Answer) {
             it.awaits = Awaits::Nothing;
             let tables = tables::all(Arc::clone(&view), &self.peers, it.station.tables, at);
@@ -293,23 +312,42 @@ impl Monitor {
         }
     }
 
+    /// Best routes are told as those of this node. Stations that know it as another one begin again.
+    fn become_node(&mut self, node: Option<Node>) {
+        let now = self.now();
+        let is_other = match (&self.node, &node) {
+            (Some(before), Some(now)) => before.monitored != now.monitored,
+            _ => false,
+        };
+        if is_other {
+            let told = self.stations.values_mut().filter(|it| it.has_tables(|it| it.loc_rib));
+            told.for_each(|it| {
+                it.machine.start_over(now, "the AS or the BGP identifier of this node changed")
+            });
+        }
+        self.node = node.or(self.node.take());
+    }
+
     fn statistics(&mut self, view: &BgpView) {
         let (now, at) = (self.now(), stamp());
-        let reports = |it: &MonitoringStation| it.station.statistics_interval_seconds > 0;
+        let reports = |it: &MonitoringStation| it.awaits_statistics;
         for peer in &view.peers {
             let Some(known) = self.peers.get(&peer.config.key) else { continue };
             let message = statistics(&known.monitored, None, at, &numbers(peer));
             self.push(now, reports, &message);
         }
-        let node = Node::of(view, at);
+        self.become_node(Node::of(view, at));
         let count = |family| u64::try_from(*view.prefixes.of(family)).unwrap_or(u64::MAX);
         let sum = AddressFamily::ALL.into_iter().map(count).fold(0, u64::saturating_add);
         let mut numbers = vec![Statistic::LocRib(sum)];
         for family in AddressFamily::ALL {
             numbers.push(Statistic::LocRibOf(family.afi(), family.safi(), count(family)));
         }
-        let message = statistics(&node.monitored, Some(Table::LocRib), at, &numbers);
-        self.push(now, |it| reports(it) && it.has_tables(|it| it.loc_rib), &message);
+        if let Some(node) = &self.node {
+            let message = statistics(&node.monitored, Some(Table::LocRib), at, &numbers);
+            self.push(now, |it| reports(it) && it.has_tables(|it| it.loc_rib), &message);
+        }
+        self.stations.values_mut().for_each(|it| it.awaits_statistics = false);
     }
 
     /// Hands a message to the stations that are told such.

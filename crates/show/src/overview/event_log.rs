@@ -22,6 +22,8 @@ pub struct EventLog {
     last: BTreeMap<String, (u64, String)>,
     /// The sessions that were Established, each with how often it had come up.
     established: BTreeMap<String, u64>,
+    /// The time of the last overview, in Unix time.
+    looked_at: u64,
     added: u64,
 }
 
@@ -31,16 +33,20 @@ impl EventLog {
 
     /// Adds what `overview` has and the log has not. Returns how many are new.
     pub fn follow(&mut self, overview: &Overview) -> usize {
+        let resets = self.resets(overview);
         let mut new: Vec<EventRow> = Vec::new();
         for event in &overview.events {
-            let is_known = self.last.get(&event.about).is_some_and(|(at, what)| {
+            let is_same = self.last.get(&event.about).is_some_and(|(at, what)| {
                 *what == event.what && at.abs_diff(event.at_epoch_seconds) <= JITTER_SECONDS
             });
-            if !is_known {
+            // What is older than the last look is there because something newer has gone, or the clock was set.
+            let is_old = event.at_epoch_seconds.saturating_add(JITTER_SECONDS) < self.looked_at;
+            if resets.contains_key(&event.about) || !(is_same || is_old) {
                 new.push(event.clone());
             }
         }
-        self.name_resets(overview, &mut new);
+        self.looked_at = overview.now_epoch_seconds;
+        name_resets(&resets, &mut new);
         let established = overview.sessions.iter().filter(|it| it.is_established);
         self.established = established.map(|it| (it.about(), it.connections_established)).collect();
         if self.last.len() > LAST_MAX {
@@ -57,18 +63,16 @@ impl EventLog {
         count
     }
 
-    /// A session that went down and came up again between two overviews has the later event alone.
-    fn name_resets(&self, overview: &Overview, new: &mut [EventRow]) {
-        for session in overview.sessions.iter().filter(|it| it.is_established) {
+    /// The sessions that went down and came up again since the last overview, each with how often.
+    fn resets(&self, overview: &Overview) -> BTreeMap<String, u64> {
+        let up = overview.sessions.iter().filter(|it| it.is_established);
+        let counted = up.filter_map(|session| {
             let about = session.about();
-            let Some(before) = self.established.get(&about) else { continue };
+            let before = self.established.get(&about)?;
             let resets = session.connections_established.saturating_sub(*before);
-            let event = new.iter_mut().find(|it| it.about == about);
-            if let (1.., Some(event)) = (resets, event) {
-                let times = if resets == 1 { "time" } else { "times" };
-                event.what = format!("{} again, it was down {resets} {times}", event.what);
-            }
-        }
+            (resets > 0).then_some((about, resets))
+        });
+        counted.collect()
     }
 
     /// The latest first.
@@ -79,5 +83,15 @@ impl EventLog {
     /// How many were ever added: it tells whether there are new ones.
     pub fn added(&self) -> u64 {
         self.added
+    }
+}
+
+/// Such a session has the later event alone.
+fn name_resets(resets: &BTreeMap<String, u64>, new: &mut [EventRow]) {
+    for event in new {
+        if let Some(resets) = resets.get(&event.about) {
+            let times = if *resets == 1 { "time" } else { "times" };
+            event.what = format!("{} again, it was down {resets} {times}", event.what);
+        }
     }
 }

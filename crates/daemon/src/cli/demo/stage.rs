@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -146,6 +147,9 @@ struct Folder(PathBuf);
 impl Folder {
     fn new() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("fairway-demo-{}", std::process::id()));
+        // Ours alone, and new: others may write to the folder above.
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| path.display().to_string())?;
         for part in ["announcer", "router"] {
             let part = path.join(part);
             fs::create_dir_all(&part).with_context(|| part.display().to_string())?;
