@@ -80,8 +80,15 @@ impl Function {
         Self { parameters: names.map(|it| it.text.clone()).collect(), body: steps(body) }
     }
 
-    /// Its steps where it is called with these values; nothing if they are not as many as it takes.
+    /// Its steps where it is called with these values; nothing if they are not as many as it takes, or if one may be another
+    /// value by the time that a step looks at it.
     pub(super) fn called(&self, values: &[Value]) -> Option<Vec<Step>> {
+        let changes = |it: &Value| {
+            variables::calls(it) || (!variables::is_fixed(it) && variables::act(&self.body))
+        };
+        if values.iter().any(changes) {
+            return None;
+        }
         let names = self.parameters.iter().cloned();
         let bound = || names.zip(values.iter().cloned()).collect();
         (self.parameters.len() == values.len()).then(|| variables::bound(&self.body, &bound()))
@@ -224,6 +231,7 @@ fn unknown(words: &[Word]) -> Step {
 fn simple(words: &[Word]) -> Option<Step> {
     let first = words.first()?;
     let does = match first.text.as_str() {
+        "accept" | "print" | "printn" if calls(words) => Does::Unknown,
         "accept" => Does::Accept,
         "reject" | "error" => Does::Reject,
         "print" | "printn" => return None,
@@ -237,6 +245,18 @@ fn simple(words: &[Word]) -> Option<Step> {
         _ => assignment(words).unwrap_or(Does::Unknown),
     };
     Some(Step { does, ..unknown(words) })
+}
+
+/// Whether what is written to the log calls a function, which may reject.
+fn calls(words: &[Word]) -> bool {
+    let of_bird = ["defined", "roa_check", "format"];
+    words.windows(2).any(|it| match it {
+        [name, open] => {
+            let is_name = name.kind == Kind::Plain && name.text.starts_with(char::is_alphabetic);
+            is_name && open.is("(") && !of_bird.contains(&name.text.as_str())
+        }
+        _ => false,
+    })
 }
 
 fn assignment(words: &[Word]) -> Option<Does> {

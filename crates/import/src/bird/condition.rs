@@ -349,6 +349,11 @@ pub(super) fn community(attribute: &str, parts: &[String]) -> Option<String> {
     }
 }
 
+/// Whether a community of a BGPPeer is a large or an extended one.
+pub(super) fn is_of_other_kind(community: &str) -> bool {
+    ["large:", "rt:", "soo:"].iter().any(|it| community.starts_with(it))
+}
+
 /// `10.0.0.0/8`, `10.0.0.0/8+`, `10.0.0.0/8-`, `10.0.0.0/8{16,24}`.
 fn ranges(parts: &[Vec<String>]) -> Option<Vec<Range>> {
     let mut all = Vec::new();

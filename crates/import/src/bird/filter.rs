@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::code::{Does, Expression, Step, Value};
-use super::condition::{Condition, Facts, community};
+use super::condition::{Condition, Facts, community, is_of_other_kind};
 use crate::policy::{Matches, OwnRoute, PREPEND_MAX, RangeIndex, Settings};
 
 /// Functions inside functions.
@@ -50,7 +50,7 @@ pub(super) enum Change {
     Prepend,
     Add(String),
     Remove(Vec<String>),
-    /// All communities are removed.
+    /// `bgp_community` is emptied; a rule removes those of other kinds, too.
     Clear,
 }
 
@@ -114,7 +114,12 @@ impl Lowering<'_> {
                 Some(function) if calls < CALLS_MAX => {
                     let body = function.called(values);
                     return body.map_or_else(
-                        || vec![unknown(step, "the function takes other values")],
+                        || {
+                            vec![unknown(
+                                step,
+                                "the function takes other values, or ones that it changes",
+                            )]
+                        },
                         |it| self.call(step, &it, calls),
                     );
                 }
@@ -129,7 +134,12 @@ impl Lowering<'_> {
     /// The moves of a function in place of its call; what it returns is not used.
     fn call(&mut self, step: &Step, body: &[Step], calls: usize) -> Vec<Move> {
         let body = match body.split_last() {
-            Some((Step { does: Does::Return(Expression::Alone(_)), .. }, rest)) => rest,
+            // What it calls may reject.
+            Some((Step { does: Does::Return(Expression::Alone(value)), .. }, rest))
+                if !matches!(value, Value::Call(..)) =>
+            {
+                rest
+            }
             _ => body,
         };
         let mut all = self.steps(body, calls.saturating_add(1));
@@ -189,8 +199,8 @@ impl Lowering<'_> {
                 let address = address.parse::<IpAddr>().ok();
                 address.map(|it| Action::Set(Change::NextHop(it)))
             }
-            (name, Value::Empty) if name.ends_with("_community") => {
-                Some(Action::Set(Change::Clear))
+            ("bgp_community" | "bgp_large_community" | "bgp_ext_community", Value::Empty) => {
+                return clear(name);
             }
             // `bgp_community = add(bgp_community, (1, 2))`.
             (name, Value::Call(method, values)) => match values.split_first() {
@@ -218,8 +228,8 @@ impl Lowering<'_> {
                     ),
                 }
             }
-            (attribute, "empty", []) if attribute.ends_with("_community") => {
-                Action::Set(Change::Clear)
+            ("bgp_community" | "bgp_large_community" | "bgp_ext_community", "empty", []) => {
+                clear(attribute)
             }
             (attribute, "add", [Value::Tuple(parts)]) => match community(attribute, parts) {
                 Some(value) => Action::Set(Change::Add(value)),
@@ -246,6 +256,16 @@ impl Lowering<'_> {
             }
             _ => unknown("has no equal in rules of a BGPPeer"),
         }
+    }
+}
+
+/// An attribute with communities has none.
+fn clear(attribute: &str) -> Action {
+    match attribute {
+        "bgp_community" => Action::Set(Change::Clear),
+        _ => Action::Unknown(
+            "a rule removes all kinds of communities, NO_EXPORT among them".to_owned(),
+        ),
     }
 }
 
@@ -343,6 +363,10 @@ fn set(it: &Move, change: &Change, route: &mut OwnRoute) -> Result<(), Flaw> {
     };
     if let Some(why) = why {
         return Err(Flaw::of(it, why));
+    }
+    if matches!(change, Change::Clear) {
+        route.communities.retain(|it| is_of_other_kind(it));
+        return Ok(());
     }
     let mut settings = Settings::default();
     add(&mut settings, change).map_err(|why| Flaw::of(it, why))?;

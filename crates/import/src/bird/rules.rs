@@ -4,6 +4,7 @@
 //! one that continues goes on with the next rule only: there are no jumps. Where a filter needs one, what follows a condition is
 //! written twice, once for routes that it holds for. Knows no session.
 
+use super::condition::is_of_other_kind;
 use super::filter::{Action as Does, Change, Flaw, Move, add};
 use crate::policy::{Action, Matches, Passes, Rule, Settings};
 
@@ -95,6 +96,11 @@ fn kinds(matches: &Matches) -> [bool; 2] {
     [matches.as_path.is_some(), matches.communities.is_some()]
 }
 
+/// Whether large or extended communities are matched.
+fn has_other_kinds(matches: &Matches) -> bool {
+    matches.communities.iter().flatten().any(|it| is_of_other_kind(it))
+}
+
 #[derive(Default)]
 struct Writer {
     rules: Vec<Rule>,
@@ -106,6 +112,8 @@ struct Writer {
     needs_whole: bool,
     /// When AS paths and communities were last changed.
     changed: [usize; 2],
+    /// A rule removes communities of all kinds.
+    is_cleared: bool,
     clock: usize,
     work: usize,
 }
@@ -144,6 +152,11 @@ impl Writer {
                 Does::If(tested, then, otherwise) => {
                     let matches = &tested.matches;
                     self.flush(it, guard, &mut pending);
+                    if self.is_cleared && has_other_kinds(matches) {
+                        let why = "a rule before it removes communities of all kinds, so that none matches these";
+                        self.flaw(it, why);
+                        return self.emit(it, guard, Settings::default(), Action::Reject);
+                    }
                     let rest = moves.get(at.saturating_add(1)..).unwrap_or_default();
                     let branches = Branches { it, matches, then, otherwise, rest };
                     if self.branch(&branches, guard, is_whole) {
@@ -201,7 +214,7 @@ impl Writer {
             return true;
         }
         if otherwise.is_empty() {
-            let before = (self.rules.len(), self.flaws.len(), self.changed);
+            let before = (self.rules.len(), self.flaws.len(), self.changed, self.is_cleared);
             self.run(&then_all, &inner, false);
             if !self.needs_whole {
                 return false;
@@ -213,6 +226,7 @@ impl Writer {
             self.rules.truncate(before.0);
             self.flaws.truncate(before.1);
             self.changed = before.2;
+            self.is_cleared = before.3;
         }
         if !is_whole {
             self.needs_whole = true;
@@ -278,6 +292,7 @@ impl Writer {
             return;
         }
         let settings = std::mem::take(pending);
+        self.is_cleared |= settings.replace.is_some();
         let changes = [
             settings.prepend.is_some(),
             settings.replace.is_some() || !settings.add.is_empty() || !settings.remove.is_empty(),

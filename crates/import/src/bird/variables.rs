@@ -4,6 +4,9 @@
 //! a condition has no value here: the step that sets it stays, and has no equal.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
 
 use super::code::{Does, Expression, Step, Value};
 
@@ -26,11 +29,15 @@ pub(super) fn bound(steps: &[Step], variables: &Variables) -> Vec<Step> {
         let does = match &step.does {
             Does::Assign(name, value) => {
                 let value = of_value(value, &known);
-                if !is_attribute(name) {
+                if is_attribute(name) {
+                    Does::Assign(name.clone(), value)
+                } else if is_fixed(&value) {
                     known.insert(name.clone(), value);
                     continue;
+                } else {
+                    known.remove(name);
+                    Does::Unknown
                 }
-                Does::Assign(name.clone(), value)
             }
             Does::If { condition, then, otherwise } => Does::If {
                 condition: of_expression(condition, &known),
@@ -71,6 +78,45 @@ fn is_attribute(name: &str) -> bool {
         "gw_mpls",
     ];
     prefixes.iter().any(|it| name.starts_with(it)) || names.contains(&name)
+}
+
+/// Whether a value is the same wherever it stands in a filter: no attribute, which the filter may change, and no call, which may
+/// reject.
+pub(super) fn is_fixed(value: &Value) -> bool {
+    let each = |parts: &[String]| parts.iter().all(|it| is_fixed_word(it));
+    match value {
+        Value::Plain(word) => is_fixed_word(word),
+        Value::Tuple(parts) | Value::Mask(parts) => each(parts),
+        Value::Set(parts) => parts.iter().all(|it| each(it)),
+        Value::Quoted(_) | Value::Empty => true,
+        Value::Call(..) => false,
+    }
+}
+
+/// Numbers, addresses, prefixes, operators, and names of what no filter changes.
+fn is_fixed_word(word: &str) -> bool {
+    let is_name = word.starts_with(|it: char| it.is_alphabetic() || it == '_');
+    let is_address = || word.parse::<IpAddr>().is_ok() || word.parse::<IpNet>().is_ok();
+    let is_constant = || !word.contains(|it: char| it.is_lowercase() || it == '.');
+    let is_known = || {
+        ["true", "false", "net", "proto", "source", "rt", "ro"].contains(&word)
+            || word.starts_with("net.")
+    };
+    !is_name || is_constant() || is_known() || is_address()
+}
+
+/// Whether steps change a route or call something.
+pub(super) fn act(steps: &[Step]) -> bool {
+    steps.iter().any(|it| match &it.does {
+        Does::Assign(..) | Does::Call(..) => true,
+        Does::If { then, otherwise, .. } => act(then) || act(otherwise),
+        Does::Accept | Does::Reject | Does::Return(_) | Does::Unknown => false,
+    })
+}
+
+/// Whether a function is called in a value.
+pub(super) fn calls(value: &Value) -> bool {
+    matches!(value, Value::Call(..))
 }
 
 fn of_expression(expression: &Expression, known: &Variables) -> Expression {

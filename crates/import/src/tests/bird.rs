@@ -42,6 +42,88 @@ fn what_of_a_filter_has_no_equal_lets_nothing_through() {
     }
 }
 
+/// What is learned with this filter, as `toReceive`, and what is said.
+fn received(code: &str, more: &str) -> (String, String) {
+    let outcome = session(&format!("import filter {{ {code} }}; export none;"), more);
+    let said: Vec<String> = outcome.untranslated_lines().iter().map(ToString::to_string).collect();
+    let yaml = outcome.yaml();
+    let received = yaml.split_once("toReceive:").map(|it| it.1.to_owned()).unwrap_or_default();
+    (received, said.join("\n"))
+}
+
+const BOGONS: &str = "function bogons() { if net ~ [10.0.0.0/8+] then reject; return true; }\n";
+
+#[test]
+fn what_a_called_function_rejects_is_not_lost_with_what_it_returns() {
+    for (code, more) in [
+        ("checks(); accept;", "function checks() { return bogons(); }"),
+        ("bool x = bogons(); accept;", ""),
+        ("bool x; x = bogons(); accept;", ""),
+        ("checks(bogons()); accept;", "function checks(bool x) { return true; }"),
+        ("checks(); accept;", "function checks() { bool x = bogons(); return true; }"),
+        ("if checks() then accept;", "function checks() { bool x = bogons(); return true; }"),
+        ("print bogons(); accept;", ""),
+        ("accept bogons();", ""),
+    ] {
+        let (received, said) = received(code, &format!("{BOGONS}{more}"));
+        assert!(received.is_empty() && !said.is_empty(), "{code} {more}: {received}");
+    }
+    let (received, said) = received("bogons(); accept;", BOGONS);
+    assert!(received.contains("10.0.0.0/8") && said.is_empty(), "{received}{said}");
+}
+
+#[test]
+fn a_variable_with_what_an_attribute_was_is_not_taken_for_the_attribute() {
+    let late =
+        "function late(clist c) { bgp_community.empty; if (65001, 666) ~ c then reject; accept; }";
+    for (code, more) in [
+        (
+            "clist saved = bgp_community; bgp_community.empty; if (65001, 666) ~ saved then reject; accept;",
+            "",
+        ),
+        ("late(bgp_community);", late),
+        ("clist my_community; my_community.empty; accept;", ""),
+        ("clist my_community; my_community = -empty-; my_community.empty; accept;", ""),
+    ] {
+        let (received, said) = received(code, more);
+        assert!(received.is_empty() && !said.is_empty(), "{code}: {received}");
+    }
+    let fixed = "int x = 24; prefix p = 10.0.0.0/8; prefix six = fc00::/7; clist none = -empty-; \
+                 if net ~ p || net.len > x then reject; accept;";
+    let (received, said) = received(fixed, "");
+    assert!(received.contains("10.0.0.0/8") && said.is_empty(), "{received}{said}");
+    let pure = "function has(clist c) { return (65001, 1) ~ c; }";
+    let (received, said) = self::received("if has(bgp_community) then reject; accept;", pure);
+    assert!(received.contains("65001:1") && said.is_empty(), "{received}{said}");
+}
+
+#[test]
+fn communities_of_one_kind_are_not_removed_with_those_of_another() {
+    for code in [
+        "bgp_large_community = -empty-; if (65001, 666) ~ bgp_community then reject; accept;",
+        "bgp_large_community.empty; accept;",
+        "bgp_ext_community.empty; accept;",
+        "bgp_community.empty; if (65001, 6, 6) ~ bgp_large_community then reject; accept;",
+        "bgp_community.empty; if (rt, 65001, 6) ~ bgp_ext_community then reject; accept;",
+        "bgp_community.empty; if net ~ 10.0.0.0/8 then { if (ro, 65001, 6) ~ bgp_ext_community then reject; } accept;",
+    ] {
+        let (received, said) = received(code, "");
+        let lets_through = received.contains("mode: all") && !received.contains("action: reject");
+        assert!(!lets_through && !said.is_empty(), "{code}: {received}");
+    }
+    let code = "bgp_community.empty; if (65001, 666) ~ bgp_community then reject; accept;";
+    let (received, said) = received(code, "");
+    assert!(received.contains("replace: []") && said.is_empty(), "{received}{said}");
+}
+
+#[test]
+fn an_own_route_keeps_its_large_communities_where_the_others_are_removed() {
+    let sets = "bgp_community.add((65001, 1)); bgp_large_community.add((65001, 2, 3));";
+    let own = format!("protocol static {{ ipv4; route 198.51.100.0/24 blackhole {{ {sets} }}; }}");
+    let yaml = session("import none; export filter { bgp_community.empty; accept; };", &own).yaml();
+    assert!(yaml.contains("large:65001:2:3") && !yaml.contains("\"65001:1"), "{yaml}");
+}
+
 #[test]
 fn a_filter_that_ends_without_a_verdict_rejects() {
     let yaml =
