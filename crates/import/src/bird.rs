@@ -210,7 +210,7 @@ impl Reading {
     fn translate(mut self, outcome: &mut Outcome) {
         let has_own_roas = self.statics.iter().any(|it| it.has_roas);
         self.policies.roa_tables =
-            if has_own_roas { Default::default() } else { std::mem::take(&mut self.caches.tables) };
+            if has_own_roas { Default::default() } else { self.caches.known_tables() };
         let (policies, kernels) = (&self.policies, &self.kernels);
         let installs = [false, true].map(|ipv6| {
             let installs = |it: &Kernel| it.installs(ipv6, policies, outcome);

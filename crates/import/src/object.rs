@@ -93,6 +93,19 @@ impl Fields {
         self.set(name, holds.then_some(json!(true)))
     }
 
+    /// Sets `name` to true where it holds, and takes it back where it does not.
+    pub(crate) fn switch(&mut self, name: &str, holds: bool) -> &mut Self {
+        if !holds {
+            self.remove(name);
+        }
+        self.set_if(name, holds)
+    }
+
+    /// Takes `name` back; the others keep their order.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.0.shift_remove(name);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

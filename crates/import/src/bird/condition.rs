@@ -240,7 +240,9 @@ impl Facts<'_> {
             _ => false,
         };
         if !is_known || !is_usual {
-            return unknown("only tables that a protocol rpki fills are known");
+            return unknown(
+                "only tables that each cache of protocol rpki fills are known, and nothing else",
+            );
         }
         let state = match state {
             "ROA_VALID" => "valid",

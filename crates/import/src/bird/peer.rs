@@ -108,15 +108,22 @@ impl Neighbor {
             ["disabled", rest @ ..] => self.is_off = is_on(rest),
             ["bfd", "off" | "no"] => self.has_bfd = false,
             ["bfd", ..] => self.has_bfd = true,
-            ["graceful", "restart", "off" | "no" | "aware"] => {}
-            ["graceful", "restart", "time", time] => self.restart("restartTime", time),
-            ["long", "lived", "graceful", "restart", "off" | "no" | "aware"] => {}
+            // What the template says is taken back.
+            ["graceful", "restart", "off" | "no" | "aware"] => {
+                self.spec.remove("enableGracefulRestart");
+            }
+            ["graceful", "restart", "time", time] => self.restart("restartTime", Some(time)),
+            ["long", "lived", "graceful", "restart", "off" | "no" | "aware"] => {
+                self.restart("longLivedStaleTime", None);
+            }
             // BIRD's default.
             ["long", "lived", "graceful", "restart", ..] => {
                 self.spec.set("enableGracefulRestart", json!(true));
-                self.restart("longLivedStaleTime", "3600");
+                self.restart("longLivedStaleTime", Some("3600"));
             }
-            ["long", "lived", "stale", "time", time] => self.restart("longLivedStaleTime", time),
+            ["long", "lived", "stale", "time", time] => {
+                self.restart("longLivedStaleTime", Some(time))
+            }
             ["graceful", "restart", ..] => {
                 self.spec.set("enableGracefulRestart", json!(true));
             }
@@ -131,19 +138,22 @@ impl Neighbor {
                 }
             }
             ["require", "roles", rest @ ..] => {
-                self.spec.set_if("roleStrict", is_on(rest));
+                self.spec.switch("roleStrict", is_on(rest));
             }
             _ => return self.plain(words, statement, outcome),
         }
         Ok(())
     }
 
-    fn restart(&mut self, field: &str, seconds: &str) {
+    /// A time of `gracefulRestart`, or none.
+    fn restart(&mut self, field: &str, seconds: Option<&str>) {
         let mut fields = match self.spec.0.get("gracefulRestart") {
             Some(Value::Object(known)) => Fields(known.clone()),
             _ => Fields::default(),
         };
-        fields.set(field, json!(format!("{seconds}s")));
+        fields.remove(field);
+        fields.set(field, seconds.map(|it| json!(format!("{it}s"))));
+        self.spec.remove("gracefulRestart");
         self.spec.set("gracefulRestart", fields.some());
     }
 
@@ -166,19 +176,20 @@ impl Neighbor {
                 self.spec.set("connectTime", seconds(time));
             }
             ["passive", rest @ ..] => {
-                self.spec.set_if("passive", is_on(rest));
+                self.spec.switch("passive", is_on(rest));
             }
             ["ttl", "security", rest @ ..] => {
+                self.spec.remove("ttlSecurityHops");
                 self.spec.set("ttlSecurityHops", is_on(rest).then(|| json!(1)));
             }
             ["rr", "client", rest @ ..] => {
-                self.spec.set_if("routeReflectorClient", is_on(rest));
+                self.spec.switch("routeReflectorClient", is_on(rest));
             }
             ["rr", "cluster", "id", id] => {
                 self.spec.set("clusterID", json!(id));
             }
             ["rs", "client", rest @ ..] => {
-                self.spec.set_if("routeServerClient", is_on(rest));
+                self.spec.switch("routeServerClient", is_on(rest));
             }
             ["allow", "local", "as"] => {
                 self.spec.set("allowASIn", json!(10));
@@ -188,7 +199,7 @@ impl Neighbor {
                 let count = count.ok_or("expected a count from 1 to 10")?;
                 self.spec.set("allowASIn", json!(count));
             }
-            ["vrf", "default"] => {}
+            ["vrf", "default"] => self.spec.remove("vrf"),
             ["vrf", name] => {
                 self.spec.set("vrf", json!(name));
             }
@@ -198,10 +209,8 @@ impl Neighbor {
             ["description", ..] | ["authentication", ..] | ["dynamic", "name", ..] => {}
             ["connect" | "startup", "delay", "time", ..]
             | ["error", "wait" | "forget", "time", ..] => {}
-            ["direct"]
-            | ["strict", "bind", ..]
-            | ["check", "link", ..]
-            | ["deterministic", "med", ..] => {}
+            ["direct"] => self.spec.remove("ebgpMultiHop"),
+            ["strict", "bind", ..] | ["check", "link", ..] | ["deterministic", "med", ..] => {}
             ["enforce", "first", "as", ..] | ["advertise", "hostname", ..] | ["debug", ..] => {}
             ["enable", "route" | "as4" | "enhanced" | "extended", ..]
             | ["interpret", "communities", ..] => {}
@@ -415,7 +424,7 @@ impl Neighbor {
         let [ipv4, ipv6] = outbound;
         let mut advertise = policy(ipv4, ipv6, &named, outcome);
         if !receive.is_empty() {
-            let limit = channels.iter().filter_map(|it| it.as_ref()?.limit).max();
+            let limit = self.limit(outcome);
             receive.set("maxPrefixes", limit.map(|it| json!({"limit": it})));
             receive.set_if("keepFiltered", any(|it| it.keeps_filtered));
             spec.set_if("installRoutes", installs);
@@ -427,6 +436,22 @@ impl Neighbor {
         self.next_hop(&mut advertise, outcome);
         spec.set("toReceive", receive.some());
         spec.set("toAdvertise", advertise.some());
+    }
+
+    /// The limit of learned routes: a BGPPeer has one.
+    fn limit(&self, outcome: &mut Outcome) -> Option<u32> {
+        let channels = [&self.ipv4, &self.ipv6];
+        let channels = channels.into_iter().flatten().filter(|it| !it.is_elsewhere);
+        let limits: Vec<Option<u32>> = channels.map(|it| it.limit).collect();
+        let limit = limits.iter().flatten().copied().min();
+        if limits.iter().any(|it| *it != limit) {
+            let why = match limits.contains(&None) {
+                true => "one limit holds for each family; it is that of the one without, too",
+                false => "one limit holds for each family; the smaller one is taken",
+            };
+            outcome.untranslated(self.line, &self.text, why);
+        }
+        limit
     }
 
     /// To external neighbors it is ours in any case.

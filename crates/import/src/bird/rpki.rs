@@ -2,7 +2,7 @@
 //!
 //! Answers the caches, and the tables that they fill. Knows no filter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ const PORT: u16 = 323;
 #[derive(Debug, Default)]
 pub(super) struct Caches {
     servers: Vec<(String, u16)>,
-    pub(super) tables: BTreeSet<String>,
+    /// Which caches fill each table; one that is not asked here has no server.
+    tables: BTreeMap<String, BTreeSet<Option<(String, u16)>>>,
 }
 
 impl Caches {
@@ -55,12 +56,22 @@ impl Caches {
             }
             Ok(())
         });
-        if let Some(server) = server.filter(|_| is_plain) {
-            self.tables.extend(tables);
-            if !self.servers.contains(&server) {
-                self.servers.push(server);
-            }
+        let server = server.filter(|_| is_plain);
+        for table in tables {
+            self.tables.entry(table).or_default().insert(server.clone());
         }
+        if let Some(server) = server
+            && !self.servers.contains(&server)
+        {
+            self.servers.push(server);
+        }
+    }
+
+    /// The tables that are here what they are in BIRD: there is one for all caches, so each of them must fill it, and no other.
+    pub(super) fn known_tables(&self) -> BTreeSet<String> {
+        let all: BTreeSet<_> = self.servers.iter().cloned().map(Some).collect();
+        let known = self.tables.iter().filter(|it| *it.1 == all);
+        known.map(|it| it.0.clone()).collect()
     }
 
     /// As in a BGPConfiguration, if there are any.

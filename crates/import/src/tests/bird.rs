@@ -125,6 +125,91 @@ fn an_own_route_keeps_its_large_communities_where_the_others_are_removed() {
 }
 
 #[test]
+fn the_smaller_limit_of_two_families_holds_and_is_named() {
+    for (ipv4, ipv6, limit, is_named) in [
+        ("import limit 10 action restart;", "import limit 20 action restart;", Some(10), true),
+        ("import limit 20 action restart;", "import limit 10 action restart;", Some(10), true),
+        ("import limit 20 action restart;", "", Some(20), true),
+        ("import limit 20 action restart;", "import limit 20 action restart;", Some(20), false),
+        ("", "", None, false),
+    ] {
+        let outcome = imported(&format!(
+            "protocol bgp a {{ local as 65001; neighbor 192.0.2.2 as 65002; ipv4 {{ import all; {ipv4} }}; \
+             ipv6 {{ import all; {ipv6} }}; }}"
+        ));
+        let yaml = outcome.yaml();
+        let found = yaml.split_once("limit: ").map(|it| it.1.lines().next().unwrap());
+        assert_eq!(found, limit.map(|it: u32| it.to_string()).as_deref(), "{ipv4} {ipv6}");
+        assert_eq!(!outcome.untranslated_lines().is_empty(), is_named, "{ipv4} {ipv6}");
+    }
+    let one = session("import all; import limit 20 action restart;", "");
+    assert!(one.untranslated_lines().is_empty() && one.yaml().contains("limit: 20"));
+}
+
+#[test]
+fn what_a_neighbor_switches_off_its_template_does_not_switch_on() {
+    let rest = "local as 65001; neighbor 192.0.2.2 as 65002; ipv4 { import all; };";
+    for (on, off, field) in [
+        ("rr client", "rr client off", "routeReflectorClient"),
+        ("rs client", "rs client no", "routeServerClient"),
+        ("passive", "passive off", "passive"),
+        ("ttl security", "ttl security off", "ttlSecurityHops"),
+        ("graceful restart", "graceful restart off", "enableGracefulRestart"),
+        ("graceful restart", "graceful restart aware", "enableGracefulRestart"),
+        (
+            "graceful restart; long lived graceful restart",
+            "long lived graceful restart off",
+            "longLivedStaleTime",
+        ),
+        ("require roles", "require roles off", "roleStrict"),
+        ("multihop", "direct", "ebgpMultiHop"),
+        ("vrf \"red\"", "vrf default", "vrf:"),
+        ("bfd", "bfd off", "bfdProfile"),
+    ] {
+        let peer = |own: &str| {
+            let text =
+                format!("template bgp t {{ {on}; }}\nprotocol bgp a from t {{ {own} {rest} }}");
+            imported(&text).yaml()
+        };
+        assert!(peer("").contains(field), "{field}: {}", peer(""));
+        let off = peer(&format!("{off};"));
+        assert!(!off.contains(field), "{field}: {off}");
+    }
+}
+
+#[test]
+fn tables_of_rpki_that_other_caches_fill_are_not_one() {
+    let cache = |name: &str, inside: &str| format!("protocol rpki {name} {{ {inside} }}\n");
+    let policy = "import where roa_check(r, net, bgp_path.last) = ROA_VALID;";
+    for (caches, is_known) in [
+        (cache("a", "roa4 { table r; }; remote \"one\";"), true),
+        (
+            cache("a", "roa4 { table r; }; remote \"one\";")
+                + &cache("b", "roa4 { table r; }; remote \"two\";"),
+            true,
+        ),
+        (
+            cache("a", "roa4 { table r; }; remote \"one\";")
+                + &cache("b", "roa6 { table s; }; remote \"one\";"),
+            true,
+        ),
+        (
+            cache("a", "roa4 { table r; }; remote \"one\";")
+                + &cache("b", "roa4 { table s; }; remote \"two\";"),
+            false,
+        ),
+        (
+            cache("a", "roa4 { table r; }; remote \"one\";")
+                + &cache("b", "roa4 { table r; }; remote \"two\"; transport ssh;"),
+            false,
+        ),
+    ] {
+        let yaml = session(policy, &caches).yaml();
+        assert_eq!(yaml.contains("toReceive"), is_known, "{caches}: {yaml}");
+    }
+}
+
+#[test]
 fn a_filter_that_ends_without_a_verdict_rejects() {
     let yaml =
         session("import filter { if net ~ 10.0.0.0/8 then bgp_med = 5; }; export none;", "").yaml();
