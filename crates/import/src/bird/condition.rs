@@ -14,6 +14,8 @@ use crate::policy::{Matches, Range};
 
 /// Functions inside functions.
 const CALLS_MAX: usize = 16;
+/// Parts of a condition that are looked at, with those of functions: functions inside of functions multiply them.
+const PARTS_MAX: usize = 5_000;
 /// Prefixes of a set.
 const RANGES_MAX: usize = 100_000;
 
@@ -70,32 +72,38 @@ impl From<Matches> for Condition {
 
 impl Facts<'_> {
     pub(super) fn condition(&self, expression: &Expression) -> Condition {
-        self.within(expression, 0)
+        let mut left = PARTS_MAX;
+        self.within(expression, 0, &mut left)
     }
 
-    fn within(&self, expression: &Expression, calls: usize) -> Condition {
+    /// `left` counts the parts that may still be looked at.
+    fn within(&self, expression: &Expression, calls: usize, left: &mut usize) -> Condition {
+        let Some(rest) = left.checked_sub(1) else {
+            return unknown("the condition is too long");
+        };
+        *left = rest;
         match expression {
-            Expression::Not(inner) => match self.within(inner, calls) {
+            Expression::Not(inner) => match self.within(inner, calls, left) {
                 Condition::Is(holds) => Condition::Is(!holds),
                 Condition::Not(inner) => *inner,
                 other => Condition::Not(Box::new(other)),
             },
-            Expression::All(parts) => all(parts.iter().map(|it| self.within(it, calls))),
-            Expression::Any(parts) => any(parts.iter().map(|it| self.within(it, calls))),
-            Expression::Alone(value) => self.alone(value, calls),
+            Expression::All(parts) => all(parts.iter().map(|it| self.within(it, calls, left))),
+            Expression::Any(parts) => any(parts.iter().map(|it| self.within(it, calls, left))),
+            Expression::Alone(value) => self.alone(value, calls, left),
             Expression::Compare(left, operator, right) => self.compare(left, operator, right),
             Expression::Unknown => unknown("has no equal in match of a rule"),
         }
     }
 
-    fn alone(&self, value: &Value, calls: usize) -> Condition {
+    fn alone(&self, value: &Value, calls: usize, left: &mut usize) -> Condition {
         match value {
             Value::Plain(word) if word == "true" => Condition::Is(true),
             Value::Plain(word) if word == "false" => Condition::Is(false),
             Value::Call(name, values) if calls < CALLS_MAX => {
                 let function = self.functions.get(name);
                 match function.and_then(|it| it.condition(values)) {
-                    Some(inner) => self.within(&inner, calls.saturating_add(1)),
+                    Some(inner) => self.within(&inner, calls.saturating_add(1), left),
                     None => unknown("only functions that return a condition are translated in one"),
                 }
             }

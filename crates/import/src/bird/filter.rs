@@ -15,6 +15,8 @@ use crate::policy::{Matches, OwnRoute, PREPEND_MAX, RangeIndex, Settings};
 const CALLS_MAX: usize = 16;
 /// Moves of one filter, after conditions were taken apart.
 const MOVES_MAX: usize = 5_000;
+/// Moves and prefixes that are written twice for conditions that were taken apart: conditions inside of each other double them.
+const COPIES_MAX: usize = 200_000;
 
 /// Something that a filter does, where it says so.
 #[derive(Debug, Clone)]
@@ -70,12 +72,13 @@ impl Flaw {
 
 /// The moves of the steps of a filter.
 pub(super) fn moves(steps: &[Step], facts: &Facts<'_>) -> Vec<Move> {
-    Lowering { facts, count: 0 }.steps(steps, 0)
+    Lowering { facts, count: 0, copied: 0 }.steps(steps, 0)
 }
 
 struct Lowering<'a> {
     facts: &'a Facts<'a>,
     count: usize,
+    copied: usize,
 }
 
 impl Lowering<'_> {
@@ -171,6 +174,12 @@ impl Lowering<'_> {
                 let does = Action::If(Box::new(tested), then, otherwise);
                 vec![Move { line: step.line, text: step.text.clone(), does }]
             }
+            Condition::All(_) if !self.may_copy(&otherwise) => {
+                vec![unknown(step, "the filter comes to too many conditions")]
+            }
+            Condition::Any(_) if !self.may_copy(&then) => {
+                vec![unknown(step, "the filter comes to too many conditions")]
+            }
             Condition::All(mut parts) => {
                 let first = parts.remove(0);
                 let rest = if parts.len() == 1 { parts.remove(0) } else { Condition::All(parts) };
@@ -185,6 +194,12 @@ impl Lowering<'_> {
             }
             Condition::Unknown(why) => vec![unknown(step, &why)],
         }
+    }
+
+    /// Whether these moves may be written once more.
+    fn may_copy(&mut self, moves: &[Move]) -> bool {
+        self.copied = self.copied.saturating_add(size(moves));
+        self.copied <= COPIES_MAX
     }
 
     fn assign(&self, name: &str, value: &Value) -> Action {
@@ -257,6 +272,18 @@ impl Lowering<'_> {
             _ => unknown("has no equal in rules of a BGPPeer"),
         }
     }
+}
+
+/// How many moves there are, with those inside of others and the prefixes that they match.
+fn size(moves: &[Move]) -> usize {
+    let each = moves.iter().map(|it| match &it.does {
+        Action::If(tested, then, otherwise) => {
+            let prefixes = tested.matches.ranges.as_ref().map_or(0, Vec::len);
+            size(then).saturating_add(size(otherwise)).saturating_add(prefixes).saturating_add(1)
+        }
+        _ => 1,
+    });
+    each.fold(0, usize::saturating_add)
 }
 
 /// An attribute with communities has none.

@@ -293,6 +293,14 @@ fn code_of_any_kind_comes_to_an_end() {
         format!("if {}net.len > 8{} then accept;", "(".repeat(5000), ")".repeat(5000));
     let doubled: String =
         (1..60).map(|it| format!("define X{it} = X{0}, X{0};\n", it - 1)).collect();
+    // Each is written twice for the one around it.
+    let apart = (1..30).fold("accept;".to_owned(), |inner, it| {
+        format!("if (65001, {it}) ~ bgp_community && bgp_path ~ [= * {it} * =] && ! (net.len > 8) then reject; else {{ {inner} }}")
+    });
+    let called: String = (1..16)
+        .map(|it| format!("function g{it}() {{ return g{0}() && (g{0}() || g{0}()); }}\n", it - 1))
+        .collect();
+    let called = format!("function g0() {{ return net.len > 8 && bgp_path.len > 3; }}\n{called}");
     let recursive = "function f() { f(); f(); accept; }\n";
     for (code, more) in [
         (nested.as_str(), String::new()),
@@ -300,6 +308,8 @@ fn code_of_any_kind_comes_to_an_end() {
         (&parentheses, String::new()),
         ("if net ~ [ X59 ] then accept;", format!("define X0 = 10.0.0.0/8;\n{doubled}")),
         ("f(); f(); f();", recursive.to_owned()),
+        (&apart, String::new()),
+        ("if g15() then accept;", called),
     ] {
         let outcome = session(&format!("import filter {{ {code} }}; export none;"), &more);
         assert!(crate::faults(&outcome.yaml()).is_empty(), "{}", outcome.yaml());
