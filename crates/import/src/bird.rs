@@ -211,6 +211,10 @@ impl Reading {
         let has_own_roas = self.statics.iter().any(|it| it.has_roas);
         self.policies.roa_tables =
             if has_own_roas { Default::default() } else { self.caches.known_tables() };
+        let exports =
+            self.neighbors.iter().flat_map(|it| [false, true].map(|ipv6| it.filter(ipv6, true)));
+        self.policies.exports_by_other_kinds =
+            exports.flatten().any(|it| self.policies.looks_at_other_kinds(&it));
         let (policies, kernels) = (&self.policies, &self.kernels);
         let installs = [false, true].map(|ipv6| {
             let installs = |it: &Kernel| it.installs(ipv6, policies, outcome);

@@ -157,7 +157,7 @@ impl Channel {
     }
 }
 
-/// Whether a switch is on: it is without a word, too.
+/// Whether a switch is on: it is without a word, too, and with a number.
 pub(super) fn is_on(words: &[&str]) -> bool {
-    matches!(words, [] | ["on" | "yes"])
+    !matches!(words, ["off" | "no" | "0" | "false"])
 }

@@ -2,6 +2,7 @@
 //!
 //! Answers the tree of steps and expressions of a row of words; what it does not know keeps its text. Knows no attribute.
 
+use super::condition::looks_at_other_kinds;
 use super::text::{Kind, Word, written};
 use super::variables::{self, TYPES, Variables};
 
@@ -92,6 +93,11 @@ impl Function {
         let names = self.parameters.iter().cloned();
         let bound = || names.zip(values.iter().cloned()).collect();
         (self.parameters.len() == values.len()).then(|| variables::bound(&self.body, &bound()))
+    }
+
+    /// Whether it looks at large or extended communities.
+    pub(super) fn looks_at_other_kinds(&self) -> bool {
+        looks_at_other_kinds(&self.body)
     }
 
     /// What it returns, as a condition; nothing if it does something else, too.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use fairway_ground::{AsPathPattern, Community, ExtendedCommunity, LargeCommunity};
 use ipnet::IpNet;
 
-use super::code::{Expression, Function, Value};
+use super::code::{Does, Expression, Function, Step, Value};
 use super::paths;
 use crate::policy::{Matches, Range};
 
@@ -37,6 +37,8 @@ pub(super) struct Facts<'a> {
     /// `RTS_BGP` and the like.
     pub(super) source: &'static str,
     pub(super) origin: Origin<'a>,
+    /// Whether no filter behind this one looks at large and extended communities.
+    pub(super) may_clear: bool,
     pub(super) functions: &'a BTreeMap<String, Function>,
     /// The tables with what RPKI servers say.
     pub(super) roa_tables: &'a BTreeSet<String>,
@@ -356,6 +358,38 @@ pub(super) fn community(attribute: &str, parts: &[String]) -> Option<String> {
             text.parse::<ExtendedCommunity>().ok().map(|_| text)
         }
         _ => None,
+    }
+}
+
+/// Whether steps look at large or extended communities, but for the functions that they call.
+pub(super) fn looks_at_other_kinds(steps: &[Step]) -> bool {
+    steps.iter().any(|it| match &it.does {
+        Does::If { condition, then, otherwise } => {
+            names_other_kinds(condition)
+                || looks_at_other_kinds(then)
+                || looks_at_other_kinds(otherwise)
+        }
+        Does::Return(expression) => names_other_kinds(expression),
+        Does::Call(_, values) => values.iter().any(is_other_kind),
+        Does::Accept | Does::Reject | Does::Assign(..) | Does::Unknown => false,
+    })
+}
+
+fn names_other_kinds(expression: &Expression) -> bool {
+    match expression {
+        Expression::Any(parts) | Expression::All(parts) => parts.iter().any(names_other_kinds),
+        Expression::Not(inner) => names_other_kinds(inner),
+        Expression::Compare(left, _, right) => is_other_kind(left) || is_other_kind(right),
+        Expression::Alone(value) => is_other_kind(value),
+        Expression::Unknown => false,
+    }
+}
+
+fn is_other_kind(value: &Value) -> bool {
+    match value {
+        Value::Plain(name) => ["bgp_large_community", "bgp_ext_community"].contains(&name.as_str()),
+        Value::Call(_, values) => values.iter().any(is_other_kind),
+        _ => false,
     }
 }
 

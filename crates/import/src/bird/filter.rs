@@ -215,7 +215,7 @@ impl Lowering<'_> {
                 address.map(|it| Action::Set(Change::NextHop(it)))
             }
             ("bgp_community" | "bgp_large_community" | "bgp_ext_community", Value::Empty) => {
-                return clear(name);
+                return self.clear(name);
             }
             // `bgp_community = add(bgp_community, (1, 2))`.
             (name, Value::Call(method, values)) => match values.split_first() {
@@ -227,6 +227,20 @@ impl Lowering<'_> {
             _ => None,
         }
         .unwrap_or_else(|| Action::Unknown("has no equal in set of a rule".to_owned()))
+    }
+
+    /// An attribute with communities has none.
+    fn clear(&self, attribute: &str) -> Action {
+        match attribute {
+            "bgp_community" if self.facts.may_clear => Action::Set(Change::Clear),
+            "bgp_community" => Action::Unknown(
+                "a rule removes all kinds of communities, and filters of export look at others"
+                    .to_owned(),
+            ),
+            _ => Action::Unknown(
+                "a rule removes all kinds of communities, NO_EXPORT among them".to_owned(),
+            ),
+        }
     }
 
     fn method(&self, name: &str, values: &[Value]) -> Action {
@@ -244,7 +258,7 @@ impl Lowering<'_> {
                 }
             }
             ("bgp_community" | "bgp_large_community" | "bgp_ext_community", "empty", []) => {
-                clear(attribute)
+                self.clear(attribute)
             }
             (attribute, "add", [Value::Tuple(parts)]) => match community(attribute, parts) {
                 Some(value) => Action::Set(Change::Add(value)),
@@ -284,16 +298,6 @@ fn size(moves: &[Move]) -> usize {
         _ => 1,
     });
     each.fold(0, usize::saturating_add)
-}
-
-/// An attribute with communities has none.
-fn clear(attribute: &str) -> Action {
-    match attribute {
-        "bgp_community" => Action::Set(Change::Clear),
-        _ => Action::Unknown(
-            "a rule removes all kinds of communities, NO_EXPORT among them".to_owned(),
-        ),
-    }
 }
 
 fn unknown(step: &Step, why: &str) -> Move {

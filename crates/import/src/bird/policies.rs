@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use super::channel::{Code, Filter};
 use super::code::{Function, Step};
-use super::condition::{Facts, Origin};
+use super::condition::{Facts, Origin, looks_at_other_kinds};
 use super::filter::{Flaw, Move, apply, moves};
 use super::rules;
 use super::statics::Static;
@@ -32,13 +32,22 @@ pub(super) struct Policies {
     /// Names of BGP protocols.
     pub(super) neighbors: BTreeSet<String>,
     pub(super) roa_tables: BTreeSet<String>,
+    /// Whether a filter of `export` looks at large or extended communities.
+    pub(super) exports_by_other_kinds: bool,
 }
 
 impl Policies {
     fn facts<'a>(&'a self, way: Way, source: &'static str, origin: Origin<'a>) -> Facts<'a> {
         let Way { ipv6, outbound, asn } = way;
         let (functions, roa_tables) = (&self.functions, &self.roa_tables);
-        Facts { ipv6, outbound, asn, source, origin, functions, roa_tables }
+        let may_clear = outbound || !self.exports_by_other_kinds;
+        Facts { ipv6, outbound, asn, source, origin, may_clear, functions, roa_tables }
+    }
+
+    /// Whether a filter looks at large or extended communities, or a function that it may call.
+    pub(super) fn looks_at_other_kinds(&self, filter: &Filter) -> bool {
+        self.steps(filter).is_ok_and(|it| looks_at_other_kinds(it.0))
+            || self.functions.values().any(Function::looks_at_other_kinds)
     }
 
     fn steps<'a>(&'a self, filter: &'a Filter) -> Result<(&'a [Step], Option<&'a str>), Flaw> {

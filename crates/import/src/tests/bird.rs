@@ -117,6 +117,33 @@ fn communities_of_one_kind_are_not_removed_with_those_of_another() {
 }
 
 #[test]
+fn communities_that_an_export_filter_looks_at_are_not_removed_on_import() {
+    let import = "import filter { bgp_community.empty; accept; };";
+    let function = "function secret() { return (65001, 6, 6) ~ bgp_large_community; }";
+    for (export, more, is_received) in [
+        ("if (65001, 6) ~ bgp_community then reject; accept;", "", true),
+        ("if (65001, 6, 6) ~ bgp_large_community then reject; accept;", "", false),
+        ("if (rt, 65001, 6) ~ bgp_ext_community then reject; accept;", "", false),
+        ("if secret() then reject; accept;", function, false),
+    ] {
+        let outcome = session(&format!("{import} export filter {{ {export} }};"), more);
+        let yaml = outcome.yaml();
+        assert_eq!(yaml.contains("toReceive"), is_received, "{export}: {yaml}");
+        assert!(yaml.contains("toAdvertise"), "{export}: {yaml}");
+    }
+}
+
+#[test]
+fn a_protocol_that_is_disabled_by_a_number_is_off() {
+    for (word, is_off) in [("", true), ("1", true), ("0", false), ("off", false)] {
+        let text = format!(
+            "protocol bgp a {{ disabled {word}; local as 65001; neighbor 192.0.2.2 as 65002; ipv4; }}"
+        );
+        assert_eq!(imported(&text).yaml().contains("shutdown"), is_off, "{word}");
+    }
+}
+
+#[test]
 fn an_own_route_keeps_its_large_communities_where_the_others_are_removed() {
     let sets = "bgp_community.add((65001, 1)); bgp_large_community.add((65001, 2, 3));";
     let own = format!("protocol static {{ ipv4; route 198.51.100.0/24 blackhole {{ {sets} }}; }}");
