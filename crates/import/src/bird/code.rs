@@ -185,6 +185,10 @@ impl<'a> Reader<'a> {
                 let ends = self.words.iter().position(|it| it.kind == Kind::End);
                 let words = self.take(ends.unwrap_or(usize::MAX));
                 self.take(1);
+                // Behind the block the name has the value that it had before.
+                if self.depth > 0 && TYPES.contains(&first.text.as_str()) {
+                    return vec![unknown(words)];
+                }
                 simple(words).into_iter().collect()
             }
         }

@@ -83,6 +83,8 @@ fn a_variable_with_what_an_attribute_was_is_not_taken_for_the_attribute() {
         ),
         ("late(bgp_community);", late),
         ("clist my_community; my_community.empty; accept;", ""),
+        ("int x = 24; { int x = 32; } if net.len > x then reject; accept;", ""),
+        ("int x = 24; { int x; x = 32; } if net.len > x then reject; accept;", ""),
         ("clist my_community; my_community = -empty-; my_community.empty; accept;", ""),
     ] {
         let (received, said) = received(code, more);
