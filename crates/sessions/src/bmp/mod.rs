@@ -5,6 +5,7 @@
 //! is. Without a station there is no thread, and the speaker notes nothing.
 
 mod connection;
+mod numbers;
 mod tables;
 mod thread;
 

@@ -13,14 +13,15 @@ use fairway_bmp::message::{
 };
 use fairway_bmp::{Action, Event, Report, Station};
 use fairway_ground::{
-    AddressFamily, Allowance, Allowances, BmpStation, BmpTables, Bound, Instant, PeerKey,
-    PerFamily, Prefix, printable,
+    AddressFamily, Allowance, Allowances, BmpStation, BmpTables, Bound, Instant, PeerKey, Prefix,
+    printable,
 };
-use fairway_seam::{BgpView, PeerView};
+use fairway_seam::BgpView;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
 use super::connection::{Connection, Happened, Name, Place};
+use super::numbers::numbers;
 use super::tables::{self, Node, Peer};
 use super::{Ask, Feed, Views, Wanted};
 use crate::clock::Clock;
@@ -461,33 +462,6 @@ fn monitored(key: PeerKey, up: &SessionUp) -> Monitored {
         vrf: key.vrf.map(|it| it.to_string()),
         two_octet_as: !up.four_octet_as,
     }
-}
-
-fn numbers(peer: &PeerView) -> Vec<Statistic> {
-    let u32_of = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let rejected: u64 = peer.refusals.iter().map(|(_, count)| *count).fold(0, u64::saturating_add);
-    let total = |counts: &PerFamily<u32>| {
-        AddressFamily::ALL.iter().map(|it| u64::from(*counts.of(*it))).fold(0, u64::saturating_add)
-    };
-    let mut numbers = vec![
-        Statistic::Rejected(u32_of(rejected)),
-        Statistic::AdjRibIn(total(&peer.prefixes_accepted)),
-        Statistic::TreatedAsWithdrawn(u32_of(peer.malformed.treated_as_withdraw)),
-        Statistic::AdjRibOut(total(&peer.prefixes_advertised)),
-    ];
-    let families = peer.session.as_ref().map(|it| it.families);
-    let families =
-        AddressFamily::ALL.into_iter().filter(|it| families.is_some_and(|all| all.contains(*it)));
-    for family in families {
-        let (afi, safi) = (family.afi(), family.safi());
-        numbers.push(Statistic::AdjRibInOf(afi, safi, (*peer.prefixes_accepted.of(family)).into()));
-        numbers.push(Statistic::AdjRibOutOf(
-            afi,
-            safi,
-            (*peer.prefixes_advertised.of(family)).into(),
-        ));
-    }
-    numbers
 }
 
 // An edge reads the clock.
