@@ -47,10 +47,10 @@ fn stations_are_shown_with_their_state_and_problem() {
             "7",
             "100",
             "adjRIBInPrePolicy,locRIB",
-            "-"
+            "<none>"
         ]
     );
-    assert_eq!(rows[2][..4], ["bmp.example:11019", "down", "-", "0"]);
+    assert_eq!(rows[2][..4], ["bmp.example:11019", "down", "<none>", "0"]);
     assert!(!table.contains('\u{1b}'), "{table}");
     let object = shown(&lab, &ShowCommand::BmpStations);
     assert_eq!(object["items"][0]["monitor"], json!(["adjRIBInPrePolicy", "locRIB"]));
