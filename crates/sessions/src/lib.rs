@@ -28,6 +28,7 @@ mod link_state;
 mod listen;
 mod listeners;
 mod memory;
+mod named_host;
 mod native;
 mod neighbour;
 mod news;

@@ -6,16 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::named_host::connect;
 use crate::sockopt;
 
-/// For a name, and for each of its addresses.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The addresses of a name that are tried.
-const ADDRESSES_MAX: usize = 8;
 /// How long the last message may take.
 const FAREWELL_WAIT: Duration = Duration::from_millis(500);
 
@@ -96,7 +92,7 @@ async fn run(
     tell: &mpsc::Sender<(Name, Happened)>,
     mut to_write: mpsc::Receiver<Bytes>,
 ) -> io::Result<()> {
-    let mut stream = connect(&name.0).await?;
+    let mut stream = connect(&name.0.0, name.0.1).await?;
     // A station that is gone without a word is noticed; without the option, when it takes nothing.
     let _ = sockopt::set_keepalive(&stream);
     if tell.send((name.clone(), Happened::Connected)).await.is_err() {
@@ -120,30 +116,6 @@ async fn run(
                 }
                 None => return stream.shutdown().await,
             },
-        }
-    }
-}
-
-async fn connect((host, port): &Place) -> io::Result<TcpStream> {
-    let addresses = within(lookup_host((&**host, *port)), "the name").await?;
-    let mut failure = io::Error::other("the name has no address");
-    for address in addresses.take(ADDRESSES_MAX) {
-        match within(TcpStream::connect(address), &address.to_string()).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-/// The result of `work`, or an error about `what`.
-async fn within<T>(work: impl Future<Output = io::Result<T>>, what: &str) -> io::Result<T> {
-    match tokio::time::timeout(CONNECT_TIMEOUT, work).await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(io::Error::other(format!("{what}: {error}"))),
-        Err(_) => {
-            let seconds = CONNECT_TIMEOUT.as_secs();
-            Err(io::Error::other(format!("{what}: no answer within {seconds} s")))
         }
     }
 }

@@ -1,20 +1,15 @@
 //! The connection to one RPKI cache. Moves bytes; what they mean is [`fairway_rpki::Cache`]'s.
 
 use std::io;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use fairway_ground::RpkiServer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc;
 
+use crate::named_host::connect;
 use crate::sockopt;
 
-/// For a name, and for each of its addresses.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The addresses of a name that are tried.
-const ADDRESSES_MAX: usize = 8;
 /// Bytes of one read.
 const READ_LENGTH_BYTES: usize = 64 << 10;
 /// Messages that may wait to be written: a cache is sent its next one when it has answered.
@@ -70,7 +65,7 @@ async fn run(
     mut to_write: mpsc::Receiver<Vec<u8>>,
 ) -> io::Result<()> {
     let mut stream = tokio::select! {
-        stream = connect(&name.0) => stream?,
+        stream = connect(&name.0.host, name.0.port) => stream?,
         // It is not wanted any more.
         () = closed(&mut to_write) => return Ok(()),
     };
@@ -96,30 +91,6 @@ async fn run(
                 Some(bytes) => stream.write_all(&bytes).await?,
                 None => return Ok(()),
             },
-        }
-    }
-}
-
-async fn connect(RpkiServer { host, port }: &RpkiServer) -> io::Result<TcpStream> {
-    let addresses = within(lookup_host((&**host, *port)), "the name").await?;
-    let mut failure = io::Error::other("the name has no address");
-    for address in addresses.take(ADDRESSES_MAX) {
-        match within(TcpStream::connect(address), &address.to_string()).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-/// The result of `work`, or an error about `what`.
-async fn within<T>(work: impl Future<Output = io::Result<T>>, what: &str) -> io::Result<T> {
-    match tokio::time::timeout(CONNECT_TIMEOUT, work).await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(io::Error::other(format!("{what}: {error}"))),
-        Err(_) => {
-            let seconds = CONNECT_TIMEOUT.as_secs();
-            Err(io::Error::other(format!("{what}: no answer within {seconds} s")))
         }
     }
 }
