@@ -26,6 +26,9 @@ use lab::{NODE_INTERFACE, ROUTER_INTERFACE};
 const TIMERS: Timers = Timers::every(50, 3);
 /// What is promised of the 99th percentile, from the last packet.
 const PROMISE: Duration = Duration::from_millis(200);
+/// The slowest of the few of a short run, which other virtual machines beside this one may hold up. Without BFD it takes
+/// the hold time.
+const SHORT_MAX: Duration = Duration::from_millis(500);
 
 /// Sessions, and how often each is cut off.
 const LONG: (u16, usize) = (10, 30);
@@ -78,9 +81,10 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     ];
     spread("FRR's NOTIFICATION", times.their_notification)?;
     spread("the route gone from FRR's kernel", times.their_route)?;
+    let longest = if bench.short { SHORT_MAX } else { PROMISE };
     for spread in ours {
         let found = spread.percentile(99);
-        ensure!(found <= PROMISE, "expected p99 of at most {PROMISE:?}, it was {found:?}");
+        ensure!(found <= longest, "expected p99 of at most {longest:?}, it was {found:?}");
     }
     Ok(())
 }

@@ -28,6 +28,8 @@ const CHANGE_GAP: Duration = Duration::from_secs(1);
 
 /// A fifth of a core for a hundred neighbours that each come back every few seconds.
 const CORES_MAX: f64 = 0.2;
+/// In a short run, which begins with all of them at once, and where the core may be a slow one.
+const SHORT_CORES_MAX: f64 = 0.5;
 const PEAK_MEBIBYTES: f64 = 40.0;
 /// What may be left of them, at the end, beyond what was there in the middle of the run.
 const GROWTH_MEBIBYTES: f64 = 4.0;
@@ -114,7 +116,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     bench.say(format!("at the end {after}, {:.1} % of a core", cores * 100.0));
     expect_quick(bench, "meanwhile", &mut latencies)?;
     ensure!(connections > u64::from(FLAPPING) && sessions > 10, "the peers did not flap");
-    ensure!(cores < CORES_MAX, "expected less than {CORES_MAX} cores, it took {cores:.2}");
+    let cores_max = if bench.short { SHORT_CORES_MAX } else { CORES_MAX };
+    ensure!(cores < cores_max, "expected less than {cores_max} cores, it took {cores:.2}");
     after.expect_peak_below(PEAK_MEBIBYTES)?;
     let growth = middle.map_or(0.0, |it| after.resident_mebibytes - it.resident_mebibytes);
     bench.say(format!("growth in the second half {growth:.1} MiB"));
