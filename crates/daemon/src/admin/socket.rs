@@ -31,6 +31,8 @@ const LIMITS: ClientLimits =
     ClientLimits { clients_max: 64, silence: Duration::ZERO, bound: Bound::AdminClient };
 /// Answers that are made at the same time: one may be a large table.
 const ANSWERS_MAX: usize = 16;
+/// Clients that read all routes at the same time: each holds a copy of the tables until it has read the last piece.
+const DUMPS_MAX: usize = 2;
 /// How long a client may wait before it sends a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take to read its answer, so that one that is stopped does not hold its slot.
@@ -45,15 +47,16 @@ pub fn listen(path: &Path, mode: SocketMode) -> Result<(UnixListener, SocketFile
 /// no request keeps nobody waiting: where there are too many, the oldest of these goes.
 pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sender<Order>) {
     let answers = Arc::new(Semaphore::new(ANSWERS_MAX));
+    let dumps = Arc::new(Semaphore::new(DUMPS_MAX));
     let mut clients = Clients::new(LIMITS);
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 clients.make_room().await;
                 let (observer, orders) = (observer.clone(), orders.clone());
-                let answers = Arc::clone(&answers);
+                let (answers, dumps) = (Arc::clone(&answers), Arc::clone(&dumps));
                 clients.serve(|work| async move {
-                    let served = Served { observer, orders, answers, work };
+                    let served = Served { observer, orders, answers, dumps, work };
                     if let Err(error) = served.converse(stream).await {
                         debug!(%error, "an admin client disconnected");
                     }
@@ -73,6 +76,7 @@ struct Served {
     observer: Observer,
     orders: mpsc::Sender<Order>,
     answers: Arc<Semaphore>,
+    dumps: Arc<Semaphore>,
     work: Work,
 }
 
@@ -92,7 +96,6 @@ impl Served {
             self.work.begins();
             match serde_json::from_slice::<Request>(&line) {
                 Ok(Request::DumpRib { format }) => {
-                    let _answers = self.answers.acquire().await;
                     self.send_routes(&format, &mut write).await?;
                 }
                 Ok(request) => {
@@ -116,6 +119,12 @@ impl Served {
         format: &str,
         client: &mut (impl AsyncWrite + Unpin),
     ) -> io::Result<()> {
+        let Ok(_dump) = self.dumps.try_acquire() else {
+            let why = format!(
+                "{DUMPS_MAX} clients read all routes already; repeat it when one has ended"
+            );
+            return send_answer(client, &Answer::Error(why)).await;
+        };
         let dump = match RibDump::take(self.observer.backend(), format).await {
             Ok(dump) => dump,
             Err(why) => return send_answer(client, &Answer::Error(why)).await,
