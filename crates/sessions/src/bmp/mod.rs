@@ -26,6 +26,9 @@ use super::clock::Clock;
 
 /// What may wait for the thread, in bytes: that the core has read in a second or two.
 const FEED_BYTES_MAX: usize = 16 << 20;
+/// Why a station is told nothing, if no thread is there to do so.
+const FAILED: &str =
+    "the thread for BMP stations does not run, see the log: a restart of Fairway starts it again";
 /// How long the last messages to stations may take when the process ends.
 const LEAVE_WAIT: Duration = Duration::from_secs(1);
 
@@ -60,8 +63,9 @@ pub(super) enum Ask {
 #[derive(Debug)]
 pub(super) struct Stations {
     clock: Clock,
+    wanted: Wanted,
     running: Option<Running>,
-    /// The thread could not be started, which was logged.
+    /// The thread could not be started, or ended, which was logged.
     has_failed: bool,
 }
 
@@ -79,11 +83,12 @@ struct Running {
 
 impl Stations {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, running: None, has_failed: false }
+        Self { clock, wanted: Wanted::default(), running: None, has_failed: false }
     }
 
     /// These are to be told. Returns the tables that the speaker is to monitor.
     pub(super) fn want(&mut self, stations: &Wanted) -> Option<BmpTables> {
+        self.wanted.clone_from(stations);
         if stations.is_empty() {
             self.running = None;
             return None;
@@ -180,7 +185,16 @@ impl Stations {
 
     /// For an operator.
     pub(super) fn view(&self, now: Instant) -> Vec<BmpStationView> {
-        let Some(running) = &self.running else { return Vec::new() };
+        let Some(running) = &self.running else {
+            let view = |station: &BmpStation| BmpStationView {
+                station: station.clone(),
+                connected_for: None,
+                queued_bytes: 0,
+                messages: 0,
+                failure: Some(FAILED.to_owned()),
+            };
+            return self.wanted.iter().filter(|_| self.has_failed).map(view).collect();
+        };
         let views = running.views.borrow();
         let view = |(station, it): &(BmpStation, StationView)| BmpStationView {
             station: station.clone(),
