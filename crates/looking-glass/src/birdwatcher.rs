@@ -11,7 +11,7 @@ mod protocol;
 mod route;
 
 use fairway_ground::Prefix;
-use fairway_seam::{PeerView, ViewScope};
+use fairway_seam::{AdvertisedScope, PeerView, ViewScope};
 use fairway_show::Snapshot;
 
 use answer::Envelope;
@@ -99,7 +99,9 @@ impl Question {
         match self {
             Self::Status => sessions,
             Self::Filtered(_) | Self::TableFiltered => ViewScope { refused: true, ..sessions },
-            Self::NotExported(_) => ViewScope { learned: true, advertised: true, ..sessions },
+            Self::NotExported(_) => {
+                ViewScope { learned: true, advertised: AdvertisedScope::All, ..sessions }
+            }
             Self::Protocols
             | Self::Accepted(_)
             | Self::OfAddress(_)

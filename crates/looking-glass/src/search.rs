@@ -9,7 +9,7 @@ mod row;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_ground::Prefix;
-use fairway_seam::{DesiredRoute, LearnedRoute, ViewScope};
+use fairway_seam::{AdvertisedScope, DesiredRoute, LearnedRoute, ViewScope};
 use fairway_show::Snapshot;
 use serde::Serialize;
 
@@ -28,8 +28,12 @@ pub struct Query(String);
 
 impl Query {
     /// What the search reads.
-    pub const SCOPE: ViewScope =
-        ViewScope { originated: true, learned: true, advertised: true, ..ViewScope::SESSIONS };
+    pub const SCOPE: ViewScope = ViewScope {
+        originated: true,
+        learned: true,
+        advertised: AdvertisedScope::All,
+        ..ViewScope::SESSIONS
+    };
 
     /// Of a text without its spaces; `None` if nothing is left.
     pub fn new(text: &str) -> Option<Self> {

@@ -60,7 +60,7 @@ pub struct ViewScope {
     /// [`BgpView::learned`].
     pub learned: bool,
     /// [`PeerView::advertised`].
-    pub advertised: bool,
+    pub advertised: AdvertisedScope,
     /// [`PeerView::received`].
     pub received: bool,
     /// [`PeerView::refused`].
@@ -75,12 +75,24 @@ pub struct ViewScope {
     pub kernel: bool,
 }
 
+/// Which of the routes that neighbours were sent a [`BgpView`] should contain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AdvertisedScope {
+    /// None of them.
+    #[default]
+    None,
+    /// Those to prefixes that this node originates, at least. What is passed on may be a whole table for each neighbour.
+    Own,
+    /// All of them.
+    All,
+}
+
 impl ViewScope {
     /// No routes.
     pub const SESSIONS: Self = Self {
         originated: false,
         learned: false,
-        advertised: false,
+        advertised: AdvertisedScope::None,
         received: false,
         refused: false,
         payloads: false,
@@ -92,7 +104,7 @@ impl ViewScope {
     pub const EVERYTHING: Self = Self {
         originated: true,
         learned: true,
-        advertised: true,
+        advertised: AdvertisedScope::All,
         received: true,
         refused: true,
         payloads: true,

@@ -30,7 +30,9 @@ mod session_state;
 mod view;
 
 pub use attributes::{Aggregator, Origin, PathAttributes, UnknownAttribute};
-pub use backend::{Backend, BackendError, Clear, ClearError, ClearFuture, ViewFuture, ViewScope};
+pub use backend::{
+    AdvertisedScope, Backend, BackendError, Clear, ClearError, ClearFuture, ViewFuture, ViewScope,
+};
 pub use desired::{
     Announcements, Blackholes, Desired, DesiredRoute, DrainState, EarlierRun, Extras, Leave,
     RouteAttributes,

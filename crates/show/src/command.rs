@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use fairway_ground::{AddressFamily, Prefix};
-use fairway_seam::ViewScope;
+use fairway_seam::{AdvertisedScope, ViewScope};
 use serde::{Deserialize, Serialize};
 
 use crate::explain::Explained;
@@ -229,19 +229,21 @@ impl ShowCommand {
             | Self::Config => sessions,
             Self::RpkiPayloads { .. } => ViewScope { payloads: true, ..sessions },
             Self::BgpPeerRoutes { routes, .. } => match routes {
-                PeerRoutes::Advertised => ViewScope { advertised: true, ..sessions },
+                PeerRoutes::Advertised => {
+                    ViewScope { advertised: AdvertisedScope::All, ..sessions }
+                }
                 PeerRoutes::Received => ViewScope { received: true, refused: true, ..sessions },
                 PeerRoutes::Accepted => tables,
                 PeerRoutes::Filtered => ViewScope { refused: true, ..sessions },
             },
             Self::Explain(Explained::Pool(_)) => sessions,
             Self::Explain(Explained::Node(_)) => ViewScope { kernel: true, ..sessions },
-            Self::Services => ViewScope { advertised: true, ..sessions },
+            Self::Services => ViewScope { advertised: AdvertisedScope::Own, ..sessions },
             Self::Explain(Explained::Service(_) | Explained::Peer(_)) => {
-                ViewScope { advertised: true, kernel: true, ..sessions }
+                ViewScope { advertised: AdvertisedScope::Own, kernel: true, ..sessions }
             }
             Self::Explain(Explained::Address(wanted)) => ViewScope {
-                advertised: true,
+                advertised: AdvertisedScope::All,
                 learned: true,
                 refused: true,
                 passage: prefix_of(wanted),
@@ -251,7 +253,7 @@ impl ShowCommand {
             | Self::BgpFiltered { .. }
             | Self::BgpStatistics { .. } => tables,
             Self::BgpUnicast { prefix: Some(_), .. } | Self::BgpUnicastDetail { .. } => {
-                ViewScope { advertised: true, ..tables }
+                ViewScope { advertised: AdvertisedScope::All, ..tables }
             }
             Self::BgpNextHops { .. } | Self::BgpPrefixCounts { .. } => {
                 ViewScope { learned: true, ..sessions }

@@ -93,8 +93,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: a lagging peer knows what it was not told yet",
         OUTBOUND,
-        "passes_on.then(|| rib.known_between(PrefixId::FIRST, self.ahead))",
-        "passes_on.then(|| rib.known_between(PrefixId::FIRST, rib.end()))",
+        "reads_all.then(|| rib.known_between(PrefixId::FIRST, self.ahead))",
+        "reads_all.then(|| rib.known_between(PrefixId::FIRST, rib.end()))",
     ),
     variant(
         "RIB: a lagging peer is told no change of what it was told",

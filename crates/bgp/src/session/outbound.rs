@@ -15,7 +15,7 @@ use crate::rib::{
 };
 use crate::wire::MessageType;
 use fairway_ground::{AddressFamily, LocalNextHops, Nlri, PathId, Prefix};
-use fairway_seam::{DrainState, PathAttributes, PeerConfig};
+use fairway_seam::{AdvertisedScope, DrainState, PathAttributes, PeerConfig};
 
 /// Of a neighbour with a whole table ahead, as many routes wait to be sent: enough for messages with the same attributes to
 /// be full, and few enough to stay in the cache, of two hundred neighbours with a policy of their own, too.
@@ -344,27 +344,35 @@ impl Outbound {
     /// What refreshes ask for waits to be sent again.
     pub(super) fn begin_refreshes(&mut self, rib: &LocRib) {
         while let Some(family) = self.adj_rib_out.due_refresh() {
-            let told = self.told(rib, Some(family)).into_iter();
+            let told = self.told(rib, Some(family), AdvertisedScope::All).into_iter();
             let told = told.map(|(id, nlri, outgoing)| (id, nlri.path_id, outgoing));
             self.adj_rib_out.begin_refresh(family, told);
         }
     }
 
     /// What the neighbour has been told, in the order of prefixes.
-    pub(super) fn advertised(&self, rib: &LocRib) -> Vec<(Nlri, Arc<PathAttributes>)> {
-        let told = self.told(rib, None).into_iter();
+    pub(super) fn advertised(
+        &self,
+        rib: &LocRib,
+        scope: AdvertisedScope,
+    ) -> Vec<(Nlri, Arc<PathAttributes>)> {
+        let told = self.told(rib, None, scope).into_iter();
         let told = told.map(|(_, nlri, outgoing)| (nlri, Arc::clone(&outgoing.attributes)));
         let mut told: Vec<_> = told.collect();
         told.sort_unstable_by_key(|(nlri, _)| *nlri);
         told
     }
 
-    /// What it has been told, of one family or of all.
+    /// What it has been told within `scope`, of one family or of all.
     fn told(
         &self,
         rib: &LocRib,
         family: Option<AddressFamily>,
+        scope: AdvertisedScope,
     ) -> Vec<(PrefixId, Nlri, Arc<Outgoing>)> {
+        if scope == AdvertisedScope::None {
+            return Vec::new();
+        }
         let counts = self.adj_rib_out.counts();
         let is_told = |family: &AddressFamily| *counts.of(*family) > 0;
         if !AddressFamily::ALL.iter().filter(|it| family.is_none_or(|of| of == **it)).any(is_told) {
@@ -377,14 +385,15 @@ impl Outbound {
         };
         // A million learned routes are of no interest to a neighbour that is told none.
         let passes_on = exporter.as_ref().is_none_or(Exporter::passes_on);
-        let few = (!passes_on).then(|| {
+        let reads_all = passes_on && scope == AdvertisedScope::All;
+        let few = (!reads_all).then(|| {
             let originated = rib.originated_ids().filter(|id| *id < self.ahead);
             // What is withdrawn is not originated any more.
             let ids: BTreeSet<_> = originated.chain(self.adj_rib_out.waiting_prefixes()).collect();
             let known = |id| rib.known_routes(id).map(|(prefix, routes)| (id, prefix, routes));
             ids.into_iter().filter_map(known)
         });
-        let all = passes_on.then(|| rib.known_between(PrefixId::FIRST, self.ahead));
+        let all = reads_all.then(|| rib.known_between(PrefixId::FIRST, self.ahead));
         let known = few.into_iter().flatten().chain(all.into_iter().flatten());
         let mut all = Vec::new();
         for (id, prefix, routes) in known {

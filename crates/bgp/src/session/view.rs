@@ -9,8 +9,8 @@ use super::peer::{Established, Peer};
 use crate::rib::{LocRib, PrefixId};
 use fairway_ground::{Instant, Nlri, Prefix, RemoteAs};
 use fairway_seam::{
-    LastMalformed, LastReset, Passage, PathAttributes, PeerRoute, PeerView, Recording,
-    SessionState, SessionView, ViewScope,
+    AdvertisedScope, LastMalformed, LastReset, Passage, PathAttributes, PeerRoute, PeerView,
+    Recording, SessionState, SessionView, ViewScope,
 };
 
 impl Peer {
@@ -64,10 +64,10 @@ impl Peer {
         connections.map(|it| (it.id, it.state, it.is_connected())).collect()
     }
 
-    /// The routes that it has been told, in the order of prefixes.
-    pub fn advertised(&self, rib: &LocRib) -> Vec<PeerRoute> {
+    /// The routes of `scope` that it has been told, in the order of prefixes.
+    pub fn advertised(&self, rib: &LocRib, scope: AdvertisedScope) -> Vec<PeerRoute> {
         let up = self.established.as_ref();
-        up.map(|up| routes(up.outbound.advertised(rib), |_| false)).unwrap_or_default()
+        up.map(|up| routes(up.outbound.advertised(rib, scope), |_| false)).unwrap_or_default()
     }
 
     /// What becomes of received routes to these prefixes.

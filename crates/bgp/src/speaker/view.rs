@@ -29,9 +29,7 @@ impl<G: Guard> Speaker<G> {
         for (key, neighbour) in &self.neighbours {
             let shown = self.guard.run(|| {
                 let mut view = neighbour.peer.view(now, scope);
-                if scope.advertised {
-                    view.advertised = neighbour.peer.advertised(&self.rib);
-                }
+                view.advertised = neighbour.peer.advertised(&self.rib, scope.advertised);
                 view.passages = neighbour.peer.passages(&self.rib, &asked);
                 view
             });

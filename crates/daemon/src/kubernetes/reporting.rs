@@ -15,7 +15,7 @@ use fairway_layer2::Edge;
 use fairway_model::{Kind, ObjectName};
 use fairway_node::drain::{DrainStatus, Moment};
 use fairway_resources::Finding;
-use fairway_seam::{Backend, BgpView, Layer2View, ViewScope};
+use fairway_seam::{AdvertisedScope, Backend, BgpView, Layer2View, ViewScope};
 use kube::api::ListParams;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -119,7 +119,7 @@ impl Reporting {
         self.look_not_before = Instant::now() + LOOK_INTERVAL;
         let (backend, tell) = (Arc::clone(&self.backend), self.tell_view.clone());
         tokio::spawn(async move {
-            let scope = ViewScope { advertised: true, ..ViewScope::SESSIONS };
+            let scope = ViewScope { advertised: AdvertisedScope::Own, ..ViewScope::SESSIONS };
             // Both ends may be gone when the process ends.
             let seen = match backend.view(scope).await {
                 Ok(bgp) => {

@@ -19,7 +19,7 @@ mod words;
 
 use fairway_ground::{AddressFamily, BfdPath, InterfaceName, PeerKey};
 use fairway_seam::bfd::{BfdSessionView, BfdView};
-use fairway_seam::{BgpView, Desired, PeerRoute, SessionState, ViewScope};
+use fairway_seam::{AdvertisedScope, BgpView, Desired, PeerRoute, SessionState, ViewScope};
 
 pub use answer::{ANSWER_BYTES_MAX, AnswerError};
 pub use digest::{Digest, SessionChange};
@@ -148,7 +148,7 @@ impl<'a> Picture<'a> {
 
     /// The neighbours and families with advertised routes that the scope needs.
     pub fn told(&self) -> Vec<(PeerKey, AddressFamily)> {
-        if !self.scope.advertised {
+        if self.scope.advertised == AdvertisedScope::None {
             return Vec::new();
         }
         let peers = self.view.peers.iter();

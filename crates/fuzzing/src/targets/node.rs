@@ -13,7 +13,7 @@ use fairway_bgp::wire::Notification;
 use fairway_bgp::wire::attribute::AttributeFault;
 use fairway_ground::Instant;
 use fairway_ground::PeerKey;
-use fairway_seam::{Desired, PeerView, SessionState, ViewScope};
+use fairway_seam::{AdvertisedScope, Desired, PeerView, SessionState, ViewScope};
 
 use super::speaker::{
     Identity, Nowhere, PRINTED_WHOLE_BYTES_MAX, ROOM_BYTES, last_notification, outcome, print_peer,
@@ -211,7 +211,10 @@ impl Node {
     /// The view for `show` of the session at this end.
     pub fn view(&self, end: usize, scope: ViewScope) -> PeerView {
         let peer = self.peer(end);
-        PeerView { advertised: peer.advertised(self.rib()), ..peer.view(self.now, scope) }
+        PeerView {
+            advertised: peer.advertised(self.rib(), AdvertisedScope::All),
+            ..peer.view(self.now, scope)
+        }
     }
 
     /// Its routes.
@@ -226,7 +229,7 @@ impl Node {
         }
         let mut nowhere = Nowhere::default();
         for number in 0..self.ends.len() {
-            let advertised = self.peer(number).advertised(self.rib());
+            let advertised = self.peer(number).advertised(self.rib(), AdvertisedScope::All);
             nowhere.print_routes(advertised.iter().map(|it| (it.prefix, &it.attributes)));
         }
         let learned: Vec<_> = self.rib().learned().collect();

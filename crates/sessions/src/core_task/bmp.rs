@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fairway_ground::{BmpStation, Instant};
-use fairway_seam::ViewScope;
+use fairway_seam::{AdvertisedScope, ViewScope};
 
 use super::{Ask, CoreTask};
 
@@ -28,7 +28,10 @@ impl CoreTask {
                 }
                 ViewScope {
                     received: tables.adj_rib_in_post_policy,
-                    advertised: tables.adj_rib_out_post_policy,
+                    advertised: match tables.adj_rib_out_post_policy {
+                        true => AdvertisedScope::All,
+                        false => AdvertisedScope::None,
+                    },
                     learned: tables.loc_rib,
                     originated: tables.loc_rib,
                     ..ViewScope::SESSIONS

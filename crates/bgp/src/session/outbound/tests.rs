@@ -8,7 +8,7 @@ use fairway_ground::{
     AsPath, Asn, ClientKind, Community, FamilySet, NextHop, PeerKey, PeerKind, PrefixFilter,
     RouterId,
 };
-use fairway_seam::{DesiredRoute, PathSource, RouteAttributes, RouteChange};
+use fairway_seam::{AdvertisedScope, DesiredRoute, PathSource, RouteAttributes, RouteChange};
 
 const ENCODING: Encoding =
     Encoding { four_octet_as: true, message_length_bytes_max: MESSAGE_LENGTH_BYTES_MAX };
@@ -103,7 +103,7 @@ fn a_client_of_a_route_server_is_told_of_changes_behind_its_own_route() {
         updates.push(std::iter::from_fn(&mut next).count());
     }
     assert_eq!(updates, [0, 1, 1]);
-    assert_eq!(client.advertised(&rib).len(), 1);
+    assert_eq!(client.advertised(&rib, AdvertisedScope::All).len(), 1);
 }
 
 /// The peer removes what is not announced again between the two marks (RFC 7313 §4).

@@ -14,7 +14,7 @@ use crate::wire::header::{framed, keepalive};
 use fairway_ground::{
     AddressFamily, Asn, FamilySet, GracefulRestart, HoldTime, RemoteAs, RouterId,
 };
-use fairway_seam::{DesiredRoute, RouteAttributes, ViewScope};
+use fairway_seam::{AdvertisedScope, DesiredRoute, RouteAttributes, ViewScope};
 
 mod add_path;
 mod agreed;
@@ -238,7 +238,7 @@ impl Pair {
 
     fn advertised(&self, side: usize) -> Vec<fairway_seam::PeerRoute> {
         let Side { peer, rib, .. } = &self.sides[side];
-        peer.advertised(rib)
+        peer.advertised(rib, AdvertisedScope::All)
     }
 
     fn states(&self) -> [SessionState; 2] {

@@ -1,6 +1,8 @@
 //! What peers are told where what they were told before is not what it seems: another range, a panic in between, a table
 //! that is gone.
 
+use fairway_seam::AdvertisedScope;
+
 use super::*;
 use crate::wire::announce::withdrawal;
 
@@ -60,7 +62,10 @@ fn a_panic_while_a_route_is_passed_on_withdraws_nothing_that_was_never_told() {
         let view = other.view(scene.now, ViewScope::SESSIONS);
         if view.panics == 0 {
             assert_eq!(view.prefixes_advertised.ipv4, u32::from(has), "work {work}");
-            assert_eq!(other.advertised(scene.speaker.rib()).len(), usize::from(has));
+            assert_eq!(
+                other.advertised(scene.speaker.rib(), AdvertisedScope::All).len(),
+                usize::from(has)
+            );
         }
     }
 }
@@ -69,8 +74,14 @@ fn a_panic_while_a_route_is_passed_on_withdraws_nothing_that_was_never_told() {
 fn a_peer_that_is_behind_has_what_was_sent_to_it_and_no_more() {
     let mut scene = Scene::with(&[config(2), config(3)]);
     let id = scene.session(2);
-    let advertised =
-        |scene: &Scene| scene.speaker.peer(key(3)).unwrap().advertised(scene.speaker.rib()).len();
+    let advertised = |scene: &Scene| {
+        scene
+            .speaker
+            .peer(key(3))
+            .unwrap()
+            .advertised(scene.speaker.rib(), AdvertisedScope::All)
+            .len()
+    };
     for number in 0..20 {
         scene.hear(2, id, &announced(2, &format!("10.0.{number}.0/24")));
         // What the first turn gave to the socket is never written.
@@ -121,7 +132,15 @@ fn routes_of_a_session_that_ended_go_in_parts_and_those_of_the_next_one_stay() {
     scene.written(&written);
     scene.write_all();
     assert_eq!(scene.speaker.rib().counts().ipv4, 1);
-    assert_eq!(scene.speaker.peer(key(3)).unwrap().advertised(scene.speaker.rib()).len(), 1);
+    assert_eq!(
+        scene
+            .speaker
+            .peer(key(3))
+            .unwrap()
+            .advertised(scene.speaker.rib(), AdvertisedScope::All)
+            .len(),
+        1
+    );
 }
 
 #[test]

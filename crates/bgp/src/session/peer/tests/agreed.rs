@@ -6,7 +6,7 @@ use super::*;
 use crate::wire::announce::{AttributeBlock, announcement};
 use crate::wire::{AddressFamilyPair, Capability, Framing, RouteRefresh, Update, UpdateContext};
 use fairway_ground::{AsPath, LargeCommunity, NextHop, PeerKind, Role};
-use fairway_seam::{PathAttributes, PeerView, Refusal};
+use fairway_seam::{AdvertisedScope, PathAttributes, PeerView, Refusal};
 
 const FAR_ASN: u32 = 65_002;
 
@@ -107,7 +107,7 @@ fn who_reads_no_long_messages_is_not_told_and_the_operator_is() {
     );
     assert!(bytes.len() < 200, "{} bytes", bytes.len());
     let view = view(&scripted.peer);
-    assert_eq!(scripted.peer.advertised(&rib).len(), 1);
+    assert_eq!(scripted.peer.advertised(&rib, AdvertisedScope::All).len(), 1);
     assert_eq!(view.unannounced[0].1, "the attributes do not fit a message of 4096 bytes");
 }
 
@@ -247,7 +247,7 @@ fn a_route_that_fits_no_message_any_more_is_withdrawn() {
     let withdrawal = framing.next_message().unwrap().unwrap();
     let update = Update::parse(&withdrawal.body, UpdateContext::new(PeerKind::External)).unwrap();
     assert_eq!(update.withdrawn, ["198.51.100.1/32".parse().unwrap()]);
-    let advertised = peer.advertised(rib);
+    let advertised = peer.advertised(rib, AdvertisedScope::All);
     let advertised: Vec<String> = advertised.iter().map(|it| it.prefix.to_string()).collect();
     assert_eq!(advertised, ["198.51.100.2/32"]);
 }
@@ -263,7 +263,7 @@ fn a_route_that_comes_back_while_a_refresh_is_answered_is_said_again() {
         let changes = rib.take_changes();
         peer.pass_on(rib, &mut ExportGroups::default(), &changes);
         if number == 0 {
-            assert_eq!(peer.advertised(rib).len(), 1, "its withdrawal waits");
+            assert_eq!(peer.advertised(rib, AdvertisedScope::All).len(), 1, "its withdrawal waits");
             peer.handle(*now, Event::Received(id, &RouteRefresh::request(IPV4).encode()));
             // No room for an UPDATE, but the refresh begins.
             let up = peer.established.as_mut().unwrap();

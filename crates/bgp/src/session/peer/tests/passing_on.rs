@@ -20,7 +20,9 @@ use fairway_ground::{
     PeerKey, PrefixFilter, PrefixRange, RemoteAs, Rng, RoaPayload,
 };
 use fairway_rpki::{PayloadChange, Payloads};
-use fairway_seam::{Clear, Desired, DrainState, Origin, PathAttributes, UnknownAttribute};
+use fairway_seam::{
+    AdvertisedScope, Clear, Desired, DrainState, Origin, PathAttributes, UnknownAttribute,
+};
 
 const OUR_ASN: u32 = 65_001;
 const PEERS: usize = 5;
@@ -600,7 +602,12 @@ impl Hub {
         assert_eq!(by_prefix(told), by_prefix(&far.told), "{why}: told to {}", config.key);
         let (up, fresh) = (self.peer(number).established.as_ref(), fresh.established.as_ref());
         let (up, fresh) = (up.unwrap(), fresh.unwrap());
-        let advertised = up.outbound.advertised(rib);
+        let advertised = up.outbound.advertised(rib, AdvertisedScope::All);
+        let own = up.outbound.advertised(rib, AdvertisedScope::Own);
+        let originated: BTreeSet<_> = rib.originated().map(|route| route.prefix).collect();
+        let mut of_own = advertised.iter().filter(|(nlri, _)| originated.contains(&nlri.prefix));
+        assert!(of_own.all(|it| own.contains(it)), "{why}: own routes to {}", config.key);
+        assert!(own.iter().all(|it| advertised.contains(it)), "{why}: to {}", config.key);
         let advertised = advertised.iter().map(|(nlri, it)| (nlri, &**it));
         assert!(advertised.eq(told), "{why}: {}", config.key);
         assert_eq!(up.outbound.adj_rib_out.counts(), count(far.told.keys()), "{why}");
