@@ -3,25 +3,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use lab::namespace::{Namespace, Place};
-use lab::process::output_of;
 use lab::wait::{PATIENCE, wait_until};
 
+use crate::browser::{Browser, Preferences};
 use crate::client::{ADDRESS, get};
 use crate::scene::{Backend, Scene, service};
 
-const BROWSER: &str = "/usr/bin/chromium";
-const DARK: &str = "--blink-settings=preferredColorScheme=0";
-const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
-/// The settings of a user who allows no site to run scripts.
-const NO_SCRIPT: &str = r#"{"profile": {"default_content_setting_values": {"javascript": 2}}}"#;
-
 /// Writes all of them to `folder`.
 pub(crate) fn take(folder: &Path) -> Result<()> {
-    ensure!(Path::new(BROWSER).exists(), "{BROWSER} is missing; run scripts/setup.sh browser");
     fs::create_dir_all(folder).context("the folder of the pictures")?;
     let temporary = tempfile::tempdir()?;
     let mut scene = Scene::build(0, temporary.path(), Backend::Native, 4)?;
@@ -33,21 +24,22 @@ pub(crate) fn take(folder: &Path) -> Result<()> {
     wait(&scene, "4 of 4 up")?;
     scene.bird.ask("disable tor_3")?;
     wait(&scene, "3 of 4 up")?;
-    let shoot = |name: &str, path: &str, height: u32, setting: &str| {
+    let usual = Preferences::USUAL;
+    let picture = |name: &str, path: &str, preferences: Preferences| {
         let file = folder.join(format!("looking-glass-{name}.png"));
-        photograph(&scene.node, &file, path, height, setting, "{}")
+        photograph(&scene, temporary.path(), &file, path, preferences)
     };
-    shoot("light", "", 1300, LIGHT)?;
-    shoot("dark", "", 1300, DARK)?;
-    let no_script = folder.join("looking-glass-no-script.png");
-    photograph(&scene.node, &no_script, "", 1300, LIGHT, NO_SCRIPT)?;
-    shoot("search", "?q=203.0.113.200", 700, LIGHT)?;
+    picture("light", "", usual)?;
+    picture("dark", "", Preferences { is_dark: true, ..usual })?;
+    picture("no-script", "", Preferences { runs_scripts: false, ..usual })?;
+    picture("search", "?q=203.0.113.200", Preferences { height: 700, ..usual })?;
     drop(scene);
     let many = tempfile::tempdir()?;
     let scene = Scene::build(1, many.path(), Backend::Native, 80)?;
     wait(&scene, "80 of 80 up")?;
     let file = folder.join("looking-glass-80-neighbors.png");
-    photograph(&scene.node, &file, "", 2700, DARK, "{}")
+    let tall = Preferences { is_dark: true, height: 2700, ..usual };
+    photograph(&scene, many.path(), &file, "", tall)
 }
 
 fn wait(scene: &Scene, text: &str) -> Result<()> {
@@ -59,34 +51,18 @@ fn wait(scene: &Scene, text: &str) -> Result<()> {
 }
 
 fn photograph(
-    node: &Namespace,
+    scene: &Scene,
+    temporary: &Path,
     file: &Path,
     path: &str,
-    height: u32,
-    setting: &str,
-    preferences: &str,
+    preferences: Preferences,
 ) -> Result<()> {
-    let profile = tempfile::tempdir()?;
-    let settings = profile.path().join("Default");
-    fs::create_dir(&settings)?;
-    fs::write(settings.join("Preferences"), preferences)?;
-    let mut command: Command = node.command("timeout".as_ref());
-    command.args([
-        "60",
-        BROWSER,
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-    ]);
-    command.args([setting, "--timeout=4000", "--force-device-scale-factor=1"]);
-    command.arg(format!("--user-data-dir={}", profile.path().display()));
-    command.arg(format!("--window-size=1440,{height}"));
-    command.arg(format!("--screenshot={}", file.display()));
-    command.arg(format!("http://{ADDRESS}/{path}"));
-    output_of(&mut command)?;
-    ensure!(file.exists(), "the browser has not written {}", file.display());
-    Ok(())
+    let mut browser = Browser::start(&scene.node, temporary, preferences)?;
+    browser.load(&format!("http://{ADDRESS}/{path}"))?;
+    if preferences.runs_scripts {
+        browser.wait_for("document.getElementById('live').textContent === 'live'")?;
+    }
+    browser.photograph(file)
 }
 
 /// Services, a pool that is nearly full, and addresses on the segment.
