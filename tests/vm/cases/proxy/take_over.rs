@@ -22,24 +22,44 @@ const CONNECTIONS: usize = 200;
 /// How long datagrams may be without an answer.
 const GAP_MAX: Duration = Duration::from_secs(1);
 
-/// Topology: client === node === two Pods; an API server outside.
+/// Of the Service that scales: beside two that all have, eight more.
+const MORE_PODS: [&str; 8] = [
+    "10.1.1.13",
+    "10.1.1.14",
+    "10.1.1.15",
+    "10.1.1.16",
+    "10.1.1.17",
+    "10.1.1.18",
+    "10.1.1.19",
+    "10.1.1.20",
+];
+/// So many of them stay when it scales down.
+const SCALED_DOWN: usize = 3;
+
+/// Topology: client === node === ten Pods; an API server outside.
 /// Proves: kube-proxy in IPVS mode is replaced by Fairway and back, and Fairway is killed, stopped and started, while 200
-/// connections and a stream of datagrams go on; a Service scales from two Pods to one and back meanwhile; nothing of
-/// kube-proxy is left, and nothing of Fairway.
+/// connections and a stream of datagrams go on; a Service scales from ten Pods to three and back meanwhile; nothing of
+/// kube-proxy is left, and nothing of Fairway. What a restart of kube-proxy costs is measured beside it.
 pub(in crate::cases) fn connections_outlive_every_change_of_hands(
     number: usize,
     directory: &Path,
 ) -> Result<()> {
     let api = Api::given().context("an API server")?;
-    let segment = Segment::build(number, directory)?;
+    let mut segment = Segment::build(number, directory)?;
+    MORE_PODS.iter().try_for_each(|address| segment.add_pod(number, address))?;
+    let segment = segment;
     api.relay_into(&segment.node)?;
-    let web = web();
+    let (web, many) = (web(), many());
     let both = slice("web", &[(PODS[0], "node-1"), (PODS[1], "node-1")]);
-    for object in [&node(), &web, &both] {
+    let all: Vec<_> = PODS.iter().chain(&MORE_PODS).map(|it| (*it, "node-1")).collect();
+    let ten = slice("many", &all);
+    let three = slice("many", all.get(..SCALED_DOWN).context("three Pods")?);
+    for object in [&node(), &web, &both, &many, &ten] {
         api.apply(object)?;
     }
     let mut kube_proxy = start_kube_proxy(&segment)?;
     wait_for_servers(&segment, "-a -u 10.96.0.20:53 -r 10.1.1.12:8080")?;
+    wait_for_servers(&segment, "-a -u 10.96.0.21:53 -r 10.1.1.20:8080")?;
     let by_node = ["pod1 saw 10.1.1.1", "pod2 saw 10.1.1.1"];
     let serves = |by: &str| {
         expect(by, || tcp(&segment.client, "10.96.0.20:80"), by_node)?;
@@ -47,8 +67,17 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
         expect(by, || udp(&segment.client, "10.96.0.20:53"), by_node)
     };
     wait_until("kube-proxy serves", 3 * LIMIT, || serves("kube-proxy"))?;
-    let mut flows = Flows::open(&segment.client, CONNECTIONS, "10.96.0.20:90", "10.96.0.20:53")?;
+    let mut flows = Flows::open(&segment.client, CONNECTIONS, "10.96.0.21:90", "10.96.0.21:53")?;
     flows.check("kube-proxy")?;
+    kube_proxy.stop(LIMIT)?;
+    let mut kube_proxy = start_kube_proxy(&segment)?;
+    wait_until("kube-proxy serves again", 3 * LIMIT, || serves("kube-proxy, restarted"))?;
+    flows.check("a restart of kube-proxy")?;
+    let of_kube_proxy = flows.take_gap();
+    eprintln!(
+        "datagrams without an answer, kube-proxy restarted: {} ms",
+        of_kube_proxy.as_millis()
+    );
 
     let mut fairway = start_fairway(&segment, &["--take-over", "kube-proxy"])?;
     let log = || std::fs::read_to_string(directory.join("fairway.log")).context("its log");
@@ -67,13 +96,14 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
     nothing_of_kube_proxy(&segment)?;
     let mut gaps = vec![("take-over", flows.take_gap())];
 
-    api.apply(&slice("web", &[(PODS[0], "node-1")]))?;
-    wait_for_servers(&segment, "-a -t 10.96.0.20:90 -r 10.1.1.12:9090 -m -w 0")?;
-    flows.check("scaled to one Pod")?;
-    gaps.push(("scaled to one Pod", flows.take_gap()));
-    api.apply(&both)?;
-    wait_for_servers(&segment, "-a -t 10.96.0.20:90 -r 10.1.1.12:9090 -m -w 1")?;
-    flows.check("scaled to two Pods")?;
+    api.apply(&three)?;
+    wait_for_servers(&segment, "-a -t 10.96.0.21:90 -r 10.1.1.20:9090 -m -w 0")?;
+    flows.check("scaled to three Pods")?;
+    gaps.push(("scaled to three Pods", flows.take_gap()));
+    api.apply(&ten)?;
+    wait_for_servers(&segment, "-a -t 10.96.0.21:90 -r 10.1.1.20:9090 -m -w 1")?;
+    flows.check("scaled to ten Pods")?;
+    gaps.push(("scaled to ten Pods", flows.take_gap()));
 
     fairway.kill();
     serves("nobody")?;
@@ -98,21 +128,30 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
     let longest = gaps.iter().map(|(_, gap)| *gap).max().unwrap_or_default();
     ensure!(longest <= GAP_MAX, "datagrams were without an answer: {gaps:?}");
     kube_proxy.stop(LIMIT)?;
-    for object in [&both, &web] {
+    for object in [&both, &web, &ten, &many] {
         api.delete(object)?;
     }
     Ok(())
 }
 
-/// A Service with an echo server beside the others.
+/// A Service that clients meet in each way.
 fn web() -> Value {
     let ports = json!([
         {"name": "t", "port": 80, "protocol": "TCP", "nodePort": 30081},
         {"name": "u", "port": 53, "protocol": "UDP", "nodePort": 30053},
-        {"name": "echo", "port": 90, "protocol": "TCP", "nodePort": 30090},
     ]);
     let spec = json!({"type": "NodePort", "clusterIP": "10.96.0.20", "clusterIPs": ["10.96.0.20"], "ports": ports});
     service("web", spec, "")
+}
+
+/// A Service with an echo server, for long connections.
+fn many() -> Value {
+    let ports = json!([
+        {"name": "u", "port": 53, "protocol": "UDP"},
+        {"name": "echo", "port": 90, "protocol": "TCP"},
+    ]);
+    let spec = json!({"clusterIP": "10.96.0.21", "clusterIPs": ["10.96.0.21"], "ports": ports});
+    service("many", spec, "")
 }
 
 /// Fairway has ended: starts kube-proxy, and leaves the node to it.

@@ -67,15 +67,47 @@ struct Kind {
     spec: &'static str,
     annotations: String,
     nodes: &'static [usize],
+    /// Those of them whose endpoint terminates, and still answers.
+    terminating: &'static [usize],
+    /// Of each protocol.
+    node_port: Option<u16>,
+}
+
+impl Kind {
+    fn new(name: &'static str, number: u8, spec: &'static str, nodes: &'static [usize]) -> Self {
+        Self {
+            name,
+            number,
+            spec,
+            annotations: String::new(),
+            nodes,
+            terminating: &[],
+            node_port: None,
+        }
+    }
+
+    fn asks_for(self, ipv4: &str, ipv6: &str) -> Self {
+        Self { annotations: format!("metallb.io/loadBalancerIPs: '{ipv4},{ipv6}'"), ..self }
+    }
+
+    fn at_node_port(self, port: u16) -> Self {
+        Self { node_port: Some(port), ..self }
+    }
+
+    fn terminates_on(self, terminating: &'static [usize]) -> Self {
+        Self { terminating, ..self }
+    }
 }
 
 /// The Service and its slices: each endpoint answers TCP, UDP and SCTP on port 8080, which is 80 at the Service.
-fn service(Kind { name, number, spec, annotations, nodes }: &Kind) -> String {
+fn service(kind: &Kind) -> String {
+    let Kind { name, number, spec, annotations, nodes, terminating, node_port } = kind;
+    let node_port = node_port.map(|it| format!(", nodePort: {it}")).unwrap_or_default();
     let ports: String = ["TCP", "UDP", "SCTP"]
         .iter()
         .map(|it| {
             let name = it.to_lowercase();
-            format!("  - {{name: {name}, protocol: {it}, port: 80, targetPort: 8080}}\n")
+            format!("  - {{name: {name}, protocol: {it}, port: 80, targetPort: 8080{node_port}}}\n")
         })
         .collect();
     let mut text = format!(
@@ -89,7 +121,12 @@ fn service(Kind { name, number, spec, annotations, nodes }: &Kind) -> String {
             .map(|it| {
                 let addresses = pod_addresses(*it);
                 let address = addresses.get(position).map(String::as_str).unwrap_or_default();
-                format!("- {{addresses: ['{address}'], nodeName: node-{it}}}\n")
+                let ends = terminating.contains(it);
+                format!(
+                    "- {{addresses: ['{address}'], nodeName: node-{it}, \
+                     conditions: {{ready: {}, serving: true, terminating: {ends}}}}}\n",
+                    !ends
+                )
             })
             .collect();
         let ports = "[{name: tcp, port: 8080}, {name: udp, port: 8080, protocol: UDP}, \
@@ -109,6 +146,9 @@ const RANGED: &str =
     "  type: LoadBalancer\n  loadBalancerSourceRanges: [203.0.113.0/24, '2001:db8:f::/64']\n";
 const OPEN: &str = "  externalIPs: [198.18.5.5, '2001:db8:18::5']\n";
 const STICKY: &str = "  sessionAffinity: ClientIP\n";
+const INSIDE: &str = "  internalTrafficPolicy: Local\n";
+const PORTS: &str = "  type: NodePort\n";
+const PORTS_LOCAL: &str = "  type: NodePort\n  externalTrafficPolicy: Local\n";
 
 /// Who is told of what.
 const ANNOUNCING: &str = "\
@@ -139,57 +179,20 @@ spec: {ipAddressPools: [segment]}
 ";
 
 fn resources() -> String {
-    let asking = |ipv4: &str, ipv6: &str| format!("metallb.io/loadBalancerIPs: '{ipv4},{ipv6}'");
     let kinds = [
-        Kind {
-            name: "open",
-            number: 20,
-            spec: OPEN,
-            annotations: String::new(),
-            nodes: &[1, 2, 3],
-        },
-        Kind {
-            name: "sticky",
-            number: 21,
-            spec: STICKY,
-            annotations: String::new(),
-            nodes: &[1, 2, 3],
-        },
-        Kind {
-            name: "routed",
-            number: 30,
-            spec: BALANCER,
-            annotations: asking("198.51.100.30", "2001:db8:51::30"),
-            nodes: &[1, 2, 3],
-        },
-        Kind {
-            name: "routed-local",
-            number: 31,
-            spec: LOCAL,
-            annotations: asking("198.51.100.31", "2001:db8:51::31"),
-            nodes: &[1, 2],
-        },
-        Kind {
-            name: "ranged",
-            number: 32,
-            spec: RANGED,
-            annotations: asking("198.51.100.32", "2001:db8:51::32"),
-            nodes: &[1, 2, 3],
-        },
-        Kind {
-            name: "near",
-            number: 40,
-            spec: BALANCER,
-            annotations: asking("192.0.2.200", "2001:db8::200"),
-            nodes: &[1, 2, 3],
-        },
-        Kind {
-            name: "near-local",
-            number: 41,
-            spec: LOCAL,
-            annotations: asking("192.0.2.201", "2001:db8::201"),
-            nodes: &[2],
-        },
+        Kind::new("open", 20, OPEN, &[1, 2, 3]),
+        Kind::new("sticky", 21, STICKY, &[1, 2, 3]),
+        Kind::new("inside", 22, INSIDE, &[2]),
+        Kind::new("closing", 23, "", &[1, 2]).terminates_on(&[2]),
+        Kind::new("closed", 24, "", &[1, 2]).terminates_on(&[1, 2]),
+        Kind::new("empty", 25, "", &[]),
+        Kind::new("ports", 26, PORTS, &[1, 2, 3]).at_node_port(30081),
+        Kind::new("ports-local", 27, PORTS_LOCAL, &[1, 2]).terminates_on(&[2]).at_node_port(30082),
+        Kind::new("routed", 30, BALANCER, &[1, 2, 3]).asks_for("198.51.100.30", "2001:db8:51::30"),
+        Kind::new("routed-local", 31, LOCAL, &[1, 2]).asks_for("198.51.100.31", "2001:db8:51::31"),
+        Kind::new("ranged", 32, RANGED, &[1, 2, 3]).asks_for("198.51.100.32", "2001:db8:51::32"),
+        Kind::new("near", 40, BALANCER, &[1, 2, 3]).asks_for("192.0.2.200", "2001:db8::200"),
+        Kind::new("near-local", 41, LOCAL, &[2]).asks_for("192.0.2.201", "2001:db8::201"),
     ];
     let services: String = kinds.iter().map(service).collect();
     let nodes: String = (1..=3)
@@ -366,8 +369,8 @@ fn by_node(number: usize, family: usize) -> Vec<String> {
 /// Each node runs `fairway run --proxy`.
 /// Proves: over TCP, UDP and SCTP and in both families each way to a Service meets the Pods that it should, and they see the
 /// client or the node, as policy says: by cluster address from a Pod, itself included, and from a node, by node port,
-/// external address, and load balancer addresses that BGP or layer 2 announces; affinity, source ranges, a ping and
-/// masquerading of all hold as well.
+/// external address, and load balancer addresses that BGP or layer 2 announces; affinity, source ranges, both traffic
+/// policies, endpoints that terminate and those that are missing, a ping and masquerading of all hold as well.
 pub(in crate::cases) fn three_nodes_serve_clients_near_and_far(
     number: usize,
     directory: &Path,
@@ -379,7 +382,9 @@ pub(in crate::cases) fn three_nodes_serve_clients_near_and_far(
     for over in Over::ALL {
         for family in 0..2 {
             inside(&stage, over, family)?;
+            endpoints(&stage, over, family)?;
             outside(&stage, over, family)?;
+            node_ports(&stage, over, family)?;
         }
     }
     pings(&stage)?;
@@ -404,6 +409,49 @@ fn inside(stage: &Stage, over: Over, family: usize) -> Result<()> {
     let met = answers(over, &first.pod, &sticky, 4)?;
     ensure!(met.len() == 1, "{over:?}, affinity: it met {met:?}");
     Ok(())
+}
+
+/// Which endpoints there are decides: near ones alone, those that terminate, none.
+fn endpoints(stage: &Stage, over: Over, family: usize) -> Result<()> {
+    let [first, second] = [stage.machine(1)?, stage.machine(2)?];
+    let pick = |addresses| pick(addresses, family);
+    let inside = pick(["10.96.0.22", "fd00:96::22"])?;
+    let hairpin = gateways(2).get(family).cloned().unwrap_or_default();
+    let seen = [format!("pod2 saw {hairpin}")];
+    expect(over, "internal policy Local", (&second.pod, &inside), 2, &seen)?;
+    let dropped = [Answer::Nothing.to_string()];
+    expect(over, "internal policy Local, none here", (&first.pod, &inside), 1, &dropped)?;
+    let own = pod_addresses(3).get(family).cloned().unwrap_or_default();
+    let third = &stage.machine(3)?.pod;
+    let closing = pick(["10.96.0.23", "fd00:96::23"])?;
+    expect(over, "one of two terminates", (third, &closing), 3, &[format!("pod1 saw {own}")])?;
+    let closed = pick(["10.96.0.24", "fd00:96::24"])?;
+    let seen = [1, 2].map(|it| format!("pod{it} saw {own}"));
+    expect(over, "both terminate", (third, &closed), 4, &seen)?;
+    let empty = pick(["10.96.0.25", "fd00:96::25"])?;
+    // The kernel's SCTP takes an ICMP error for a hint, and asks again.
+    let refused = if over == Over::Sctp { Answer::Nothing } else { Answer::Refused };
+    expect(over, "no endpoint", (third, &empty), 1, &[refused.to_string()])
+}
+
+/// At the addresses of nodes.
+fn node_ports(stage: &Stage, over: Over, family: usize) -> Result<()> {
+    let port = |node: usize, port: u16| {
+        at(node_addresses(node).get(family).map(String::as_str).unwrap_or_default(), port)
+    };
+    for node in 1..=3 {
+        expect(over, "a node port", (&stage.far, &port(node, 30081)), 3, &by_node(node, family))?;
+    }
+    let kept = FAR.get(family).context("a family")?;
+    // The second node's only endpoint terminates, which is better than none.
+    for node in [1, 2] {
+        let seen = [format!("pod{node} saw {kept}")];
+        let to = port(node, 30082);
+        expect(over, "a node port, policy Local", (&stage.far, &to), 2, &seen)?;
+    }
+    let dropped = [Answer::Nothing.to_string()];
+    let to = port(3, 30082);
+    expect(over, "a node port, policy Local, none here", (&stage.far, &to), 1, &dropped)
 }
 
 /// From clients that are no Pods.
