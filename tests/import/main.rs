@@ -6,6 +6,7 @@ mod bird;
 mod documents;
 mod frr;
 mod objects;
+mod samples;
 mod scene;
 
 use std::process::ExitCode;
