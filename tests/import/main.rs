@@ -1,10 +1,11 @@
 //! Does `fairway import` say the same as the configuration that it reads? FRR or BIRD runs a configuration, and routers note what it
-//! tells them; then Fairway runs what became of it, in the same place, and tells them the same. `cargo test --test import`,
-//! as root.
+//! tells them; then Fairway runs what became of it, in the same place, and tells them the same. keepalived runs its own, and
+//! has the addresses that `fairway plan` names. `cargo test --test import`, as root.
 
 mod bird;
 mod documents;
 mod frr;
+mod keepalived;
 mod objects;
 mod samples;
 mod scene;
@@ -32,6 +33,7 @@ fn run(options: Options) -> Result<bool> {
     bird::add_to(&mut suite);
     frr::add_to(&mut suite);
     objects::add_to(&mut suite);
+    keepalived::add_to(&mut suite);
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;
     Ok(chosen.run()?.all_passed())
