@@ -5,6 +5,7 @@
 mod bird;
 mod documents;
 mod frr;
+mod frr_k8s;
 mod keepalived;
 mod objects;
 mod samples;
@@ -33,6 +34,7 @@ fn run(options: Options) -> Result<bool> {
     bird::add_to(&mut suite);
     frr::add_to(&mut suite);
     objects::add_to(&mut suite);
+    frr_k8s::add_to(&mut suite);
     keepalived::add_to(&mut suite);
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;
