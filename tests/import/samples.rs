@@ -224,11 +224,12 @@ pub(crate) const SAMPLES: &[Sample] = &[
             "node-b: 10.0.0.1 192.0.2.1/32 <none>",
         ],
     },
-    // frr-k8s, API reference, Advertise: attributes are for the prefixes beside them; without toAdvertise nothing is told.
+    // frr-k8s, API reference, Advertise: attributes are for the prefixes beside them; without toAdvertise nothing is told. With line
+    // 28 frr-k8s refuses all.
     Sample {
         path: "frr-k8s/attributes.yaml",
         cluster: HOST,
-        named: &[],
+        named: &[15, 28],
         rows: &[
             "node-a: 172.18.0.5 192.168.100.0/24 localPref 200, communities 64512:100, largeCommunities 64512:1:2",
             "node-a: 172.18.0.5 192.169.101.0/24 communities 64512:100",
@@ -251,7 +252,7 @@ pub(crate) const SAMPLES: &[Sample] = &[
         rows: &["node-a: 10.0.0.1 192.0.2.0/26 <none>", "node-b: 10.0.0.1 192.0.2.64/26 <none>"],
     },
     // API reference, interface: "the neighbor will be enabled for both IPv4 and IPv6 address families", as with
-    // dualStackAddressFamily. eth2 has no toAdvertise.
+    // dualStackAddressFamily. eth2 has no toAdvertise. With the neighbors of lines 29 and 30 frr-k8s refuses all.
     Sample {
         path: "frr-k8s/unnumbered.yaml",
         cluster: HOST,
@@ -265,11 +266,11 @@ pub(crate) const SAMPLES: &[Sample] = &[
         ],
     },
     // README, "Configuring one (or multiple) routers": prefixes are those of the router of that VRF. That red imports the others, and
-    // may tell one of them, is named (lines 21 and 29).
+    // may tell one of them, is named (lines 21 and 29). With the BFD profile of line 26, which is not there, frr-k8s refuses all.
     Sample {
         path: "frr-k8s/vrf.yaml",
         cluster: HOST,
-        named: &[21, 29],
+        named: &[21, 26, 29],
         rows: &[
             "node-a: 192.168.5.1 192.168.100.0/24 <none>",
             "node-a: red-192.168.5.1 192.168.101.0/24 <none>",
