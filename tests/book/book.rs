@@ -121,7 +121,8 @@ pub(crate) fn metrics() -> Result<()> {
     let known = pages.iter().find(|it| it.path == Path::new(METRICS)).context(METRICS)?;
     let known: BTreeSet<&str> = known.inline.iter().map(String::as_str).collect();
     let is_name = |code: &&str| {
-        (code.starts_with("fairway_") || code.starts_with("metallb_")) && !code.contains(['*', ':'])
+        (code.starts_with("fairway_") || code.starts_with("metallb_"))
+            && !code.contains(['*', ':', '.'])
     };
     let mut offences = Vec::new();
     for page in &pages {
