@@ -3,6 +3,7 @@
 //! Another part of [`Peer`]. Keeps nothing and costs nothing where nobody monitors. Knows no station and no format: messages
 //! are those of the wire.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,9 +12,10 @@ use bytes::{Bytes, BytesMut};
 use super::connection::Step;
 use super::peer::{Action, Peer};
 use super::reason::DownReason;
-use crate::wire::announce::end_of_rib;
-use crate::wire::{MessageType, RawMessage, RouteRefresh, WireError};
-use fairway_ground::{AddressFamily, BmpTables, FamilySet};
+use crate::wire::announce::{end_of_rib, withdrawal};
+use crate::wire::attribute::{AttributeFault, Disposition};
+use crate::wire::{MessageType, RawMessage, RouteRefresh, Update, WireError};
+use fairway_ground::{AddressFamily, BmpTables, FamilySet, Nlri};
 use fairway_seam::{PathAttributes, RouteAttributes, RouteChange};
 
 /// Something that happened to a neighbour.
@@ -23,7 +25,8 @@ pub enum Monitored {
     Up(Box<SessionUp>),
     /// Its session is down.
     Down(SessionDown),
-    /// It sent this UPDATE, or has sent all routes of a family again: then an End-of-RIB.
+    /// It sent this UPDATE, or one whose routes are treated as withdrawn: then one that withdraws them. Or it has sent all routes of
+    /// a family again: then an End-of-RIB.
     Received(Bytes),
     /// It was sent this UPDATE.
     Sent(Bytes),
@@ -103,8 +106,17 @@ impl Monitor {
         self.events.push(event);
     }
 
-    pub(super) fn received(&mut self, message: &RawMessage) {
-        if self.tables.adj_rib_in_pre_policy {
+    /// `path_ids` are the families that it sends path identifiers for.
+    pub(super) fn received(&mut self, message: &RawMessage, update: &Update, path_ids: FamilySet) {
+        if !self.tables.adj_rib_in_pre_policy {
+            return;
+        }
+        let is_withdrawal = |it: &AttributeFault| it.disposition == Disposition::TreatAsWithdraw;
+        if update.faults.iter().any(is_withdrawal) {
+            // As it was it would be no withdrawal, and a station may not be able to read it.
+            withdrawals(&update.withdrawn, path_ids)
+                .for_each(|it| self.note(Monitored::Received(it)));
+        } else {
             self.note(Monitored::Received(whole(message)));
         }
     }
@@ -122,6 +134,22 @@ impl Monitor {
             self.note(Monitored::Sent(Bytes::copy_from_slice(message)));
         }
     }
+}
+
+/// UPDATEs that withdraw these.
+fn withdrawals(withdrawn: &[Nlri], path_ids: FamilySet) -> impl Iterator<Item = Bytes> {
+    AddressFamily::ALL.into_iter().flat_map(move |family| {
+        let of_family = withdrawn.iter().filter(|it| it.prefix.family() == family);
+        let mut left: BTreeSet<Nlri> = of_family.copied().collect();
+        std::iter::from_fn(move || {
+            if left.is_empty() {
+                return None;
+            }
+            let mut message = BytesMut::new();
+            withdrawal(family, path_ids.contains(family), &mut left, &mut message);
+            Some(message.freeze())
+        })
+    })
 }
 
 fn end_of_rib_of(family: AddressFamily) -> Bytes {
@@ -219,10 +247,14 @@ impl Peer {
         step: Result<&Step, &WireError>,
         message: &RawMessage,
     ) -> Option<AddressFamily> {
+        self.monitor.as_ref()?;
+        let up = self.established.as_ref().and_then(|it| self.connection(it.connection));
+        let agreed = up.and_then(|it| it.negotiated.as_ref());
+        let path_ids = agreed.map_or(FamilySet::EMPTY, |it| it.add_path_received);
         let monitor = self.monitor.as_mut()?;
         match step {
             Ok(Step::Update(update)) => {
-                monitor.received(message);
+                monitor.received(message, update, path_ids);
                 update.end_of_rib
             }
             Ok(Step::Refresh(refresh)) => {
@@ -255,11 +287,11 @@ impl Peer {
         }
     }
 
-    /// What was noted of it before this incarnation goes on.
-    pub fn inherit_monitor(&mut self, before: Self) {
+    /// What was noted of it before this incarnation goes on; its session ended with this NOTIFICATION.
+    pub fn inherit_monitor(&mut self, before: Self, farewell: &Bytes) {
         self.monitor = before.monitor;
         if let (Some(monitor), Some(_)) = (&mut self.monitor, &before.established) {
-            monitor.note(Monitored::Down(SessionDown::Left));
+            monitor.note(Monitored::Down(SessionDown::Sent(farewell.clone())));
         }
     }
 }

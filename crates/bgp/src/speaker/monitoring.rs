@@ -27,7 +27,8 @@ impl<G: Guard> Speaker<G> {
         self.monitored
     }
 
-    /// Asks all neighbours that can for all their routes again: what they announced is not kept as it was.
+    /// Asks all neighbours that can for all their routes again: what they announced is not kept as it was. `Ours:` the end is known,
+    /// and told (RFC 7854 §5), only where a neighbour marks it.
     pub fn request_routes(&mut self, now: Instant) {
         for key in self.keys() {
             self.with_neighbour(now, key, |neighbour, _, _| {
@@ -41,6 +42,8 @@ impl<G: Guard> Speaker<G> {
         }
     }
 
+    /// `Ours:` changes are told as they happen, where RFC 9069 §5.4.2 has the last one of an interval: the history of the table
+    /// is of interest, too.
     pub(super) fn monitor_best(&mut self, changes: &Changes) {
         if !self.monitored.is_some_and(|it| it.loc_rib) {
             return;

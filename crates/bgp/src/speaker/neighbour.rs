@@ -119,8 +119,9 @@ impl Neighbour {
         self.unlearned.clear();
         let peer = self.peer.after_panic(now, now + FAULT_WAIT, seed, incarnation);
         let before = std::mem::replace(&mut self.peer, peer);
-        self.peer.inherit_monitor(before);
-        Notification::cease(cease::UNSPECIFIC).encode()
+        let farewell = Notification::cease(cease::UNSPECIFIC).encode();
+        self.peer.inherit_monitor(before, &farewell);
+        farewell
     }
 
     /// Fills `buffer` for one connection that has room and something to send, and names it.
