@@ -167,8 +167,12 @@ fn stations(raw: Option<List<RawStation>>, report: &mut Report<'_>) -> BTreeSet<
             let path = path.key("statsIntervalSeconds");
             report.fault(&path, format_args!("is too short; expected 0 or at least {least}"));
         }
-        let named = elements(monitor).map(|(_, Text(Table(table)))| table);
-        let tables = named.reduce(BmpTables::and).unwrap_or(BmpTables::DEFAULT);
+        // An empty list names none: then only sessions and statistics are told.
+        let tables = match monitor {
+            Some(named) => elements(Some(named))
+                .fold(BmpTables::NONE, |all, (_, Text(Table(table)))| all.and(table)),
+            None => BmpTables::DEFAULT,
+        };
         let Some(Text(Host(host))) = address else { continue };
         let port = port.map_or(BmpStation::PORT_DEFAULT, |PortNumber(port)| port);
         let station = BmpStation { host, port, tables, statistics_interval_seconds };
@@ -183,4 +187,32 @@ fn stations(raw: Option<List<RawStation>>, report: &mut Report<'_>) -> BTreeSet<
         report.fault(&list, format_args!("has too many stations; expected at most {most}"));
     }
     stations
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_model::Kind;
+
+    use super::super::backend::BackendKind;
+    use super::super::{object, yaml};
+    use super::*;
+
+    fn tables_with(monitor: &str) -> Vec<BmpTables> {
+        let text = format!(
+            "metadata: {{name: a}}\nspec: {{bmp: {{stations: [{{address: bmp.example{monitor}}}]}}}}\n"
+        );
+        let root = yaml::documents(&text).next().unwrap().root.unwrap();
+        let mut report = Report::new(&root);
+        let parsed = object::parse(Kind::BgpConfiguration, BackendKind::Native, &mut report);
+        let Some(Object::BgpConfiguration(it)) = parsed else { panic!("{report:?}") };
+        it.bmp_stations.iter().map(|it| it.tables).collect()
+    }
+
+    #[test]
+    fn an_empty_list_of_tables_is_none_and_a_missing_one_the_default() {
+        let loc_rib = BmpTables { loc_rib: true, ..BmpTables::NONE };
+        assert_eq!(tables_with(""), [BmpTables::DEFAULT]);
+        assert_eq!(tables_with(", monitor: []"), [BmpTables::NONE]);
+        assert_eq!(tables_with(", monitor: [locRIB]"), [loc_rib]);
+    }
 }
