@@ -49,6 +49,11 @@ pub enum Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Stamp(pub u64);
 
+impl Stamp {
+    /// Of routes of which nobody noted when they came (RFC 7854 §5).
+    pub const UNAVAILABLE: Self = Self(0);
+}
+
 /// A neighbour; for [`Table::LocRib`] this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Monitored {
@@ -60,6 +65,8 @@ pub struct Monitored {
     pub router_id: Ipv4Addr,
     /// The VRF of the session; `None` for the main table.
     pub vrf: Option<String>,
+    /// The interface of an address that is unique on its link only.
+    pub interface: Option<String>,
     /// AS numbers in its messages have two octets.
     pub two_octet_as: bool,
 }
@@ -161,7 +168,8 @@ pub fn peer_down(peer: &Monitored, at: Stamp, why: &Down) -> Bytes {
     finish(Kind::PeerDown, &[&body, &reason, data])
 }
 
-/// The table of this node is reported from now on, with a made-up OPEN for both ends (RFC 9069 §5.2).
+/// The table of this node is reported from now on, with a made-up OPEN for both ends (RFC 9069 §5.2). Nothing ends that but the
+/// end of the connection.
 pub fn loc_rib_up(node: &Monitored, at: Stamp, name: &str, open: &[u8]) -> Bytes {
     let mut body = BytesMut::new();
     put_peer(&mut body, node, Some(Table::LocRib), at);
@@ -170,15 +178,6 @@ pub fn loc_rib_up(node: &Monitored, at: Stamp, name: &str, open: &[u8]) -> Bytes
     let mut tlvs = BytesMut::new();
     put_tlv(&mut tlvs, 3, text(name));
     finish(Kind::PeerUp, &[&body, open, open, &tlvs])
-}
-
-/// It is not reported any more (RFC 9069 §5.3).
-pub fn loc_rib_down(node: &Monitored, at: Stamp, name: &str) -> Bytes {
-    let mut body = BytesMut::new();
-    put_peer(&mut body, node, Some(Table::LocRib), at);
-    body.put_u8(6);
-    put_tlv(&mut body, 3, text(name));
-    finish(Kind::PeerDown, &[&body])
 }
 
 /// An UPDATE, as it was on the wire, or as it would be (§4.6).
@@ -229,14 +228,15 @@ fn put_peer(to: &mut BytesMut, peer: &Monitored, table: Option<Table>, at: Stamp
         // All routes are reported (RFC 9069 §4.2).
         Some(Table::LocRib) => 0,
     };
-    let kind = match (table, &peer.vrf) {
+    let distinguisher = distinguisher(peer);
+    let kind = match (table, distinguisher) {
         (Some(Table::LocRib), _) => 3,
-        (_, Some(_)) => 2,
-        (_, None) => 0,
+        (_, 0) => 0,
+        _ => 2,
     };
     to.put_u8(kind);
     to.put_u8(flags);
-    to.put_u64(peer.vrf.as_deref().map_or(0, distinguisher));
+    to.put_u64(distinguisher);
     match table {
         Some(Table::LocRib) => to.put_bytes(0, 16),
         _ => put_address(to, peer.address),
@@ -248,10 +248,17 @@ fn put_peer(to: &mut BytesMut, peer: &Monitored, table: Option<Table>, at: Stamp
     to.put_u32(u32::try_from(micros % 1_000_000).unwrap_or(0));
 }
 
-/// A number for a VRF that stays the same: FNV-1a of its name, since a VRF of Linux has no route distinguisher.
-fn distinguisher(vrf: &str) -> u64 {
+/// A number that stays the same for a VRF and an interface; 0 without both. FNV-1a of their names, since a VRF of Linux has no
+/// route distinguisher, and the index of an interface changes.
+fn distinguisher(peer: &Monitored) -> u64 {
     let start = 0xCBF2_9CE4_8422_2325_u64;
-    vrf.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
+    let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
+    let of_vrf = peer.vrf.as_deref().map(|it| it.bytes().fold(start, add));
+    let of_interface = peer
+        .interface
+        .as_deref()
+        .map(|it| it.bytes().fold(add(of_vrf.unwrap_or(start), b'%'), add));
+    of_interface.or(of_vrf).unwrap_or(0)
 }
 
 /// An address in 16 octets: that of IPv4 in the last four.

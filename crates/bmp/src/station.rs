@@ -18,7 +18,8 @@ pub const STALL_WAIT: Duration = Duration::from_secs(30);
 pub(crate) const TABLES_WAIT: Duration = Duration::from_secs(600);
 /// Given to the socket at once, in bytes, and the rest of a message.
 pub const CHUNK_BYTES_MAX: usize = 64 << 10;
-/// The first wait after a connection that was lost or did not come about; it doubles (RFC 7854 §3.2).
+/// The first wait after a connection that was lost or did not come about; it doubles. `Ours:` RFC 7854 §3.2 suggests 30 s, and 720
+/// at most: what happens meanwhile is lost to the station.
 const RECONNECT_WAIT_MIN: Duration = Duration::from_secs(1);
 /// The longest of them.
 const RECONNECT_WAIT_MAX: Duration = Duration::from_secs(120);

@@ -3,8 +3,8 @@
 use bgpkit_parser::models::BgpMessage;
 use bgpkit_parser::parse_bmp_msg;
 use bgpkit_parser::parser::bmp::messages::{
-    BmpMessage, BmpMessageBody, BmpPeerType, PeerDownReason, PerPeerFlags, StatType, StatsData,
-    TerminationReason, TerminationTlvValue,
+    BmpMessage, BmpMessageBody, BmpPeerType, InitiationTlvType, PeerDownReason, PerPeerFlags,
+    StatType, StatsData, TerminationReason, TerminationTlvValue,
 };
 
 use super::*;
@@ -17,8 +17,14 @@ fn peer(address: &str) -> Monitored {
         asn: 4_200_000_001,
         router_id: [10, 0, 0, 2].into(),
         vrf: None,
+        interface: None,
         two_octet_as: false,
     }
+}
+
+/// This node, with an address that no message about it has.
+fn node() -> Monitored {
+    peer("2001:db8::1")
 }
 
 fn bgp(kind: u8, body: &[u8]) -> Vec<u8> {
@@ -43,13 +49,24 @@ fn update() -> Vec<u8> {
     bgp(2, &[&[0, 0][..], &length, &attributes, &[8, 10]].concat())
 }
 
+/// Of the header about the neighbour: type, flags, and the rest but for the time.
+fn peer_header(message: &[u8]) -> (u8, u8, &[u8]) {
+    (message[6], message[7], &message[8..40])
+}
+
 fn read(message: &Bytes) -> BmpMessage {
+    //= RFC 7854 §4.1 MUST NOT: a message has version 0.
+    assert_eq!(message[0], 3);
     let mut bytes = message.clone();
+    //= RFC 7854 §4.1 MUST: the length of a message counts all of it, its header too.
     let read = parse_bmp_msg(&mut bytes).unwrap();
     assert_eq!(usize::try_from(read.common_header.msg_len).unwrap(), message.len());
     read
 }
 
+//= RFC 7854 §4.3 MUST: an Initiation has sysDescr and sysName.
+//= RFC 7854 §4.4 MUST: sysDescr and sysName are ASCII.
+//= RFC 7854 §4.5 MUST: a Termination has its reason.
 #[test]
 fn the_first_and_the_last_message_say_who_speaks_and_why_no_more() {
     let long = format!("ä{}", "b".repeat(300));
@@ -57,6 +74,8 @@ fn the_first_and_the_last_message_say_who_speaks_and_why_no_more() {
     else {
         panic!()
     };
+    let kinds: Vec<_> = it.tlvs.iter().map(|it| it.info_type).collect();
+    assert_eq!(kinds, [InitiationTlvType::SysDescr, InitiationTlvType::SysName]);
     let texts: Vec<_> = it.tlvs.iter().map(|it| it.info.clone()).collect();
     assert_eq!(texts, [format!("?{}", "b".repeat(254)), "node-a".to_owned()]);
     let last = termination(Termination::AdministrativelyClosed);
@@ -65,11 +84,19 @@ fn the_first_and_the_last_message_say_who_speaks_and_why_no_more() {
     assert_eq!(it.tlvs[0].info_value, expected);
 }
 
+//= RFC 7854 §4.2 MUST: the V flag says whether the addresses are of IPv6.
+//= RFC 7854 §4.10 MUST: a Peer Up has the addresses and ports of the session.
+//= RFC 7854 §4.10 MUST: a Peer Up has the OPEN that was sent, then the one that was received, whole.
+//= RFC 8671 §6 SHOULD: the O flag is clear where a message is about no table.
 #[test]
 fn a_session_that_comes_up_has_its_ends_and_both_opens() {
+    let (sent, received) = (open(), bgp(1, &[4, 0x5B, 0xA0, 0, 90, 10, 0, 0, 2, 0]));
     for (address, local) in [("192.0.2.2", "192.0.2.1:179"), ("2001:db8::2", "[2001:db8::1]:179")] {
         let local: SocketAddr = local.parse().unwrap();
-        let message = peer_up(&peer(address), AT, local, 40_000, (&open(), &open()));
+        let message = peer_up(&peer(address), AT, local, 40_000, (&sent, &received));
+        assert!(message.ends_with(&[&sent[..], &received].concat()));
+        let (_, flags, _) = peer_header(&message);
+        assert_eq!(flags, if local.is_ipv6() { 0x80 } else { 0 });
         let it = read(&message);
         let header = it.per_peer_header.unwrap();
         assert_eq!(header.peer_type, BmpPeerType::Global);
@@ -82,6 +109,9 @@ fn a_session_that_comes_up_has_its_ends_and_both_opens() {
     }
 }
 
+//= RFC 7854 §4.9 MUST: a Peer Down after a NOTIFICATION of ours, or of the neighbor, has it.
+//= RFC 7854 §4.9 MUST: a Peer Down after we closed the connection without one has the event of the state machine.
+//+ RFC 8671 §6: the O flag is clear where a message is about no table.
 #[test]
 fn each_reason_of_a_session_that_ends_has_what_belongs_to_it() {
     let notification = Bytes::from(bgp(3, &[6, 4]));
@@ -101,26 +131,31 @@ fn each_reason_of_a_session_that_ends_has_what_belongs_to_it() {
         (Down::Deconfigured, PeerDownReason::PeerDeConfigured, None),
     ];
     for (why, reason, data) in cases {
-        let BmpMessageBody::PeerDownNotification(down) =
-            read(&peer_down(&peer("192.0.2.2"), AT, &why)).message_body
-        else {
+        let message = peer_down(&peer("192.0.2.2"), AT, &why);
+        assert_eq!(peer_header(&message).1, 0);
+        let BmpMessageBody::PeerDownNotification(down) = read(&message).message_body else {
             panic!()
         };
         assert_eq!((down.reason, down.data), (reason, data));
     }
 }
 
-/// RFC 8671 §4, RFC 9069 §4.2.
+//= RFC 7854 §4.2 MUST: bits of the flags that have no meaning are clear.
+//= RFC 7854 §4.6 MUST: a Route Monitoring message has an UPDATE.
+//= RFC 7854 §5 MUST: pre-policy routes have the L flag clear, and post-policy routes have it set.
+//= RFC 8671 §5.1 MUST: what a neighbor was sent has the L flag set.
+//= RFC 8671 §6.1 MUST: the O flag says whether a route was received or sent.
+//= RFC 9069 §4.2 MUST: the flags of the Loc-RIB that have no meaning are clear.
+//= RFC 9069 §4.2 MUST: the F flag is set when the Loc-RIB is filtered, and ours never is.
 #[test]
 fn routes_say_which_table_they_are_in() {
-    let node = Monitored { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), ..peer("192.0.2.2") };
     for (table, kind, flags) in [
         (Table::AdjRibInPrePolicy, BmpPeerType::Global, 0),
         (Table::AdjRibInPostPolicy, BmpPeerType::Global, 0x40),
         (Table::AdjRibOutPostPolicy, BmpPeerType::Global, 0x50),
         (Table::LocRib, BmpPeerType::LocalRib, 0),
     ] {
-        let peer = if table == Table::LocRib { &node } else { &peer("192.0.2.2") };
+        let peer = if table == Table::LocRib { &node() } else { &peer("192.0.2.2") };
         let it = read(&route_monitoring(peer, table, AT, &update()));
         let header = it.per_peer_header.unwrap();
         assert_eq!(header.peer_type, kind);
@@ -136,6 +171,31 @@ fn routes_say_which_table_they_are_in() {
     }
 }
 
+//= RFC 7854 §4.2 MUST: peer type and distinguisher tell peers apart that look the same in all else.
+#[test]
+fn the_same_link_local_address_on_two_interfaces_is_two_peers() {
+    let of = |interface: Option<&str>, vrf: Option<&str>| {
+        let (interface, vrf) = (interface.map(str::to_owned), vrf.map(str::to_owned));
+        let peer = Monitored { interface, vrf, ..peer("fe80::1") };
+        let message = route_monitoring(&peer, Table::AdjRibInPrePolicy, AT, &update());
+        let (kind, _, rest) = peer_header(&message);
+        (kind, rest[..8].to_vec())
+    };
+    let all = [
+        of(None, None),
+        of(Some("eth0"), None),
+        of(Some("eth1"), None),
+        of(None, Some("red")),
+        of(None, Some("blue")),
+        of(Some("eth0"), Some("red")),
+        of(Some("eth0"), Some("blue")),
+    ];
+    assert_eq!(all[0], (0, vec![0; 8]), "nothing else looks like it");
+    assert!(all[1..].iter().all(|(kind, _)| *kind == 2));
+    assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
+}
+
+//+ RFC 7854 §4.2: peer type and distinguisher tell peers apart that look the same in all else.
 #[test]
 fn neighbors_in_vrfs_are_told_apart() {
     let of = |vrf: &str| Monitored { vrf: Some(vrf.to_owned()), ..peer("192.0.2.2") };
@@ -151,23 +211,36 @@ fn neighbors_in_vrfs_are_told_apart() {
     assert_eq!(it.tlvs[0].info_value, "red");
 }
 
-/// RFC 9069 §5.2, §5.3.
+//= RFC 9069 §5.2 MUST: addresses and ports of the Peer Up of the Loc-RIB are zero.
+//= RFC 9069 §5.2 MUST: the received OPEN of the Loc-RIB repeats the sent one.
+//= RFC 9069 §5.2.1 MUST: the default Loc-RIB is called global.
 #[test]
-fn the_table_of_the_node_comes_and_goes_under_its_name() {
-    let node = peer("0.0.0.0");
-    let up = read(&loc_rib_up(&node, AT, "global", &open()));
+fn the_table_of_the_node_comes_under_its_name() {
+    let message = loc_rib_up(&node(), AT, "global", &open());
+    let tail = [&[0; 20][..], &open(), &open(), b"\0\x03\0\x06global"].concat();
+    assert!(message.ends_with(&tail));
+    let up = read(&message);
     assert_eq!(up.per_peer_header.unwrap().peer_type, BmpPeerType::LocalRib);
     let BmpMessageBody::PeerUpNotification(it) = up.message_body else { panic!() };
     assert_eq!(it.tlvs[0].info_value, "global");
-    let BmpMessageBody::PeerDownNotification(down) =
-        read(&loc_rib_down(&node, AT, "global")).message_body
-    else {
-        panic!()
-    };
-    assert_eq!(down.reason, PeerDownReason::LocalSystemClosedTlvDataFollows);
-    assert_eq!(down.data.unwrap(), b"\0\x03\0\x06global");
 }
 
+//= RFC 9069 §5.1 MUST: all messages about the Loc-RIB have peer type 3, no address, and our AS and BGP identifier.
+#[test]
+fn messages_about_the_table_of_the_node_are_about_no_neighbor() {
+    let numbers = [Statistic::LocRib(3)];
+    for message in [
+        loc_rib_up(&node(), AT, "global", &open()),
+        route_monitoring(&node(), Table::LocRib, AT, &update()),
+        statistics(&node(), Some(Table::LocRib), AT, &numbers),
+    ] {
+        let ours = [&[0; 24][..], &4_200_000_001_u32.to_be_bytes(), &[10, 0, 0, 2]].concat();
+        assert_eq!(peer_header(&message), (3, 0, &ours[..]));
+    }
+}
+
+//= RFC 7854 §4.8 MUST: statistics have their types, as counters of 32 bits or gauges of 64.
+//= RFC 8671 §6.2 MUST: a Statistics Report has the O flag clear.
 #[test]
 fn numbers_have_their_types_and_widths() {
     let all = [
@@ -180,11 +253,12 @@ fn numbers_have_their_types_and_widths() {
         Statistic::AdjRibOut(7),
         Statistic::AdjRibOutOf(2, 1, 8),
     ];
-    let BmpMessageBody::StatsReport(it) =
-        read(&statistics(&peer("192.0.2.2"), None, AT, &all)).message_body
-    else {
-        panic!()
-    };
+    for table in [None, Some(Table::AdjRibOutPostPolicy)] {
+        let message = statistics(&peer("192.0.2.2"), table, AT, &all);
+        assert_eq!(peer_header(&message).1, 0);
+    }
+    let message = statistics(&peer("192.0.2.2"), None, AT, &all);
+    let BmpMessageBody::StatsReport(it) = read(&message).message_body else { panic!() };
     let seen: Vec<_> = it.counters.into_iter().map(|it| (it.stat_type, it.stat_data)).collect();
     let expected = [
         (StatType::PrefixesRejectedByInboundPolicy, StatsData::Counter(1)),

@@ -105,7 +105,7 @@ fn tables_are_made_as_they_are_taken_and_what_happens_meanwhile_follows_them() {
     assert_eq!(station.view().messages, 102);
 }
 
-/// RFC 7854 §3.2.
+//= RFC 7854 §3.2 MUST: attempts to connect are further and further apart.
 #[test]
 fn attempts_wait_from_a_second_to_two_minutes() {
     let mut station = Station::new(at(0), 3);
@@ -126,6 +126,23 @@ fn attempts_wait_from_a_second_to_two_minutes() {
     let later = now + RECONNECT_WAIT_MAX;
     station.handle(later, Event::Closed("it restarts"));
     assert!(station.next_deadline().unwrap().since(later) <= Duration::from_secs(1));
+}
+
+//= RFC 7854 §3.2 MUST: the rate of sessions is limited.
+#[test]
+fn a_station_that_ends_each_connection_is_connected_to_more_and_more_rarely() {
+    let mut station = Station::new(at(0), 3);
+    let mut now = at(0);
+    for _ in 0..10 {
+        station.handle(now, Event::Tick);
+        station.handle(now, Event::Connected);
+        station.handle(now + Duration::from_secs(1), Event::Closed("it is gone"));
+        now = station.next_deadline().unwrap();
+    }
+    let waited = now.since(at(0));
+    assert!(waited >= Duration::from_secs(300), "ten sessions in {waited:?}");
+    let connects = actions(&mut station).iter().filter(|it| **it == Action::Connect).count();
+    assert_eq!(connects, 10);
 }
 
 /// What a reader has of the present connection is what was pushed since it began, in order, without a gap.

@@ -7,6 +7,8 @@
 mod connection;
 mod numbers;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use std::collections::BTreeSet;

@@ -5,7 +5,8 @@ use fairway_ground::{AddressFamily, PerFamily};
 use fairway_seam::PeerView;
 
 pub(super) fn numbers(peer: &PeerView) -> Vec<Statistic> {
-    let u32_of = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    // A counter of 32 bits begins again at 0.
+    let u32_of = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX);
     let rejected: u64 = peer.refusals.iter().map(|(_, count)| *count).fold(0, u64::saturating_add);
     let total = |counts: &PerFamily<u32>| {
         AddressFamily::ALL.iter().map(|it| u64::from(*counts.of(*it))).fold(0, u64::saturating_add)

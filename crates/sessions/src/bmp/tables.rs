@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use fairway_bgp::session::{Best, SessionUp};
 use fairway_bgp::wire::announce::{AttributeBlock, Unsent, announcement, end_of_rib, withdrawal};
-use fairway_bgp::wire::{Capability, EXTENDED_MESSAGE_LENGTH_BYTES_MAX, Open};
+use fairway_bgp::wire::{Capability, EXTENDED_MESSAGE_LENGTH_BYTES_MAX, NextHopEncoding, Open};
 use fairway_bmp::Tables;
 use fairway_bmp::message::{Monitored, Stamp, Table, loc_rib_up, route_monitoring};
 use fairway_ground::{
@@ -104,7 +104,8 @@ impl Node {
         let address = Ipv4Addr::UNSPECIFIED.into();
         let asn = config.router_asn.get();
         let router_id = config.router_id.get().into();
-        let monitored = Monitored { address, asn, router_id, vrf: None, two_octet_as: false };
+        let monitored =
+            Monitored { address, asn, router_id, vrf: None, interface: None, two_octet_as: false };
         Some(Self { monitored, at })
     }
 
@@ -112,7 +113,9 @@ impl Node {
         let asn = self.monitored.asn;
         let families =
             AddressFamily::ALL.into_iter().map(|it| Capability::Multiprotocol(it.into()));
-        let capabilities = families.chain([Capability::FourOctetAs(asn)]).collect();
+        // A received IPv4 route may have such a next hop, also one that comes later.
+        let next_hop = Capability::ExtendedNextHop(vec![NextHopEncoding::IPV4_OVER_IPV6]);
+        let capabilities = families.chain([next_hop, Capability::FourOctetAs(asn)]).collect();
         let router_id = RouterId::new(self.monitored.router_id.into())?;
         let open = Open { asn, hold_time: HoldTime::default(), router_id, capabilities };
         Some(open.encode())
@@ -139,7 +142,7 @@ fn originated(node: &Node, prefix: Prefix, chosen: &RouteAttributes) -> PathAttr
 }
 
 /// All routes of `tables` in `view`, which is shared by the stations that are told them, and after each table its End-of-RIB
-/// (RFC 7854 §5).
+/// (RFC 7854 §5). When a route came is not known any more; `at` is for the Peer Up of this node.
 pub(super) fn all(
     view: Arc<BgpView>,
     peers: &BTreeMap<PeerKey, Peer>,
@@ -159,9 +162,10 @@ pub(super) fn all(
             let accepted = tables.adj_rib_in_post_policy.then_some(Table::AdjRibInPostPolicy);
             let sent = tables.adj_rib_out_post_policy.then_some(Table::AdjRibOutPostPolicy);
             let view = Arc::clone(&view);
-            accepted.into_iter().chain(sent).flat_map(move |table| {
-                of_peer(Arc::clone(&view), place, Arc::clone(&peer), table, at)
-            })
+            accepted
+                .into_iter()
+                .chain(sent)
+                .flat_map(move |table| of_peer(Arc::clone(&view), place, Arc::clone(&peer), table))
         })
     };
     // Without a Peer Up none of its routes may be told (RFC 9069 §5.2).
@@ -174,8 +178,8 @@ fn of_peer(
     place: usize,
     peer: Arc<Peer>,
     table: Table,
-    at: Stamp,
 ) -> impl Iterator<Item = Bytes> + Send {
+    let at = Stamp::UNAVAILABLE;
     let (path_ids, four_octet_as) = match table {
         Table::AdjRibOutPostPolicy => (peer.up.add_path_sent, peer.up.four_octet_as),
         _ => (peer.up.add_path_received, true),
@@ -200,8 +204,8 @@ fn of_peer(
 }
 
 fn of_node(view: Arc<BgpView>, node: Node) -> impl Iterator<Item = Bytes> + Send {
-    let at = node.at;
-    let up = node.open().map(|open| loc_rib_up(&node.monitored, at, LOC_RIB_NAME, &open));
+    let up = node.open().map(|open| loc_rib_up(&node.monitored, node.at, LOC_RIB_NAME, &open));
+    let at = Stamp::UNAVAILABLE;
     let marks = AddressFamily::ALL.into_iter().map({
         let monitored = node.monitored.clone();
         move |family| route_monitoring(&monitored, Table::LocRib, at, &marker(family))

@@ -1,6 +1,7 @@
 //! The loop of the thread: what the core tells goes to the machines of the stations, and their chunks to the connections.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
@@ -155,7 +156,8 @@ impl Monitor {
         machines.chain(statistics.chain(tables).filter(|it| *it > now)).min()
     }
 
-    /// Tells these, and no others.
+    /// Tells these, and no others. `Ours:` a station that is told something else loses its connection, where RFC 8671 §7.2 and
+    /// RFC 9069 §6.1.3 have Peer Down and Peer Up: the next one begins with all there is.
     fn want(&mut self, wanted: &BTreeSet<BmpStation>) {
         let now = self.now();
         let gone: Vec<Place> = self
@@ -431,7 +433,7 @@ impl MonitoringStation {
 /// ManualStop (RFC 4271 §8.1.2): we closed the connection without a NOTIFICATION, so that routes stay.
 const MANUAL_STOP: u16 = 2;
 
-/// The connection is new.
+/// The connection is new. `Ours:` nothing here speaks SNMP, which RFC 7854 §4.4 takes both texts from.
 fn begin(it: &mut MonitoringStation, now: Instant, at: Stamp, peers: &BTreeMap<PeerKey, Peer>) {
     let description = concat!("Fairway ", env!("CARGO_PKG_VERSION"));
     it.machine.push(now, initiation(description, &host_name()));
@@ -455,8 +457,11 @@ fn up_message(peer: &Peer, at: Stamp) -> Bytes {
 }
 
 fn monitored(key: PeerKey, up: &SessionUp) -> Monitored {
+    let is_link_local =
+        matches!(up.remote.ip(), IpAddr::V6(address) if address.is_unicast_link_local());
     Monitored {
         address: up.remote.ip(),
+        interface: key.interface().filter(|_| is_link_local).map(|it| it.to_string()),
         asn: up.asn,
         router_id: up.router_id.into(),
         vrf: key.vrf.map(|it| it.to_string()),
