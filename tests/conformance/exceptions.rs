@@ -100,6 +100,25 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         "It stays until the cache has said all of the new session, seconds later, or until it expires: a restarted cache takes no state from a route."),
     except(8210, "10", Should, "of several caches the most preferred one is used",
         "What any of them says counts, as in BIRD."),
+    // What BMP stations are told.
+    except(7854, "3.2", May, "attempts to connect to a station are 30 s apart at first, and 720 s at most",
+        "From 1 s to 2 minutes: what happens meanwhile is lost to the station, and an attempt costs little."),
+    except(7854, "4.4", Must, "sysDescr and sysName are those of MIB-II",
+        "Nothing here speaks SNMP. They are the name and version of Fairway, and the host name, which an SNMP agent would report, too."),
+    except(7854, "5", Must, "the end of a neighbor's pre-policy routes is marked",
+        "It is marked where the neighbor marks it (RFC 7313) or sends End-of-RIB itself: its routes are not kept as it announced them, and without a mark of its own nobody knows which was the last."),
+    except(7854, "5", May, "routes that changed together are in one UPDATE",
+        "They are in what a neighbor sends and is sent. Of other tables each route is an UPDATE of its own, made when the station takes it: grouping them would need a copy of the table."),
+    except(8671, "7.2", Must, "what a station is told changes between a Peer Down and a Peer Up",
+        "It changes between two connections: the station is sent a Termination and told all there is on a new one, as when it connects for the first time."),
+    except(8671, "8", Should, "stations are authorized and trusted",
+        "They are by their address: who configures one trusts it, and the network to it. There is no authentication in the protocol."),
+    except(9069, "5.4.2", Should, "changes of the Loc-RIB are compressed and throttled",
+        "They are told as they happen: a station keeps the history of the table, too. One that does not take them in time loses its connection and begins again with what is there."),
+    except(9069, "6.1.3", Must, "the names and filters of the Loc-RIB change between a Peer Down and a Peer Up",
+        "Neither can be changed. Another AS or BGP identifier of this node ends the connection, and so does another choice of tables; the next one begins with all there is. The Loc-RIB itself never goes down before."),
+    except(9069, "7", Should, "only stations that are authorized and trusted are told the Loc-RIB",
+        "They are by their address, as for all tables."),
 ];
 
 /// What is wrong with the table.

@@ -50,6 +50,9 @@ const DOCUMENTS: &[(u32, &str)] = &[
     (5065, "AS Confederations (what others must do)"),
     (6811, "BGP Prefix Origin Validation"),
     (8210, "The RPKI to Router Protocol, Version 1"),
+    (7854, "BGP Monitoring Protocol (BMP)"),
+    (8671, "Adj-RIB-Out in BMP"),
+    (9069, "Loc-RIB in BMP"),
 ];
 
 const INTRODUCTION: &str = "\
