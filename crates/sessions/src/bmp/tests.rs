@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fairway_bgp::session::{SessionDown, SessionUp};
 use fairway_bgp::wire::{Capability, Open};
 use fairway_ground::{
-    AddressFamily, AsPath, FamilySet, HoldTime, NextHop, PathId, PeerKind, Prefix, RouterId,
+    AddressFamily, AsPath, FamilySet, HoldTime, NextHop, PathId, PeerKind, Prefix, Remote, RouterId,
 };
 use fairway_seam::{
     DesiredRoute, LearnedRoute, Path, PathAttributes, PathSource, PeerConfig, PeerRoute, PeerView,
@@ -255,6 +255,24 @@ async fn a_station_hears_who_speaks_then_the_sessions_then_each_table_and_its_en
     assert_eq!(names, expected);
     let own = heard.iter().find(|it| it.update().ends_with(&[32, 203, 0, 113, 7]));
     assert_eq!(own.map(Message::name), Some("loc-rib"));
+}
+
+//+ RFC 7854 §4.2: peer type and distinguisher tell peers apart that look the same in all else.
+#[tokio::test]
+async fn unnumbered_neighbors_with_the_same_address_are_two_peers() {
+    let scene = Scene::start().await;
+    let up = SessionUp { remote: "[fe80::1]:179".parse().unwrap(), ..up() };
+    for interface in ["eth0", "eth1"] {
+        let key = PeerKey { remote: Remote::Interface(interface.parse().unwrap()), vrf: None };
+        scene.tell(Feed::Peer(key, vec![Monitored::Up(Box::new(up.clone()))]));
+    }
+    let mut stream = scene.connect(BmpTables::NONE, 0).await;
+    assert_eq!(read(&mut stream).await.unwrap().name(), "initiation");
+    let (first, second) = (read(&mut stream).await.unwrap(), read(&mut stream).await.unwrap());
+    assert_eq!([first.name(), second.name()], ["peer up"; 2]);
+    let of = |it: &Message| (it.body[..10].to_vec(), it.body[10..34].to_vec());
+    assert_ne!(of(&first).0, of(&second).0, "type and distinguisher");
+    assert_eq!(of(&first).1, of(&second).1, "address, AS and BGP identifier");
 }
 
 //= RFC 7854 §5 MUST: the time of a route is 0 where it is not known.
