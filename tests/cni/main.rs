@@ -25,6 +25,7 @@ use clap::Parser;
 use lab::suite::{self, Case, Suite};
 
 use cases::{Kind, Scene};
+use runtime::Plugins;
 
 /// Each case waits for programs more than it computes.
 const THREADS: usize = 2;
@@ -52,8 +53,8 @@ fn run(options: Options) -> Result<bool> {
     let assets = lab::cluster::assets()?;
     let plugins = runtime::plugins()?;
     ensure!(
-        !options.required || (assets.is_some() && !plugins.is_empty()),
-        "there is no API server, or there are no plugins; run: scripts/kube-apiserver.sh and scripts/cni-plugins.sh"
+        !options.required || (assets.is_some() && plugins.iter().any(Plugins::is_new)),
+        "there is no API server, or there are no plugins of 1.6 or newer; run: scripts/kube-apiserver.sh and scripts/cni-plugins.sh"
     );
     if options.suite.is_bench() {
         let directory = tempfile::tempdir()?;
@@ -72,6 +73,9 @@ fn run(options: Options) -> Result<bool> {
         let needed = case.on == Kind::Cluster;
         let missing = match () {
             () if plugins.is_empty() => Some("there are no CNI plugins here"),
+            () if case.on != Kind::Bridge && !plugins.iter().any(Plugins::is_new) => {
+                Some("the CNI plugins here are older than 1.6; run: scripts/cni-plugins.sh")
+            }
             () if needed && assets.is_none() => Some("there is no API server here"),
             () if case.on == Kind::Cnitool
                 && cases::cnitool::plugins_with_tool(&plugins).is_none() =>

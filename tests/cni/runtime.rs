@@ -19,6 +19,13 @@ pub(crate) struct Plugins {
     pub(crate) version: &'static str,
 }
 
+impl Plugins {
+    /// Whether `ptp` takes a gateway that is not in the network of the address, as 1.6 and newer do.
+    pub(crate) fn is_new(&self) -> bool {
+        self.version == "1.1.0"
+    }
+}
+
 /// Where Debian's package has them.
 const PACKAGED: &str = "/usr/lib/cni";
 

@@ -19,10 +19,11 @@ use serde_json::Value;
 
 use crate::runtime::Plugins;
 
-/// What addresses are kept in; `Cnitool` stands for a disk and another runtime.
+/// What addresses are kept in; `Bridge` stands for a disk and plugins of each age, `Cnitool` for a disk and another runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Disk,
+    Bridge,
     Cnitool,
     Cluster,
 }
@@ -30,7 +31,7 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Self::Disk => "disk",
+            Self::Disk | Self::Bridge => "disk",
             Self::Cnitool => "cnitool",
             Self::Cluster => "cluster",
         }
@@ -69,7 +70,7 @@ macro_rules! cases {
 pub(crate) fn all() -> Vec<Case> {
     cases![
         Disk disk::containers_of_two_families_reach_each_other,
-        Disk disk::containers_on_a_bridge_reach_each_other_with_each_set_of_plugins,
+        Bridge disk::containers_on_a_bridge_reach_each_other_with_each_set_of_plugins,
         Disk disk::a_deletion_without_a_daemon_waits_for_the_next,
         Disk disk::a_plugin_that_was_ended_is_given_no_address,
         Disk disk::a_block_that_cannot_be_read_stops_addresses_and_nothing_else,
