@@ -59,15 +59,15 @@ fn measure(scene: &Scene, monitor: &mut Monitor, latencies: &mut Latencies) -> R
     Ok(())
 }
 
-/// Programs that read all events. They would run elsewhere: here they take what the daemon leaves.
+/// Programs that read all events. They would run elsewhere: here they run when nothing else does.
 struct Viewers(Vec<Child>);
 
 impl Viewers {
     fn start(scene: &Scene) -> Result<Self> {
         let mut viewers = Self(Vec::new());
         for _ in 0..VIEWERS {
-            let mut command = scene.node.command("nice".as_ref());
-            command.args(["-n", "19", "curl", "-sN", "-o", "/dev/null"]);
+            let mut command = scene.node.command("chrt".as_ref());
+            command.args(["--idle", "0", "curl", "-sN", "-o", "/dev/null"]);
             let command = command.arg(format!("http://{ADDRESS}/events")).stdout(Stdio::null());
             viewers.0.push(command.spawn().context("starting curl")?);
         }
