@@ -13,7 +13,7 @@ use crate::client::{ADDRESS, get};
 use crate::scene::{Backend, Scene, service};
 
 const VIEWERS: usize = 200;
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 20;
 const CHANGES_PER_ROUND: u8 = 40;
 /// Beside viewers the slowest percent of changes may take so many times as long.
 const RATIO_MAX: f64 = 1.2;

@@ -70,7 +70,7 @@ struct RawStation {
     /// The TCP port. Default: 11019.
     port: Option<PortNumber>,
     /// The tables that it is told the routes of: adjRIBInPrePolicy, adjRIBInPostPolicy, adjRIBOutPostPolicy, locRIB. Default:
-    /// adjRIBInPrePolicy.
+    /// adjRIBInPrePolicy; an empty list is none, and only sessions and statistics are told.
     monitor: Option<List<Text<Table>>>,
     /// Seconds between two reports of statistics, 5 to 65535; 0: none. Default: 0.
     stats_interval_seconds: Option<u16>,

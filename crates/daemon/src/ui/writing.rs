@@ -24,6 +24,12 @@ impl<S> Writing<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Writing<S> {
+    /// Between writes to two hundred viewers, threads that change routes run first: the kernel lets a thread of lower priority
+    /// finish its slice, which is milliseconds.
+    fn give_way() {
+        std::thread::yield_now();
+    }
+
     /// What a write came to, and whether it has waited for too long.
     fn timed<T>(
         &mut self,
@@ -57,6 +63,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Writing<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        Self::give_way();
         self.timed(context, written)
     }
 
@@ -66,6 +73,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Writing<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        Self::give_way();
         self.timed(context, written)
     }
 
