@@ -70,40 +70,28 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
     let mut flows = Flows::open(&segment.client, CONNECTIONS, "10.96.0.21:90", "10.96.0.21:53")?;
     flows.check("kube-proxy")?;
     kube_proxy.stop(LIMIT)?;
-    let mut kube_proxy = start_kube_proxy(&segment)?;
+    let kube_proxy = start_kube_proxy(&segment)?;
     wait_until("kube-proxy serves again", 3 * LIMIT, || serves("kube-proxy, restarted"))?;
     flows.check("a restart of kube-proxy")?;
-    let of_kube_proxy = flows.take_gap();
-    eprintln!(
-        "datagrams without an answer, kube-proxy restarted: {} ms",
-        of_kube_proxy.as_millis()
-    );
+    expect_short(&[("a restart of kube-proxy", flows.take_gap())])?;
 
-    let mut fairway = start_fairway(&segment, &["--take-over", "kube-proxy"])?;
-    let log = || std::fs::read_to_string(directory.join("fairway.log")).context("its log");
-    wait_until("it waits for the end of kube-proxy", LIMIT, || {
-        ensure!(log()?.contains("waiting until it is removed"), "it says\n{}", log()?);
-        Ok(())
-    })?;
-    kube_proxy.stop(LIMIT)?;
-    wait_until("the node is taken over", 3 * LIMIT, || {
-        fairway.check_running()?;
-        ensure!(log()?.contains("is taken over from kube-proxy"), "it says\n{}", log()?);
-        Ok(())
-    })?;
+    let mut fairway = take_over(&segment, kube_proxy)?;
     flows.check("after the take-over")?;
     serves("Fairway")?;
     nothing_of_kube_proxy(&segment)?;
     let mut gaps = vec![("take-over", flows.take_gap())];
 
-    api.apply(&three)?;
-    wait_for_servers(&segment, "-a -t 10.96.0.21:90 -r 10.1.1.20:9090 -m -w 0")?;
-    flows.check("scaled to three Pods")?;
-    gaps.push(("scaled to three Pods", flows.take_gap()));
-    api.apply(&ten)?;
-    wait_for_servers(&segment, "-a -t 10.96.0.21:90 -r 10.1.1.20:9090 -m -w 1")?;
-    flows.check("scaled to ten Pods")?;
-    gaps.push(("scaled to ten Pods", flows.take_gap()));
+    for (endpoints, weight, when) in
+        [(&three, 0, "scaled to three Pods"), (&ten, 1, "scaled to ten Pods")]
+    {
+        api.apply(endpoints)?;
+        wait_for_servers(
+            &segment,
+            &format!("-a -t 10.96.0.21:90 -r 10.1.1.20:9090 -m -w {weight}"),
+        )?;
+        flows.check(when)?;
+        gaps.push((when, flows.take_gap()));
+    }
 
     fairway.kill();
     serves("nobody")?;
@@ -122,11 +110,7 @@ pub(in crate::cases) fn connections_outlive_every_change_of_hands(
     flows.check("back at kube-proxy")?;
     wait_until("kube-proxy serves", 3 * LIMIT, || serves("kube-proxy again"))?;
     gaps.push(("back", flows.take_gap()));
-    for (when, gap) in &gaps {
-        eprintln!("datagrams without an answer, {when}: {} ms", gap.as_millis());
-    }
-    let longest = gaps.iter().map(|(_, gap)| *gap).max().unwrap_or_default();
-    ensure!(longest <= GAP_MAX, "datagrams were without an answer: {gaps:?}");
+    expect_short(&gaps)?;
     kube_proxy.stop(LIMIT)?;
     for object in [&both, &web, &ten, &many] {
         api.delete(object)?;
@@ -152,6 +136,33 @@ fn many() -> Value {
     ]);
     let spec = json!({"clusterIP": "10.96.0.21", "clusterIPs": ["10.96.0.21"], "ports": ports});
     service("many", spec, "")
+}
+
+/// Starts Fairway, which takes the node over when kube-proxy ends.
+fn take_over(segment: &Segment, mut kube_proxy: Process) -> Result<Process> {
+    let mut fairway = start_fairway(segment, &["--take-over", "kube-proxy"])?;
+    let log = || std::fs::read_to_string(segment.directory.join("fairway.log")).context("its log");
+    wait_until("it waits for the end of kube-proxy", LIMIT, || {
+        ensure!(log()?.contains("waiting until it is removed"), "it says\n{}", log()?);
+        Ok(())
+    })?;
+    kube_proxy.stop(LIMIT)?;
+    wait_until("the node is taken over", 3 * LIMIT, || {
+        fairway.check_running()?;
+        ensure!(log()?.contains("is taken over from kube-proxy"), "it says\n{}", log()?);
+        Ok(())
+    })?;
+    Ok(fairway)
+}
+
+/// How long datagrams were without an answer.
+fn expect_short(gaps: &[(&str, Duration)]) -> Result<()> {
+    for (when, gap) in gaps {
+        eprintln!("datagrams without an answer, {when}: {} ms", gap.as_millis());
+    }
+    let longest = gaps.iter().map(|(_, gap)| *gap).max().unwrap_or_default();
+    ensure!(longest <= GAP_MAX, "datagrams were without an answer: {gaps:?}");
+    Ok(())
 }
 
 /// Fairway has ended: starts kube-proxy, and leaves the node to it.
