@@ -297,7 +297,8 @@ impl Station {
         }
         (self.head, self.queue, self.tables) = Default::default();
         (self.queued_bytes, self.writing_since, self.tables_since) = (0, None, None);
-        let doubled = RECONNECT_WAIT_MIN.saturating_mul(1 << self.failures.min(7));
+        let times = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
+        let doubled = RECONNECT_WAIT_MIN.saturating_mul(times);
         let wait = self.rng.jittered(doubled.min(RECONNECT_WAIT_MAX));
         self.failures = self.failures.saturating_add(1);
         self.link = Link::Down(now + wait);
