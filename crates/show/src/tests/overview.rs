@@ -52,6 +52,19 @@ fn a_second_look_at_the_same_state_adds_no_event() {
 }
 
 #[test]
+fn an_event_that_has_just_happened_is_not_told_again_when_its_time_is_rounded() {
+    let mut lab = Lab::new();
+    lab.router_one().since = Some(Duration::ZERO);
+    let mut log = EventLog::default();
+    let mut overview = overview(&lab);
+    log.follow(&overview);
+    // Nine tenths of a second later, in the next one, the age is 0 s as before.
+    overview.now_epoch_seconds += 1;
+    overview.events.iter_mut().for_each(|it| it.at_epoch_seconds += 1);
+    assert_eq!(log.follow(&overview), 0);
+}
+
+#[test]
 fn a_session_that_ends_is_an_event_and_one_that_comes_back_unseen_is_another() {
     let mut lab = Lab::new();
     let mut log = EventLog::default();
