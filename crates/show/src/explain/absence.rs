@@ -31,7 +31,6 @@ mod system {
     pub(super) const NOT_PERMITTED: i32 = 1;
     pub(super) const ACCESS_DENIED: i32 = 13;
     pub(super) const NETWORK_UNREACHABLE: i32 = 101;
-    pub(super) const CONNECTION_RESET: i32 = 104;
     pub(super) const TIMED_OUT: i32 = 110;
     pub(super) const CONNECTION_REFUSED: i32 = 111;
     pub(super) const HOST_UNREACHABLE: i32 = 113;
@@ -391,11 +390,10 @@ fn by_close(peer: &PeerView, text: &str) -> Cause {
             "the log of the router has the reason",
         );
     }
-    let is_reset = system_error(text) == Some(system::CONNECTION_RESET);
-    let how = if is_reset { "resets" } else { "closes" };
+    // A reset is the same: it depends on whether our OPEN arrives before the end.
     cause(
         "closed",
-        format!("{how} each connection without a reason, so it does not expect this node"),
+        "closes each connection without a reason, so it does not expect this node".to_owned(),
         format!(
             "configure this node at the router, with the address that it connects from and AS {}",
             peer.config.local_asn

@@ -107,7 +107,7 @@ fn endings() -> Vec<Case> {
             ),
             NOTHING,
             "closed",
-            "resets each connection without a reason",
+            "closes each connection without a reason",
         ),
         (
             ended(ResetCause::PeerClosed, "the neighbor closed the connection"),
