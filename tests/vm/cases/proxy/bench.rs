@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::cluster::{Api, Options, node, service, start_fairway, start_kube_proxy_with};
-use super::probes::tcp;
+use super::probes::tcp_within;
 use super::segment::{PODS, Segment};
 use lab::make_directory;
 use lab::process::Process;
@@ -24,6 +24,8 @@ const SERVICES: usize = 1_000;
 /// How often an endpoint is changed.
 const CHANGES: usize = 5;
 const START_LIMIT: Duration = Duration::from_secs(600);
+/// Of one question: what nobody answers yet is asked again so soon.
+const PROBE: Duration = Duration::from_millis(200);
 
 /// What one proxy took.
 struct Measured {
@@ -138,12 +140,13 @@ fn measure(
         let to = format!("{}:80", cluster_address(number));
         wait_until(&format!("{name}: {to} answers"), START_LIMIT, || {
             proxy.check_running()?;
-            let answer = tcp(&segment.client, &to)?.to_string();
+            let answer = tcp_within(PROBE, &segment.client, &to)?.to_string();
             ensure!(answer.starts_with("pod1"), "it is {answer}");
             Ok(())
         })?;
     }
     let cold_start = begun.elapsed();
+    eprintln!("{name}: all answer after {:.2} s", cold_start.as_secs_f64());
     let mut changes = Vec::new();
     let number = count / 2;
     for change in 0..CHANGES {
@@ -154,7 +157,7 @@ fn measure(
         let pod = format!("pod{}", position + 1);
         let to = format!("{}:80", cluster_address(number));
         wait_until(&format!("{name}: {pod} answers"), START_LIMIT, || {
-            let answer = tcp(&segment.client, &to)?.to_string();
+            let answer = tcp_within(PROBE, &segment.client, &to)?.to_string();
             ensure!(answer.starts_with(&pod), "it is {answer}");
             Ok(())
         })?;

@@ -131,9 +131,14 @@ fn read(text: &str) -> Result<Answer> {
 }
 
 pub(super) fn tcp(from: &Namespace, to: &str) -> Result<Answer> {
+    tcp_within(PATIENCE, from, to)
+}
+
+/// A connection that takes longer is answered by nobody.
+pub(super) fn tcp_within(patience: Duration, from: &Namespace, to: &str) -> Result<Answer> {
     let to: SocketAddr = to.parse()?;
     from.enter(|| {
-        let stream = match TcpStream::connect_timeout(&to, PATIENCE) {
+        let stream = match TcpStream::connect_timeout(&to, patience) {
             Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 return Ok(Answer::Refused);
