@@ -8,7 +8,7 @@ usage() {
 Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network docker
 
   rust      a C linker and make; checks that cargo is there and new enough
-  routers   FRR, BIRD, GoBGP, OpenBGPD: the peers of the interoperability tests; keepalived, whose configuration is imported
+  routers   FRR, BIRD, GoBGP, OpenBGPD: the peers of the interoperability tests
   trixie    Debian 13 in a separate root directory (scripts/trixie.sh): FRR 10 and BIRD 3
   network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6, busybox; the standard CNI plugins
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
@@ -33,7 +33,7 @@ die() {
     exit 1
 }
 
-routers=(frr frr-pythontools bird2 gobgpd openbgpd keepalived)
+routers=(frr frr-pythontools bird2 gobgpd openbgpd)
 
 packages_of() {
     case $1 in

@@ -121,7 +121,7 @@ impl Served {
     ) -> io::Result<()> {
         let Ok(_dump) = self.dumps.try_acquire() else {
             let why = format!(
-                "{DUMPS_MAX} clients read all routes already; repeat it when one has ended"
+                "{DUMPS_MAX} clients are reading all routes, which is the most at a time; try again when one has finished"
             );
             return send_answer(client, &Answer::Error(why)).await;
         };
