@@ -12,7 +12,7 @@ Usage: scripts/setup.sh [GROUP...]      default: rust routers trixie network doc
   trixie    Debian 13 in a separate root directory (scripts/trixie.sh): FRR 10 and BIRD 3
   network   tools for network namespaces: ip, nft, tcpdump, arping, ndisc6, busybox; the standard CNI plugins
   docker    a Docker engine where there is none, and debootstrap for machines that cannot pull images
-  rivals    keepalived, beside which `make bench-layer2` measures failover; installed, not started
+  rivals    keepalived, which `make bench-layer2` measures beside ours and whose configuration is imported; not started
   kubernetes  etcd, openssl and curl, for the API server that scripts/kube-apiserver.sh builds
   deploy    jq, and what `make test-deploy` needs to fetch promtool
   vm        QEMU and the tools for the initrd of scripts/vm.sh: for tests that need another kernel

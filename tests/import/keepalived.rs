@@ -110,7 +110,7 @@ fn same(cell: &Cell, sample: &Sample) -> Result<()> {
     let text = fs::read_to_string(lab::checkout().join(CRATE).join(&path)).context(path)?;
     let file = cell.directory.join("keepalived.conf");
     fs::write(&file, (sample.adapt)(&text))?;
-    let mut keepalived = scene.start_keepalived(&cell.directory)?;
+    let mut keepalived = lab::keepalived::start(&scene.host, &cell.directory)?;
     wait_until("keepalived has the planned addresses", 3 * PATIENCE, || {
         keepalived.check_running()?;
         let has: BTreeSet<_> = scene.addresses()?.difference(&own).cloned().collect();
@@ -163,24 +163,6 @@ impl Scene {
             services.push(serve(&others, "203.0.113.1:179", &page)?);
         }
         Ok(Self { host, _others: others, _services: services })
-    }
-
-    fn start_keepalived(&self, directory: &Path) -> Result<Process> {
-        let path = |name: &str| directory.join(name).display().to_string();
-        let arguments = [
-            "--dont-fork",
-            "--log-console",
-            "--no-syslog",
-            "--vrrp",
-            "--use-file",
-            &path("keepalived.conf"),
-            "--pid",
-            &path("pid"),
-            "--vrrp_pid",
-            &path("vrrp.pid"),
-        ];
-        let arguments = arguments.map(str::to_owned);
-        Process::spawn(&self.host, Path::new("keepalived"), &arguments, &directory.join("log"))
     }
 
     /// `ADDRESS INTERFACE` of all; those of keepalived's own interfaces (`use_vmac`) count for the one below.

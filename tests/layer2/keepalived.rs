@@ -55,22 +55,7 @@ impl Keepalived {
         let head = format!("global_defs {{ router_id {}\n vrrp_version 3 }}\n", NAMES[node]);
         let file = directory.join("keepalived.conf");
         std::fs::write(&file, head + &text).context("the configuration of keepalived")?;
-        let path = |name: &str| directory.join(name).display().to_string();
-        let arguments = [
-            "--dont-fork",
-            "--log-console",
-            "--vrrp",
-            "--use-file",
-            &path("keepalived.conf"),
-            "--pid",
-            &path("pid"),
-            "--vrrp_pid",
-            &path("vrrp.pid"),
-        ]
-        .map(str::to_owned);
-        let program = Path::new("keepalived");
-        let place = &self.wire.machines[node];
-        let process = Process::spawn(place, program, &arguments, &directory.join("log"))?;
+        let process = lab::keepalived::start(&self.wire.machines[node], &directory)?;
         self.processes[node] = Some(process);
         Ok(())
     }

@@ -24,6 +24,7 @@ pub mod cluster;
 pub mod cut;
 pub mod fairway;
 pub mod frr_speaker;
+pub mod keepalived;
 pub mod latencies;
 pub mod monitor;
 pub mod namespace;
