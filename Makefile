@@ -33,7 +33,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help image-frr run build static daemon daemon-of-suites test test-all attack test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 bench-ui ui-pictures test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs book image manifests \
+	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 bench-ui test-ui ui-pictures test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs book image manifests \
 	lint setup install uninstall deb dist test-dist krew test-service clean
 
 help: ## This list
@@ -222,6 +222,10 @@ compose: ## Bring the compose lab up and leave it running
 bench-layer2: build ## How long an address is not answered for when its owner goes, beside keepalived (root or sudo; CASE=)
 	@scripts/setup.sh network rivals
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test layer2 -- --bench $(CASE)
+
+test-ui: build ## The looking glass in Chromium: by keyboard, in the dark, without scripts, on a small screen (root or sudo)
+	@scripts/setup.sh browser routers network
+	FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test looking_glass -- --browser
 
 ui-pictures: build ## Pictures of the looking glass, by Chromium, into docs/pictures (root or sudo)
 	@scripts/setup.sh browser routers network
