@@ -6,13 +6,14 @@
 
 mod scene;
 
+use std::net::IpAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use fairway_dataplane::Ipvs;
 use fairway_dataplane::ipvs::Change;
+use fairway_dataplane::{DataPath, FilterOptions, INTERFACE, Ipvs};
 use fairway_model::{IpvsScheduler, TransportProtocol};
-use fairway_proxy::{ServerSettings, VirtualAddress};
+use fairway_proxy::{Operation, Outcome, ServerSettings, VirtualAddress};
 
 use scene::{alone, at, real};
 
@@ -177,5 +178,44 @@ fn thousands_of_servers_are_made_listed_and_removed() {
         assert!(servers.values().all(|it| it.real_servers.len() == 3));
         make(&mut ipvs, &all.iter().map(|it| Change::Remove(*it)).collect::<Vec<_>>());
         assert!(ipvs.servers().unwrap().is_empty());
+    });
+}
+
+/// What a program prints.
+fn printed(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+#[ignore = "needs a kernel with IPVS: make vm"]
+fn the_addresses_of_a_batch_are_bound_in_one_transaction_and_each_has_its_outcome() {
+    alone(|| {
+        let folder = std::env::temp_dir().join(format!("fairway-bind-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (mut path, _) = DataPath::open(FilterOptions::default(), &folder).unwrap();
+        path.observe().unwrap();
+        let addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"];
+        let all = addresses.map(|it| it.parse::<IpAddr>().unwrap());
+        let known = || {
+            let text = printed("nft", &["-j", "list", "ruleset"]);
+            addresses.map(|it| text.contains(&format!("\"{it}\"")))
+        };
+        let bound = || {
+            let text = printed("ip", &["-o", "address", "show", "dev", INTERFACE]);
+            addresses.map(|it| text.contains(&format!(" {it}/")))
+        };
+        assert_eq!(path.perform(&[Operation::Bind(all[0])]), [Outcome::Done]);
+        let outcomes = path.perform(&all.map(Operation::Bind));
+        let done = || Outcome::Done;
+        assert_eq!(outcomes, [Outcome::Exists, done(), done(), done()]);
+        assert_eq!((known(), bound()), ([true; 4], [true; 4]));
+        // The filter does not know one of them any more: the others go none the less.
+        assert_eq!(path.perform(&[Operation::Unbind(all[2])]), [Outcome::Done]);
+        let outcomes = path.perform(&all.map(Operation::Unbind));
+        assert_eq!(outcomes, [done(), done(), Outcome::Missing, done()]);
+        assert_eq!((known(), bound()), ([false; 4], [false; 4]));
+        std::fs::remove_dir_all(&folder).unwrap();
     });
 }

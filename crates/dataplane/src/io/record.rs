@@ -57,36 +57,38 @@ impl Record {
         lock.is_ok_and(|it| matches!(it.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Writes what is known of a virtual server; `None` if it is not ours.
-    pub(super) fn write(
-        &mut self,
-        at: VirtualAddress,
-        recorded: Option<Recorded>,
-    ) -> io::Result<()> {
+    /// Writes what is known of virtual servers, each of them once; `None` for one that is not ours. All of it or nothing
+    /// counts.
+    pub(super) fn write(&mut self, lines: &[(VirtualAddress, Option<Recorded>)]) -> io::Result<()> {
         /// The file is in memory, and virtual servers come and go for months.
         const LINES_BEYOND_MAX: usize = 10_000;
-        let before = match recorded {
-            Some(recorded) => self.said.insert(at, recorded),
-            None => self.said.remove(&at),
-        };
+        let before: Vec<_> = lines.iter().map(|(at, it)| (*at, self.say(*at, *it))).collect();
         let is_long = self.lines > self.said.len().saturating_add(LINES_BEYOND_MAX);
         let written = if self.is_torn || is_long {
             write_all(&self.path, &self.said).map(|file| {
                 (self.file, self.lines, self.is_torn) = (file, self.said.len(), false);
             })
         } else {
-            self.lines = self.lines.saturating_add(1);
-            let written = self.file.write_all(line(at, recorded).as_bytes());
+            self.lines = self.lines.saturating_add(lines.len());
+            let text: String = lines.iter().map(|(at, recorded)| line(*at, *recorded)).collect();
+            let written = self.file.write_all(text.as_bytes());
             self.is_torn = written.is_err();
             written
         };
         if written.is_err() {
-            match before {
-                Some(before) => self.said.insert(at, before),
-                None => self.said.remove(&at),
-            };
+            before.into_iter().rev().for_each(|(at, recorded)| {
+                self.say(at, recorded);
+            });
         }
         written
+    }
+
+    /// Returns what was said before.
+    fn say(&mut self, at: VirtualAddress, recorded: Option<Recorded>) -> Option<Recorded> {
+        match recorded {
+            Some(recorded) => self.said.insert(at, recorded),
+            None => self.said.remove(&at),
+        }
     }
 }
 
@@ -167,13 +169,13 @@ mod tests {
         };
         let (mut record, earlier) = Record::open(&path).unwrap();
         assert_eq!(earlier, None);
-        record.write(at, Some(Recorded::Made)).unwrap();
+        record.write(&[(at, Some(Recorded::Made))]).unwrap();
         assert!(Record::is_in_use(&path));
         let second = Record::open(&path).unwrap_err().to_string();
         assert_eq!(second, "another fairway proxy runs on this node");
         for _ in 0..6_000 {
-            record.write(at, None).unwrap();
-            record.write(at, Some(Recorded::Made)).unwrap();
+            record.write(&[(at, None)]).unwrap();
+            record.write(&[(at, Some(Recorded::Made))]).unwrap();
         }
         let lines = std::fs::read_to_string(&path).unwrap().lines().count();
         assert!(lines < 11_000, "{lines} lines for one server");

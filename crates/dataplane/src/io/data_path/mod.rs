@@ -2,6 +2,8 @@
 //!
 //! Knows no reason for an operation. Blocks for as long as the kernel works, so it belongs on a thread of its own.
 
+mod operations;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
@@ -10,22 +12,19 @@ use std::path::{Path, PathBuf};
 use fairway_ground::Prefix;
 use fairway_model::IpvsTimeouts;
 use fairway_netlink::Requests;
-use fairway_netlink::request::Presence;
-use fairway_proxy::{
-    FilterRule, Hairpin, Kernel, Operation, Outcome, RealServerPlace, VirtualAddress,
-};
+use fairway_proxy::{FilterRule, Hairpin, Kernel, RealServerPlace, VirtualAddress};
 use nix::errno::Errno;
 
-use super::conntrack::Conntrack;
-use super::error::DataPathError;
-use super::interface::{INTERFACE, machine, make_interface};
-use super::ipvs::{Ipvs, IpvsError};
-use super::nftables::{FilterWatch, Nftables};
-use super::record::{Earlier, Record};
-use super::settings::SettingsRecord;
-use super::sysctl::Sysctl;
-use crate::ipvs::{Change, ListedRealServer, Timeouts, Traffic};
-use crate::nftables::elements::{Element, change, of_rule, rules_of};
+use crate::io::conntrack::Conntrack;
+use crate::io::error::DataPathError;
+use crate::io::interface::{INTERFACE, machine, make_interface};
+use crate::io::ipvs::{Ipvs, IpvsError};
+use crate::io::nftables::{FilterWatch, Nftables};
+use crate::io::record::{Earlier, Record};
+use crate::io::settings::SettingsRecord;
+use crate::io::sysctl::Sysctl;
+use crate::ipvs::{ListedRealServer, Timeouts, Traffic};
+use crate::nftables::elements::{Element, change, rules_of};
 use crate::nftables::{Family, PodDetection, TABLE, Transaction, is_ours, layout, remove, tag};
 
 /// The name of the record of virtual servers in the run directory.
@@ -244,166 +243,6 @@ impl DataPath {
         Ok(elements)
     }
 
-    /// Carries operations out, which are independent of each other, and returns what became of each.
-    pub fn perform(&mut self, operations: &[Operation]) -> Vec<Outcome> {
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; operations.len()];
-        self.change_filter(operations, &mut outcomes);
-        self.change_servers(operations, &mut outcomes);
-        self.end_flows(operations, &mut outcomes);
-        let rest = operations.iter().zip(&mut outcomes).filter(|(_, outcome)| outcome.is_none());
-        for (operation, outcome) in rest {
-            *outcome = Some(match operation {
-                Operation::Look(at) => match self.ipvs.server(*at) {
-                    Ok(server) => Outcome::Found(server),
-                    Err(error) => Outcome::Failed(error.to_string()),
-                },
-                Operation::Record(at, recorded) => done(self.record.write(*at, Some(*recorded))),
-                Operation::Forget(at) => done(self.record.write(*at, None)),
-                Operation::Bind(address) => self.bind(*address),
-                Operation::Unbind(address) => self.unbind(*address),
-                other => Outcome::Failed(format!("{other} is in no batch")),
-            });
-        }
-        outcomes.into_iter().flatten().collect()
-    }
-
-    /// The filter knows a virtual address before the node has it.
-    fn bind(&mut self, address: IpAddr) -> Outcome {
-        if let Err(error) = self.filter.commit(change([], [&Element::Vip(address)])) {
-            return Outcome::Failed(error.to_string());
-        }
-        done(self.links.add_address(self.interface, address, FOR_EVER, Presence::New))
-    }
-
-    fn unbind(&mut self, address: IpAddr) -> Outcome {
-        let removed = done(self.links.remove_address(self.interface, address));
-        if matches!(removed, Outcome::Failed(_)) {
-            return removed;
-        }
-        match self.filter.commit(change([&Element::Vip(address)], [])) {
-            Err(error) if error.raw_os_error() != Some(Errno::ENOENT as i32) => {
-                Outcome::Failed(error.to_string())
-            }
-            _ => removed,
-        }
-    }
-
-    /// All rules of a batch are one transaction. If the kernel refuses it, each is one of its own: what is wrong with one
-    /// keeps no other from being set.
-    fn change_filter(&mut self, operations: &[Operation], outcomes: &mut [Option<Outcome>]) {
-        let of_filter: Vec<usize> = operations
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| is_of_filter(it))
-            .map(|(position, _)| position)
-            .collect();
-        let mut set = |all: &[usize], outcome: &Outcome| {
-            for position in all {
-                if let Some(it) = outcomes.get_mut(*position) {
-                    *it = Some(outcome.clone());
-                }
-            }
-        };
-        let chosen = |all: &[usize]| -> Vec<Operation> {
-            all.iter().filter_map(|it| operations.get(*it)).cloned().collect()
-        };
-        match self.change_filter_at_once(&chosen(&of_filter)) {
-            Ok(()) => set(&of_filter, &Outcome::Done),
-            Err(_) if of_filter.len() > 1 => {
-                for position in of_filter {
-                    let outcome = done(self.change_filter_at_once(&chosen(&[position])));
-                    set(&[position], &outcome);
-                }
-            }
-            Err(error) => set(&of_filter, &Outcome::Failed(error.to_string())),
-        }
-    }
-
-    fn change_filter_at_once(&mut self, operations: &[Operation]) -> io::Result<()> {
-        let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
-        let mut rules: BTreeMap<VirtualAddress, Option<FilterRule>> = BTreeMap::new();
-        for operation in operations {
-            match operation {
-                Operation::SetRule(at, rule) => {
-                    if let Some(old) = self.rules.get(at) {
-                        before.extend(of_rule(*at, old));
-                    }
-                    after.extend(of_rule(*at, rule));
-                    rules.insert(*at, Some(rule.clone()));
-                }
-                Operation::RemoveRule(at) => {
-                    if let Some(old) = self.rules.get(at) {
-                        before.extend(of_rule(*at, old));
-                    }
-                    rules.insert(*at, None);
-                }
-                Operation::AddHairpin(it) => {
-                    after.insert(Element::Hairpin(*it));
-                }
-                Operation::RemoveHairpin(it) => {
-                    before.insert(Element::Hairpin(*it));
-                }
-                _ => {}
-            }
-        }
-        let transaction = change(before.difference(&after), after.difference(&before));
-        let result = self.filter.commit(transaction);
-        match &result {
-            Ok(()) => {
-                for (at, rule) in rules {
-                    match rule {
-                        Some(rule) => self.rules.insert(at, rule),
-                        None => self.rules.remove(&at),
-                    };
-                }
-            }
-            Err(_) => self.filter_failures = self.filter_failures.saturating_add(1),
-        }
-        result
-    }
-
-    fn change_servers(&mut self, operations: &[Operation], outcomes: &mut [Option<Outcome>]) {
-        let of_server = |operation: &Operation| match operation {
-            Operation::AddServer(at, settings) => Some(Change::Add(*at, *settings)),
-            Operation::SetServer(at, settings) => Some(Change::Set(*at, *settings)),
-            Operation::RemoveServer(at) => Some(Change::Remove(*at)),
-            Operation::AddRealServer(at, real) => Some(Change::AddReal(*at, *real, 1)),
-            Operation::SetWeight(at, real, weight) => Some(Change::SetReal(*at, *real, *weight)),
-            Operation::RemoveRealServer(at, real) => Some(Change::RemoveReal(*at, *real)),
-            _ => None,
-        };
-        let both = operations.iter().zip(outcomes);
-        let (changes, places): (Vec<_>, Vec<_>) =
-            both.filter_map(|(it, outcome)| Some((of_server(it)?, outcome))).unzip();
-        match self.ipvs.change(&changes) {
-            Ok(results) => {
-                for ((result, change), place) in results.into_iter().zip(&changes).zip(places) {
-                    *place = Some(done_to_server(result, change));
-                }
-            }
-            Err(error) => {
-                let outcome = Outcome::Failed(error.to_string());
-                places.into_iter().for_each(|place| *place = Some(outcome.clone()));
-            }
-        }
-    }
-
-    fn end_flows(&mut self, operations: &[Operation], outcomes: &mut [Option<Outcome>]) {
-        let place = |operation: &Operation| match operation {
-            Operation::EndFlows(at, real) => Some((*at, *real)),
-            _ => None,
-        };
-        let places: BTreeSet<RealServerPlace> = operations.iter().filter_map(place).collect();
-        if places.is_empty() {
-            return;
-        }
-        let outcome = done(self.conntrack.end(&places));
-        let both = operations.iter().zip(outcomes);
-        for (_, it) in both.filter(|(operation, _)| place(operation).is_some()) {
-            *it = Some(outcome.clone());
-        }
-    }
-
     /// How many transactions of operations the packet filter has refused.
     pub fn filter_failures(&self) -> u64 {
         self.filter_failures
@@ -448,16 +287,6 @@ impl DataPath {
     }
 }
 
-fn is_of_filter(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::SetRule(..)
-            | Operation::RemoveRule(_)
-            | Operation::AddHairpin(_)
-            | Operation::RemoveHairpin(_)
-    )
-}
-
 /// What a kernel without a part of the packet filter answers.
 fn lacking(error: io::Error, family: Family) -> io::Error {
     let name = family.name();
@@ -469,29 +298,5 @@ fn lacking(error: io::Error, family: Family) -> io::Error {
             ))
         }
         _ => error,
-    }
-}
-
-/// The kernel has one error for a real server and for a scheduler that is not there.
-fn done_to_server(result: io::Result<()>, change: &Change) -> Outcome {
-    let is_missing = |error: &io::Error| error.raw_os_error() == Some(Errno::ENOENT as i32);
-    match (change, result) {
-        (Change::Add(_, settings) | Change::Set(_, settings), Err(error)) if is_missing(&error) => {
-            let scheduler = settings.scheduler.name();
-            Outcome::Failed(format!(
-                "this kernel has no scheduler {scheduler}; load its module: modprobe ip_vs_{scheduler}"
-            ))
-        }
-        (_, result) => done(result),
-    }
-}
-
-/// What a result means to the one who asked.
-fn done(result: io::Result<()>) -> Outcome {
-    let Err(error) = result else { return Outcome::Done };
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EEXIST) => Outcome::Exists,
-        Some(Errno::ESRCH | Errno::ENOENT | Errno::EADDRNOTAVAIL) => Outcome::Missing,
-        _ => Outcome::Failed(error.to_string()),
     }
 }
