@@ -144,7 +144,7 @@ pub(super) struct Api {
 impl Api {
     /// Finds the API server, without connecting to it.
     pub(super) async fn connect(options: &ConnectionOptions) -> Result<Self, ConnectError> {
-        let mut config = match &options.kubeconfig {
+        let config = match &options.kubeconfig {
             Some(path) => config_in(path, &KubeConfigOptions::default()).await?,
             // The pod's service account first: a kubeconfig file inside a pod is no reason to use it.
             None => match Config::incluster() {
@@ -154,12 +154,8 @@ impl Api {
                 }
             },
         };
-        config.connect_timeout = Some(CONNECT_TIMEOUT);
-        // The callers decide when to retry.
-        config.default_retry = false;
         let server = config.cluster_url.to_string();
-        let client =
-            Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
+        let client = client_for(config)?;
         let namespace = options.namespace.clone().or_else(pod_namespace);
         let namespace = namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
         Ok(Self { client, namespace, server, counters: Arc::default() })
@@ -287,6 +283,17 @@ pub(super) async fn config_in(
     let of_file = |error| ConnectError::Kubeconfig { path: path.to_owned(), error };
     let kubeconfig = Kubeconfig::read_from(path).map_err(of_file)?;
     Config::from_custom_kubeconfig(kubeconfig, chosen).await.map_err(of_file)
+}
+
+/// A client that waits for a connection for a limited time, and leaves it to its callers when to try again.
+pub(super) fn client_for(mut config: Config) -> Result<Client, ConnectError> {
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.default_retry = false;
+    // Without TLS the hundreds of certificates of the machine need not be read.
+    if config.cluster_url.scheme_str() == Some("http") {
+        config.root_cert.get_or_insert_default();
+    }
+    Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
 }
 
 /// A request for JSON.

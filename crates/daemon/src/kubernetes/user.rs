@@ -14,10 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::aggregation::{GROUP, VERSION};
-use super::api::{ConnectError, Problem, config_in, request};
-
-/// A server that accepts no connection in that time is unreachable.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+use super::api::{ConnectError, Problem, client_for, config_in, request};
 
 /// What the API server says of a path that it does not have.
 const UNKNOWN_PATH: &str = "404 page not found";
@@ -97,15 +94,12 @@ impl User {
                 }
             },
         };
-        config.connect_timeout = Some(CONNECT_TIMEOUT);
-        // The reason for a refusal is what the user wants, and a drain is ordered once.
-        config.default_retry = false;
         if options.acting_as.is_some() {
             config.auth_info.impersonate.clone_from(&options.acting_as);
             config.auth_info.impersonate_groups = Some(options.acting_groups.clone());
         }
-        let client =
-            Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
+        // The reason for a refusal is what the user wants, and a drain is ordered once: nothing is tried again.
+        let client = client_for(config)?;
         Ok(Self { client, limit: options.request_timeout })
     }
 
