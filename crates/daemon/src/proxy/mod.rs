@@ -90,7 +90,6 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     let mut servers = Servers { metrics, metrics_server: None };
     let mut audits = interval(AUDIT_INTERVAL);
     let mut counts = interval(IDLE_INTERVAL);
-    audits.set_missed_tick_behavior(MissedTickBehavior::Delay);
     counts.set_missed_tick_behavior(MissedTickBehavior::Delay);
     info!(node = options.node, "the service proxy is running");
     proxy.is_eligible_without_node = !inputs.knows_nodes();
@@ -105,6 +104,9 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
         if is_ready {
             servers.start(&mut proxy, &inputs);
             proxy.work();
+        }
+        if std::mem::take(&mut proxy.has_read) {
+            audits.reset();
         }
         let until = sleep(proxy.next_wait());
         tokio::select! {
@@ -182,6 +184,8 @@ struct Proxy {
     is_complete: bool,
     /// What kube-proxy has left is taken over, and was not removed yet.
     is_taking_over: bool,
+    /// The kernel was read, or that was tried: the next audit is one interval later.
+    has_read: bool,
     /// The last reading of the kernel has succeeded.
     is_observed: bool,
     /// Some Service has an IPv6 address.
@@ -223,6 +227,7 @@ impl Proxy {
             reported: BTreeSet::new(),
             is_complete: false,
             is_taking_over: options.takes_over,
+            has_read: false,
             is_observed: false,
             has_ipv6: false,
             faulty: BTreeSet::new(),

@@ -18,6 +18,7 @@ impl Proxy {
     }
 
     pub(super) fn observe(&mut self) {
+        self.has_read = true;
         match self.data_path.observe() {
             Ok(kernel) => {
                 self.is_observed = true;
