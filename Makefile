@@ -187,15 +187,15 @@ restart: build daemon ## kill -9, SIGTERM and upgrade, ten times each: a thousan
 	@scripts/setup.sh routers trixie network
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) FAIRWAY_NEXT=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test restart
 
-vm: build ## VRF, TCP-AO and IPVS, and the sections of docs/peers.md about them, on an emulated machine that has all
+vm: build ## VRF, TCP-AO and IPVS, the sections of docs/peers.md about them, and the import with VRFs, on an emulated machine that has all
 	@scripts/setup.sh routers trixie network vm kubernetes
 	@scripts/kube-apiserver.sh >/dev/null && scripts/kube-proxy.sh >/dev/null
 	FAIRWAY_TCP_AO=1 $(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-sessions --lib
 	$(RUNNER)="$(CURDIR)/scripts/vm.sh" $(CARGO) test --locked -p fairway-dataplane --test ipvs -- --ignored --test-threads=1
-	suites=$$($(CARGO) test --locked --test vm --test walk --no-run --message-format=json | \
-		grep -oE '[^"]*/deps/(vm|walk)-[^"]*' | sort -u); \
+	suites=$$($(CARGO) test --locked --test vm --test walk --test import --no-run --message-format=json | \
+		grep -oE '[^"]*/deps/(import|vm|walk)-[^"]*' | sort -u); \
 	FAIRWAY_BIN=$(CURDIR)/$(BINARY) tests/vm/with_api_server.sh --seconds 2400 bash -c \
-		'status=0; "$$0" $(CASE) || status=1; $(if $(CASE),,"$$1" --vm || status=1;) exit $$status' $$suites
+		'status=0; "$$1" $(CASE) || status=1; $(if $(CASE),,"$$2" --vm || status=1; "$$0" vrf || status=1;) exit $$status' $$suites
 
 # With all floods at once there is a webhook, which needs an API server.
 soak: NEEDS_API_SERVER = $(if $(CASE),$(findstring flood,$(CASE)),yes)

@@ -121,7 +121,9 @@ fn same(cell: &Cell, project: &Project, sample: &Sample) -> Result<()> {
         routers.push(Router::start(cell, neighbor, routers.len(), &node)?);
     }
     let mut daemon = (project.start)(cell, &node, sample, &text)?;
-    wait_until("the neighbors are told what is planned", 3 * PATIENCE, || {
+    // Where a kernel has VRFs, it may be that of an emulated machine, which is slow.
+    let patience = if sample.needs_vrfs() { 8 * PATIENCE } else { 3 * PATIENCE };
+    wait_until("the neighbors are told what is planned", patience, || {
         daemon.check_running()?;
         let told = routers.iter_mut().map(Router::told).collect::<Result<Vec<_>>>()?;
         let mut told = told.concat();
@@ -202,6 +204,10 @@ impl Router {
         if neighbor.addresses.is_empty() {
             text +=
                 "protocol radv { interface \"eth0\" { min ra interval 3; max ra interval 4; }; }\n";
+        }
+        if neighbor.session.contains("bfd on;") {
+            // Slow enough for an emulated machine.
+            text += "protocol bfd { interface \"eth0\" { interval 1 s; multiplier 10; }; }\n";
         }
         let is_ipv4 = neighbor.addresses.first().is_some_and(|it| !it.contains(':'));
         let extended = if is_ipv4 { "" } else { "extended next hop on; " };
