@@ -45,7 +45,7 @@ pub(super) fn import(objects: &[&SourceObject], work: &mut Work) {
     let configurations = of("BGPConfiguration");
     for object in configurations.iter().filter(|it| it.name() != DEFAULT) {
         object.spec().untranslated_here(
-            "is for one node: write BGPPeers for it, with nodeSelectors for the label kubernetes.io/hostname",
+            "is for one node: write BGPPeers with nodeSelectors for the label kubernetes.io/hostname, and what differs there",
         );
     }
     let default = configurations.into_iter().find(|it| it.name() == DEFAULT);

@@ -87,6 +87,14 @@ impl<'a> Readers<'_, 'a> {
         spec.set("localASN", local.filter(|_| !is_internal_by_local).map(|it| json!(it)));
         spec.set("peerASN", json!(peer_asn.get()));
         let is_external = peer_asn.get() != local.unwrap_or(my_asn);
+        if !is_external {
+            source.note(
+                "asNumber",
+                "is our own AS: since 3.32 Calico announces to such a peer with LOCAL_PREF 2147482623, and Fairway with \
+                 100; while nodes with each of them announce one prefix, routers choose Calico's: set localPref in the \
+                 BGPAdvertisements",
+            );
+        }
         spec.set("peerAddress", json!(address.to_string()));
         spec.set("peerPort", port.map(|it| json!(it)));
         self.session(&source, is_external, &mut spec);
@@ -186,7 +194,8 @@ impl<'a> Readers<'_, 'a> {
             }
             let Some(object) = self.filters.get(name.as_str()) else {
                 let why = format!(
-                    "the text has no BGPFilter {name}: nothing is accepted from this peer, and it is told nothing"
+                    "the text has no BGPFilter {name}: nothing is accepted from this peer, and it is told nothing; Calico \
+                     goes on without that filter"
                 );
                 source.untranslated_at("filters", position, why);
                 filters.export = None;
