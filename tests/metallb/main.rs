@@ -1,0 +1,112 @@
+//! Does a cluster change from Fairway to MetalLB and back without a surprise? MetalLB's own controller and speakers and Fairway's
+//! run in turn on one API server, with Services of all kinds, three nodes and two routers. What the Services have and what
+//! the routers hear is compared, and each difference is one that docs/migrate-from-metallb.md lists.
+//! `cargo test --test metallb`, as root.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of a JSON value it gives null, where there is nothing; other positions are constants"
+)]
+
+mod cluster;
+mod metallb;
+mod node;
+mod seen;
+mod services;
+mod stage;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Result, bail, ensure};
+use clap::Parser;
+
+use lab::suite::{self, Case, Cell, Suite};
+
+use metallb::{Mode, Programs};
+use seen::Seen;
+use stage::{Software, Stage};
+
+/// MetalLB and Fairway in turn on one API server.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    suite: suite::Options,
+}
+
+fn main() -> ExitCode {
+    suite::main("metallb", run)
+}
+
+fn run(options: Options) -> Result<bool> {
+    let mut suite = Suite::new("metallb", options.suite).as_root().threads(1);
+    let assets = lab::cluster::assets()?;
+    let programs = programs()?;
+    let lack = match (&assets, &programs) {
+        (None, _) => Some("no API server here: scripts/kube-apiserver.sh builds one"),
+        (_, None) => Some("no MetalLB here: scripts/metallb.sh builds it"),
+        _ => None,
+    };
+    for mode in [Mode::Native, Mode::Frr] {
+        let name =
+            format!("Fairway, MetalLB in {} mode, and both again: nothing moves", mode.word());
+        let (assets, programs) = (assets.clone(), programs.clone());
+        let run = move |cell: &Cell| match (&assets, &programs) {
+            (Some(assets), Some(programs)) => there_and_back(cell, mode, assets, programs),
+            _ => bail!("a program is missing"),
+        };
+        suite.add(Case::new(name, run).not_applicable(lack));
+    }
+    let Some(chosen) = suite.choose()? else { return Ok(true) };
+    lab::fairway::existing_program()?;
+    Ok(chosen.run()?.all_passed())
+}
+
+/// MetalLB's programs; `None` where they were not built.
+fn programs() -> Result<Option<Programs>> {
+    let script = lab::checkout().join("scripts/metallb.sh");
+    let output = Command::new(script).arg("--find").stderr(Stdio::inherit()).output()?;
+    match output.status.code() {
+        Some(0) => {
+            let folder = PathBuf::from(String::from_utf8(output.stdout)?.trim_end());
+            Ok(Some(Programs { folder }))
+        }
+        Some(3) => Ok(None),
+        _ => bail!("scripts/metallb.sh ended with {}", output.status),
+    }
+}
+
+/// Each of both twice, in turn.
+fn there_and_back(cell: &Cell, mode: Mode, assets: &Path, programs: &Programs) -> Result<()> {
+    let mut stage = Stage::build(cell, mode, assets, programs)?;
+    let mut before: Option<Seen> = None;
+    let mut of_software: Vec<(Software, Seen)> = Vec::new();
+    for software in [Software::Fairway, Software::Metallb, Software::Fairway, Software::Metallb] {
+        stage.start(software)?;
+        let seen = stage.settle()?;
+        println!("  {}: {}", software.word(), seen.summary());
+        if let Some(before) = &before {
+            let moved = seen.moved(before);
+            ensure!(moved.is_empty(), "{} takes over, and {moved:#?}", software.word());
+        }
+        before = Some(seen.clone());
+        of_software.push((software, seen));
+        stage.stop()?;
+    }
+    let [first, second, third, fourth] = of_software.as_slice() else { bail!("not four turns") };
+    for (one, other) in [(first, third), (second, fourth)] {
+        let mut differences = one.1.differences(&other.1);
+        // In the first turn addresses are assigned, and in the third one they are there.
+        differences.retain(|it| !it.is_event() || one.0 == Software::Metallb);
+        ensure!(differences.is_empty(), "{} twice: {differences:#?}", one.0.word());
+    }
+    let differences = third.1.differences(&second.1);
+    let expected = seen::expected(mode);
+    let unexpected: Vec<_> =
+        differences.iter().filter(|it| !expected.iter().any(|known| known.covers(it))).collect();
+    ensure!(unexpected.is_empty(), "Fairway beside MetalLB: {unexpected:#?}");
+    let idle: Vec<_> =
+        expected.iter().filter(|known| !differences.iter().any(|it| known.covers(it))).collect();
+    ensure!(idle.is_empty(), "listed, and not there: {idle:?}");
+    Ok(())
+}

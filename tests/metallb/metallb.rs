@@ -1,0 +1,150 @@
+//! How does MetalLB run? Its own programs, each with the variables that its manifests give it. In FRR mode each node has an FRR, and a
+//! program that loads what the speaker wrote when the speaker asks for it, as the container `reloader` does.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use lab::frr_speaker::Speaker as Frr;
+use lab::namespace::{Namespace, Place};
+use lab::process::Process;
+use lab::routers::Release;
+use lab::wait::{PATIENCE, wait_until};
+
+use crate::cluster::SYSTEM;
+
+/// How its speakers speak BGP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Native,
+    Frr,
+}
+
+impl Mode {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Frr => "frr",
+        }
+    }
+}
+
+/// Where its programs are.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    pub(crate) folder: PathBuf,
+}
+
+impl Programs {
+    /// Its CustomResourceDefinitions.
+    pub(crate) fn definitions(&self) -> PathBuf {
+        self.folder.join("crds")
+    }
+
+    /// `controller`, which has a Pod of that name.
+    pub(crate) fn controller(
+        &self,
+        place: &Namespace,
+        at: &Path,
+        kubeconfig: &Path,
+    ) -> Result<Process> {
+        let arguments = [
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--webhook-mode=disabled".to_owned(),
+            "--disable-cert-rotation=true".to_owned(),
+        ];
+        let container = Container { place, variables: variables("controller") };
+        Process::spawn(
+            &container,
+            &self.folder.join("controller"),
+            &arguments,
+            &at.join("controller.log"),
+        )
+    }
+
+    /// `speaker` of a node, which has a Pod of its name.
+    pub(crate) fn speaker(
+        &self,
+        place: &Namespace,
+        node: &str,
+        at: &Path,
+        kubeconfig: &Path,
+        frr: Option<&Reloaded>,
+    ) -> Result<Process> {
+        let mut variables = variables(&format!("speaker-{node}"));
+        let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
+        set("METALLB_NODE_NAME", node.to_owned());
+        set("METALLB_HOST", "127.0.0.1".to_owned());
+        let mode = if frr.is_some() { Mode::Frr } else { Mode::Native };
+        set("METALLB_BGP_TYPE", mode.word().to_owned());
+        if let Some(frr) = frr {
+            set("FRR_CONFIG_FILE", frr.configuration.display().to_string());
+            set("FRR_RELOADER_PID_FILE", frr.process_id.display().to_string());
+        }
+        let arguments =
+            [format!("--kubeconfig={}", kubeconfig.display()), "--log-level=debug".to_owned()];
+        let container = Container { place, variables };
+        Process::spawn(
+            &container,
+            &self.folder.join("speaker"),
+            &arguments,
+            &at.join("speaker.log"),
+        )
+    }
+}
+
+fn variables(pod: &str) -> Vec<(String, String)> {
+    let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    vec![own("METALLB_NAMESPACE", SYSTEM), own("METALLB_POD_NAME", pod)]
+}
+
+/// A place with variables.
+struct Container<'a> {
+    place: &'a Namespace,
+    variables: Vec<(String, String)>,
+}
+
+impl Place for Container<'_> {
+    fn command(&self, program: &OsStr) -> Command {
+        let mut command = self.place.command(program);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// FRR of a node that loads what a speaker writes.
+pub(crate) struct Reloaded {
+    configuration: PathBuf,
+    process_id: PathBuf,
+    _reloader: Process,
+    _frr: Frr,
+}
+
+impl Reloaded {
+    pub(crate) fn start(place: &Namespace, at: &Path) -> Result<Self> {
+        let mut frr = Frr::prepare(Release::Trixie, at)?;
+        frr.start(place)?;
+        let [configuration, process_id, script] =
+            ["frr.conf", "reloader.pid", "reloader.sh"].map(|name| frr.directory().join(name));
+        // A request that comes while FRR loads is answered after it.
+        let text = format!(
+            "asked=\necho -n $$ >{pid}\ntrap 'asked=yes' HUP\nwhile :; do\n  if [ -n \"$asked\" ]; then\n    asked=\n    \
+             python3 /usr/lib/frr/frr-reload.py --reload --stdout --bindir /usr/bin --confdir {folder} --rundir {folder} \
+             --vty_socket {folder} {file}\n  else\n    sleep 0.2 & wait $!\n  fi\ndone\n",
+            pid = frr.seen("reloader.pid"),
+            folder = frr.seen(""),
+            file = frr.seen("frr.conf"),
+        );
+        fs::write(&script, text).context("the reloader")?;
+        let words = [frr.seen("reloader.sh")];
+        let log = at.join("reloader.log");
+        let reloader = Process::spawn(&frr.within(place), Path::new("/bin/bash"), &words, &log)?;
+        wait_until("the reloader has written its process ID", PATIENCE, || {
+            fs::read_to_string(&process_id)?.parse::<u32>().map(drop).context("no number yet")
+        })?;
+        Ok(Self { configuration, process_id, _reloader: reloader, _frr: frr })
+    }
+}

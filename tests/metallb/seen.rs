@@ -1,0 +1,208 @@
+//! What do the users of a cluster see? Addresses and annotations of Services, what routers were told, events and the objects that say
+//! who is told. Compares two such views; knows no software.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use lab::bird::Bird;
+use lab::cluster::Cluster;
+
+use crate::cluster::NAMESPACES;
+use crate::metallb::Mode;
+
+/// All that is compared, each as lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Of each Service, in their order.
+    addresses: BTreeMap<String, Vec<String>>,
+    annotations: BTreeSet<String>,
+    routes: BTreeSet<String>,
+    events: BTreeSet<String>,
+    statuses: BTreeSet<String>,
+}
+
+/// A line that only one of two has.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Difference {
+    kind: &'static str,
+    /// Of the second one.
+    is_new: bool,
+    line: String,
+}
+
+/// Differences of one kind that the migration page lists.
+#[derive(Debug)]
+pub(crate) struct Known {
+    kind: &'static str,
+    is_new: bool,
+    /// Words that each such line has.
+    words: &'static [&'static str],
+}
+
+impl std::fmt::Debug for Difference {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let who = if self.is_new { "the second one" } else { "the first one" };
+        write!(formatter, "{} of {who} alone: {}", self.kind, self.line)
+    }
+}
+
+impl Difference {
+    pub(crate) fn is_event(&self) -> bool {
+        self.kind == "event"
+    }
+}
+
+impl Known {
+    pub(crate) fn covers(&self, it: &Difference) -> bool {
+        self.kind == it.kind
+            && self.is_new == it.is_new
+            && self.words.iter().all(|word| it.line.contains(word))
+    }
+}
+
+/// What MetalLB does otherwise.
+pub(crate) fn expected(_mode: Mode) -> Vec<Known> {
+    Vec::new()
+}
+
+impl Seen {
+    pub(crate) fn of(cluster: &Cluster, routers: &mut [(&'static str, Bird)]) -> Result<Self> {
+        let mut seen = Self::default();
+        for namespace in NAMESPACES {
+            seen.services(&list(cluster, &format!("/api/v1/namespaces/{namespace}/services"))?);
+            seen.events(&list(cluster, &format!("/api/v1/namespaces/{namespace}/events"))?);
+        }
+        seen.statuses(&list(cluster, "/apis/metallb.io/v1beta1/servicebgpstatuses")?);
+        for (name, bird) in routers {
+            seen.routes(name, &bird.ask("show route all")?);
+        }
+        Ok(seen)
+    }
+
+    fn services(&mut self, all: &[Value]) {
+        for service in all {
+            let name = name_of(service);
+            let ingress = service["status"]["loadBalancer"]["ingress"].as_array();
+            let addresses = ingress.into_iter().flatten().map(|it| text(&it["ip"])).collect();
+            self.addresses.insert(name.clone(), addresses);
+            let annotations = service["metadata"]["annotations"].as_object();
+            let of_allocation = |key: &str| key.contains("ip-allocated-from-pool");
+            for (key, value) in
+                annotations.into_iter().flatten().filter(|(key, _)| of_allocation(key))
+            {
+                self.annotations.insert(format!("{name} {key} {}", text(value)));
+            }
+        }
+    }
+
+    fn events(&mut self, all: &[Value]) {
+        for event in all {
+            let about = &event["involvedObject"];
+            let [reason, kind] = ["reason", "type"].map(|key| text(&event[key]));
+            self.events.insert(format!(
+                "{}/{} {kind} {reason}",
+                text(&about["namespace"]),
+                text(&about["name"])
+            ));
+        }
+    }
+
+    fn statuses(&mut self, all: &[Value]) {
+        for object in all {
+            let status = &object["status"];
+            let of = |key: &str| text(&status[key]);
+            let peers = status["peers"].as_array().into_iter().flatten().map(text);
+            let peers: BTreeSet<String> = peers.collect();
+            let peers = peers.into_iter().collect::<Vec<_>>().join(",");
+            self.statuses.insert(format!(
+                "{}/{} {} {peers}",
+                of("serviceNamespace"),
+                of("serviceName"),
+                of("node")
+            ));
+        }
+    }
+
+    /// A line for each route of BIRD's answer, with all of its attributes.
+    fn routes(&mut self, router: &str, lines: &[String]) {
+        let (mut prefix, mut route) = (String::new(), None::<String>);
+        let mut end = |route: &mut Option<String>| {
+            if let Some(route) = route.take() {
+                self.routes.insert(route);
+            }
+        };
+        for line in lines {
+            // A second route to the same prefix begins with blanks.
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let Some(from) = words.iter().position(|it| it.starts_with('[')) {
+                end(&mut route);
+                if line.starts_with(|it: char| it.is_ascii_hexdigit()) {
+                    prefix = words.first().copied().unwrap_or_default().to_owned();
+                }
+                let node = words.get(from).copied().unwrap_or_default().trim_start_matches('[');
+                route = Some(format!("{router} {node} {prefix}"));
+            } else if let (Some(route), Some(attribute)) =
+                (&mut route, line.trim().strip_prefix("BGP."))
+            {
+                *route += &format!(" {attribute}");
+            }
+        }
+        end(&mut route);
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        let served = self.addresses.values().filter(|it| !it.is_empty()).count();
+        format!(
+            "{} Services, {served} of them with addresses, {} routes, {} events, {} statuses",
+            self.addresses.len(),
+            self.routes.len(),
+            self.events.len(),
+            self.statuses.len()
+        )
+    }
+
+    /// Addresses that are not as they were.
+    pub(crate) fn moved(&self, before: &Self) -> Vec<String> {
+        let changed =
+            self.addresses.iter().filter(|(name, now)| before.addresses.get(*name) != Some(*now));
+        changed
+            .map(|(name, now)| {
+                format!("{name} had {:?} and has {now:?}", before.addresses.get(name))
+            })
+            .collect()
+    }
+
+    pub(crate) fn differences(&self, other: &Self) -> Vec<Difference> {
+        let sets = [
+            ("annotation", &self.annotations, &other.annotations),
+            ("route", &self.routes, &other.routes),
+            ("event", &self.events, &other.events),
+            ("status", &self.statuses, &other.statuses),
+        ];
+        let mut all = Vec::new();
+        for (kind, one, other) in sets {
+            let mut add =
+                |line: &String, is_new| all.push(Difference { kind, is_new, line: line.clone() });
+            one.difference(other).for_each(|line| add(line, false));
+            other.difference(one).for_each(|line| add(line, true));
+        }
+        all
+    }
+}
+
+fn list(cluster: &Cluster, path: &str) -> Result<Vec<Value>> {
+    let reply = cluster.ask("GET", path, None)?;
+    ensure!(reply.status == 200, "{path}: {}", reply.text);
+    let items = reply.json()?["items"].take();
+    serde_json::from_value(items).context("a list")
+}
+
+fn name_of(object: &Value) -> String {
+    format!("{}/{}", text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,285 @@
+//! What do both run on? An API server, three nodes and two routers on one wire. The test is kubelet and endpoint controller.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use lab::bird::Bird;
+use lab::cluster::{Cluster, TOKEN};
+use lab::make_directory;
+use lab::namespace::{Namespace, Network};
+use lab::process::Process;
+use lab::suite::Cell;
+use lab::wait::{PATIENCE, now, wait_until};
+
+use crate::cluster::{SYSTEM, configuration, furniture, nodes, pods, status_of_node};
+use crate::metallb::{Mode, Programs, Reloaded};
+use crate::node::{FIRST_NODE, HUB, NODE_AS, NODES, addresses, hub, plug_in};
+use crate::seen::Seen;
+use crate::services;
+
+/// A router that notes what nodes tell it.
+pub(crate) struct RouterSpec {
+    /// Of its BGPPeer.
+    pub(crate) name: &'static str,
+    pub(crate) number: u8,
+    pub(crate) asn: u32,
+}
+
+pub(crate) const ROUTERS: [RouterSpec; 2] = [
+    RouterSpec { name: "external", number: 21, asn: 65002 },
+    RouterSpec { name: "internal", number: 22, asn: NODE_AS },
+];
+
+/// Who serves the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Software {
+    Fairway,
+    Metallb,
+}
+
+impl Software {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Fairway => "Fairway",
+            Self::Metallb => "MetalLB",
+        }
+    }
+}
+
+/// So long nothing changes once it is settled.
+const QUIET: Duration = Duration::from_secs(8);
+const SETTLE_LIMIT: Duration = Duration::from_secs(180);
+
+/// All of it. Dropped from the top: clients before servers, processes before their namespaces.
+pub(crate) struct Stage {
+    processes: Vec<Process>,
+    frrs: Vec<Reloaded>,
+    routers: Vec<(&'static str, Bird)>,
+    cluster: Cluster,
+    kubeconfig: PathBuf,
+    programs: Programs,
+    nodes: Vec<Namespace>,
+    _places: Vec<Namespace>,
+    hub: Namespace,
+    directory: PathBuf,
+    mode: Mode,
+    turn: usize,
+}
+
+impl Stage {
+    /// Everything but the software.
+    pub(crate) fn build(
+        cell: &Cell,
+        mode: Mode,
+        assets: &Path,
+        programs: &Programs,
+    ) -> Result<Self> {
+        let hub = hub(cell.number)?;
+        let (mut nodes, mut places, mut routers) = (Vec::new(), Vec::new(), Vec::new());
+        for (node, number) in NODES.iter().zip(FIRST_NODE..) {
+            nodes.push(plug_in(cell.number, &hub, node, number)?);
+        }
+        for spec in &ROUTERS {
+            let place = plug_in(cell.number, &hub, spec.name, spec.number)?;
+            routers.push((
+                spec.name,
+                Bird::start(&place, &cell.directory, spec.name, &router(spec, mode))?,
+            ));
+            places.push(place);
+        }
+        let network = Network::Named(hub.name().to_owned());
+        let [address, _] = addresses(HUB);
+        let cluster = Cluster::start_in(assets, network, address.parse()?)?;
+        let kubeconfig = cluster.kubeconfig("all", TOKEN)?;
+        let mut stage = Self {
+            processes: Vec::new(),
+            frrs: Vec::new(),
+            routers,
+            cluster,
+            kubeconfig,
+            programs: programs.clone(),
+            nodes,
+            _places: places,
+            hub,
+            directory: cell.directory.clone(),
+            mode,
+            turn: 0,
+        };
+        stage.furnish()?;
+        Ok(stage)
+    }
+
+    fn furnish(&mut self) -> Result<()> {
+        self.apply("furniture", &[furniture(), nodes(), pods()].concat())?;
+        for (node, number) in NODES.iter().zip(FIRST_NODE..) {
+            let path = format!("/api/v1/nodes/{node}/status");
+            let reply = self.cluster.ask("PATCH", &path, Some(&status_of_node(number)))?;
+            ensure!(reply.status == 200, "{}", reply.text);
+        }
+        self.define(Software::Fairway)?;
+        self.apply("configuration", &configuration(self.mode))?;
+        self.apply("services", &services::all())
+    }
+
+    fn apply(&self, name: &str, objects: &[Value]) -> Result<()> {
+        let file = self.directory.join(format!("{name}.json"));
+        let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+        std::fs::write(&file, list.to_string()).context("objects")?;
+        let file = file.display().to_string();
+        self.cluster
+            .kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file], None)
+            .map(drop)
+    }
+
+    /// Its CustomResourceDefinitions take the place of those that are there.
+    fn define(&self, software: Software) -> Result<()> {
+        let folder = match software {
+            Software::Fairway => lab::checkout().join("deploy/crds"),
+            Software::Metallb => self.programs.definitions(),
+        };
+        let folder = folder.display().to_string();
+        self.cluster
+            .kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &folder], None)?;
+        let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
+        self.cluster.kubectl(&wait, None).map(drop)
+    }
+
+    /// It serves the cluster from now on.
+    pub(crate) fn start(&mut self, software: Software) -> Result<()> {
+        self.turn += 1;
+        self.define(software)?;
+        self.forget_events()?;
+        let at = self.directory.join(format!("turn-{}-{}", self.turn, software.word()));
+        make_directory(&at)?;
+        match software {
+            Software::Metallb => self.start_metallb(&at)?,
+            Software::Fairway => self.start_fairway(&at)?,
+        }
+        self.sessions_come_up()
+    }
+
+    fn start_metallb(&mut self, at: &Path) -> Result<()> {
+        let (programs, kubeconfig) = (&self.programs, &self.kubeconfig);
+        self.processes.push(programs.controller(&self.hub, at, kubeconfig)?);
+        for (place, node) in self.nodes.iter().zip(NODES) {
+            let at = at.join(node);
+            make_directory(&at)?;
+            if self.mode == Mode::Frr {
+                self.frrs.push(Reloaded::start(place, &at)?);
+            }
+            let frr = self.frrs.last();
+            self.processes.push(programs.speaker(place, node, &at, kubeconfig, frr)?);
+        }
+        Ok(())
+    }
+
+    fn start_fairway(&mut self, at: &Path) -> Result<()> {
+        let program = lab::fairway::existing_program()?;
+        let kubeconfig = format!("--kubeconfig={}", self.kubeconfig.display());
+        let common = [kubeconfig, format!("--namespace={SYSTEM}"), "--log-level=info".to_owned()];
+        let words = |own: &[String]| [own, &common].concat();
+        let mut own = vec!["controller".to_owned()];
+        own.extend(self.identity("controller")?);
+        let controller = words(&own);
+        self.processes.push(Process::spawn(
+            &self.hub,
+            &program,
+            &controller,
+            &at.join("controller.log"),
+        )?);
+        for (place, node) in self.nodes.iter().zip(NODES) {
+            let file = |name: &str| at.join(format!("{node}-{name}")).display().to_string();
+            let mut own = vec![
+                "speaker".to_owned(),
+                format!("--node={node}"),
+                format!("--state-dir={}", file("state")),
+                format!("--socket={}", file("sock")),
+            ];
+            own.extend(self.identity(&format!("speaker-{node}"))?);
+            let log = at.join(format!("{node}.log"));
+            self.processes.push(Process::spawn(place, &program, &words(&own), &log)?);
+        }
+        Ok(())
+    }
+
+    /// What a Pod tells Fairway about itself.
+    fn identity(&self, pod: &str) -> Result<[String; 2]> {
+        let path = format!("/api/v1/namespaces/{SYSTEM}/pods/{pod}");
+        let object = self.cluster.ask("GET", &path, None)?.json()?;
+        let uid = object["metadata"]["uid"].as_str().context("a Pod without a UID")?;
+        Ok([format!("--pod={pod}"), format!("--pod-uid={uid}")])
+    }
+
+    /// It ends, in order.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        let limit = Duration::from_secs(15);
+        for mut process in self.processes.drain(..).rev() {
+            process.stop(limit)?;
+        }
+        self.frrs.clear();
+        Ok(())
+    }
+
+    fn check_running(&mut self) -> Result<()> {
+        self.processes.iter_mut().try_for_each(Process::check_running)
+    }
+
+    fn sessions_come_up(&mut self) -> Result<()> {
+        let expected = NODES.len() * if self.mode == Mode::Frr { 2 } else { 1 };
+        wait_until("each router has a session with each node", 3 * PATIENCE, || {
+            self.check_running()?;
+            for (name, bird) in &mut self.routers {
+                let protocols = bird.ask("show protocols")?;
+                let up = protocols.iter().filter(|it| it.contains("Established")).count();
+                ensure!(up == expected, "{name} has {up} of {expected}: {protocols:?}");
+            }
+            Ok(())
+        })
+    }
+
+    fn forget_events(&self) -> Result<()> {
+        for namespace in crate::cluster::NAMESPACES {
+            let path = format!("/api/v1/namespaces/{namespace}/events");
+            let reply = self.cluster.ask("DELETE", &path, None)?;
+            ensure!(reply.status == 200, "{}", reply.text);
+        }
+        Ok(())
+    }
+
+    /// What is there once nothing changes any more.
+    pub(crate) fn settle(&mut self) -> Result<Seen> {
+        let mut last = Seen::default();
+        let mut since = now();
+        wait_until("nothing changes any more", SETTLE_LIMIT, || {
+            self.check_running()?;
+            let seen = Seen::of(&self.cluster, &mut self.routers)?;
+            if seen != last {
+                (last, since) = (seen, now());
+            }
+            ensure!(since.elapsed() >= QUIET, "a moment ago it was another: {}", last.summary());
+            Ok(last.clone())
+        })
+    }
+}
+
+fn router(spec: &RouterSpec, mode: Mode) -> String {
+    let RouterSpec { name: _, number, asn } = spec;
+    let mut text = format!("log stderr all;\nrouter id 10.90.0.{number};\nprotocol device {{}}\n");
+    let own = addresses(*number);
+    let families = if mode == Mode::Frr { 2 } else { 1 };
+    for (node, its_number) in NODES.iter().zip(FIRST_NODE..) {
+        for (family, (own, its)) in own.iter().zip(addresses(its_number)).enumerate().take(families)
+        {
+            let (suffix, channel) = if family == 0 { ("4", "ipv4") } else { ("6", "ipv6") };
+            let node = node.replace('-', "_");
+            text += &format!(
+                "protocol bgp {node}_{suffix} {{\n  local {own} as {asn};\n  neighbor {its} as {NODE_AS};\n  passive on;\n  \
+                 hold time 9;\n  error wait time 1, 2;\n  {channel} {{ import all; export none; }};\n}}\n"
+            );
+        }
+    }
+    text
+}
