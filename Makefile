@@ -33,7 +33,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help image-frr run build static daemon daemon-of-suites test test-all attack test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes kubernetes bench-kubernetes bench-layer2 bench-ui test-ui ui-pictures test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs book image manifests \
+	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes test-metallb kubernetes bench-kubernetes bench-layer2 bench-ui test-ui ui-pictures test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs book image manifests \
 	lint setup install uninstall deb dist test-dist krew test-service clean
 
 help: ## This list
@@ -150,6 +150,11 @@ test-walk: daemon ## The tutorial, and pages about neighbors section by section,
 test-kubernetes: daemon ## A cluster: API server, speakers, controllers, FRR and BIRD; each story once (root or sudo)
 	@scripts/setup.sh routers network
 	FAIRWAY_BIN=$(CURDIR)/$(DAEMON) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test kubernetes -- --short
+
+test-metallb: daemon ## MetalLB's own programs and Fairway in turn on one API server (root or sudo)
+	@scripts/setup.sh kubernetes routers network trixie
+	assets=$$(scripts/kube-apiserver.sh) && scripts/metallb.sh >/dev/null && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(DAEMON) \
+		$(RUNNER)="$(SUDO)" $(CARGO) test --locked --test metallb -- --required
 
 kubernetes: build test-crds test-deploy ## All of its stories, an API server away for five minutes, and what is in deploy/ (root or sudo)
 	@scripts/setup.sh kubernetes routers network

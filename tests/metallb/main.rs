@@ -30,6 +30,9 @@ use stage::{Software, Stage};
 /// MetalLB and Fairway in turn on one API server.
 #[derive(Parser)]
 struct Options {
+    /// MetalLB and an API server have to be here
+    #[arg(long)]
+    required: bool,
     #[command(flatten)]
     suite: suite::Options,
 }
@@ -47,6 +50,7 @@ fn run(options: Options) -> Result<bool> {
         (_, None) => Some("no MetalLB here: scripts/metallb.sh builds it"),
         _ => None,
     };
+    ensure!(!options.required || lack.is_none(), "{}", lack.unwrap_or_default());
     for mode in [Mode::Native, Mode::Frr] {
         let name =
             format!("Fairway, MetalLB in {} mode, and both again: nothing moves", mode.word());
