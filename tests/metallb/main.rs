@@ -9,6 +9,7 @@
 )]
 
 mod cluster;
+mod differences;
 mod metallb;
 mod node;
 mod seen;
@@ -23,6 +24,7 @@ use clap::Parser;
 
 use lab::suite::{self, Case, Cell, Suite};
 
+use differences::KNOWN;
 use metallb::{Mode, Programs};
 use seen::Seen;
 use stage::{Software, Stage};
@@ -61,6 +63,9 @@ fn run(options: Options) -> Result<bool> {
         };
         suite.add(Case::new(name, run).not_applicable(lack));
     }
+    suite.add(Case::new("the migration page lists what was seen", |_| {
+        differences::are_on_the_page()
+    }));
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;
     Ok(chosen.run()?.all_passed())
@@ -104,13 +109,18 @@ fn there_and_back(cell: &Cell, mode: Mode, assets: &Path, programs: &Programs) -
         differences.retain(|it| !it.is_event() || one.0 == Software::Metallb);
         ensure!(differences.is_empty(), "{} twice: {differences:#?}", one.0.word());
     }
-    let differences = third.1.differences(&second.1);
-    let expected = seen::expected(mode);
-    let unexpected: Vec<_> =
-        differences.iter().filter(|it| !expected.iter().any(|known| known.covers(it))).collect();
-    ensure!(unexpected.is_empty(), "Fairway beside MetalLB: {unexpected:#?}");
-    let idle: Vec<_> =
-        expected.iter().filter(|known| !differences.iter().any(|it| known.covers(it))).collect();
-    ensure!(idle.is_empty(), "listed, and not there: {idle:?}");
+    let (mut ours, mut theirs) = (third.1.clone(), second.1.clone());
+    let mut absent = Vec::new();
+    for known in KNOWN.iter().filter(|it| it.modes.contains(&mode)) {
+        let seen = if known.of == Software::Fairway { &mut ours } else { &mut theirs };
+        let (without, is_there) = seen.without(known);
+        *seen = without;
+        if !is_there && !known.may_be_absent {
+            absent.push(known.about());
+        }
+    }
+    let differences = ours.differences(&theirs);
+    ensure!(differences.is_empty(), "Fairway beside MetalLB: {differences:#?}");
+    ensure!(absent.is_empty(), "on the page, and not seen: {absent:?}");
     Ok(())
 }

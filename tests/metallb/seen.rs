@@ -10,7 +10,7 @@ use lab::bird::Bird;
 use lab::cluster::Cluster;
 
 use crate::cluster::NAMESPACES;
-use crate::metallb::Mode;
+use crate::differences::Known;
 
 /// All that is compared, each as lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,48 +23,35 @@ pub(crate) struct Seen {
     statuses: BTreeSet<String>,
 }
 
+/// What a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Annotation,
+    Route,
+    Event,
+    Status,
+}
+
 /// A line that only one of two has.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Difference {
-    kind: &'static str,
+    kind: Kind,
     /// Of the second one.
     is_new: bool,
     line: String,
 }
 
-/// Differences of one kind that the migration page lists.
-#[derive(Debug)]
-pub(crate) struct Known {
-    kind: &'static str,
-    is_new: bool,
-    /// Words that each such line has.
-    words: &'static [&'static str],
-}
-
 impl std::fmt::Debug for Difference {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let who = if self.is_new { "the second one" } else { "the first one" };
-        write!(formatter, "{} of {who} alone: {}", self.kind, self.line)
+        write!(formatter, "{:?} of {who} alone: {}", self.kind, self.line)
     }
 }
 
 impl Difference {
     pub(crate) fn is_event(&self) -> bool {
-        self.kind == "event"
+        self.kind == Kind::Event
     }
-}
-
-impl Known {
-    pub(crate) fn covers(&self, it: &Difference) -> bool {
-        self.kind == it.kind
-            && self.is_new == it.is_new
-            && self.words.iter().all(|word| it.line.contains(word))
-    }
-}
-
-/// What MetalLB does otherwise.
-pub(crate) fn expected(_mode: Mode) -> Vec<Known> {
-    Vec::new()
 }
 
 impl Seen {
@@ -175,20 +162,45 @@ impl Seen {
     }
 
     pub(crate) fn differences(&self, other: &Self) -> Vec<Difference> {
-        let sets = [
-            ("annotation", &self.annotations, &other.annotations),
-            ("route", &self.routes, &other.routes),
-            ("event", &self.events, &other.events),
-            ("status", &self.statuses, &other.statuses),
-        ];
         let mut all = Vec::new();
-        for (kind, one, other) in sets {
+        for kind in [Kind::Annotation, Kind::Route, Kind::Event, Kind::Status] {
+            let (ours, theirs) = (self.lines(kind), other.lines(kind));
             let mut add =
                 |line: &String, is_new| all.push(Difference { kind, is_new, line: line.clone() });
-            one.difference(other).for_each(|line| add(line, false));
-            other.difference(one).for_each(|line| add(line, true));
+            ours.difference(theirs).for_each(|line| add(line, false));
+            theirs.difference(ours).for_each(|line| add(line, true));
         }
         all
+    }
+
+    fn lines(&self, kind: Kind) -> &BTreeSet<String> {
+        match kind {
+            Kind::Annotation => &self.annotations,
+            Kind::Route => &self.routes,
+            Kind::Event => &self.events,
+            Kind::Status => &self.statuses,
+        }
+    }
+
+    pub(crate) fn addresses_of(&self, service: &str) -> &[String] {
+        self.addresses.get(service).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The same without a known difference, and whether it was there.
+    pub(crate) fn without(&self, known: &Known) -> (Self, bool) {
+        let before = self.lines(known.kind);
+        let after: BTreeSet<String> =
+            before.iter().filter_map(|line| (known.rewrite)(self, line)).collect();
+        let is_there = after != *before;
+        let mut seen = self.clone();
+        let lines = match known.kind {
+            Kind::Annotation => &mut seen.annotations,
+            Kind::Route => &mut seen.routes,
+            Kind::Event => &mut seen.events,
+            Kind::Status => &mut seen.statuses,
+        };
+        *lines = after;
+        (seen, is_there)
     }
 }
 
