@@ -313,7 +313,8 @@ impl Reports {
         let lists = lists.filter_map(|kind| self.stored.due_at(*kind));
         let postponed = self.postponed.first().map(|(at, _)| *at);
         let has_work = !(self.few.order.is_empty() && self.many.order.is_empty());
-        let write = (has_work && self.has_room()).then(|| self.may_write_at(now));
+        let write =
+            (has_work && self.may_decide() && self.has_room()).then(|| self.may_write_at(now));
         lists.chain(postponed).chain(write).min()
     }
 
@@ -338,6 +339,11 @@ impl Reports {
         KINDS.into_iter().filter(due).find(|kind| !self.is_writing(*kind))
     }
 
+    /// Before it is known what is desired, what others left waits.
+    fn may_decide(&self) -> bool {
+        self.wanted.is_some()
+    }
+
     fn has_room(&self) -> bool {
         let most = if self.outage > 0 { 1 } else { IN_FLIGHT_MAX };
         self.in_flight.values().sum::<usize>() < most
@@ -348,7 +354,7 @@ impl Reports {
     }
 
     fn next_write(&mut self, now: Instant) -> Option<ObjectWrite> {
-        while self.has_room() && self.may_write_at(now) <= now {
+        while self.may_decide() && self.has_room() && self.may_write_at(now) <= now {
             let key = self.pop()?;
             if let Some(write) = self.write(now, key) {
                 self.budget.take(now);

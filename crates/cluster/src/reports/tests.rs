@@ -310,6 +310,22 @@ fn what_metallb_and_frr_k8s_have_left_is_taken_over_or_left_alone() {
 }
 
 #[test]
+fn what_metallb_said_of_services_goes_even_where_it_is_read_before_the_plan_is_known() {
+    let mut scene = Scene::announcing(1);
+    scene.api.put(WrittenKind::ServiceBgpStatus, json!({
+        "metadata": { "name": "bgp-5cpvm", "labels": { "metallb.io/node": "node-a" } },
+        "status": { "node": "node-a", "serviceName": "web-0", "serviceNamespace": "default", "peers": ["tor-1"] },
+    }));
+    scene.is_synced = false;
+    scene.tell_and_run(5);
+    scene.is_synced = true;
+    scene.tell_and_run(5);
+    let objects = scene.api.of(WrittenKind::ServiceBgpStatus);
+    let names: Vec<_> = objects.map(|it| it["metadata"]["name"].clone()).collect();
+    assert!(names.len() == 1 && names[0] != "bgp-5cpvm", "one for each Service: {names:?}");
+}
+
+#[test]
 fn a_restart_in_the_same_pod_writes_nothing_and_says_nothing_again() {
     let mut scene = Scene::announcing(20);
     scene.tell_and_run(60);
