@@ -7,17 +7,14 @@ use anyhow::{Context, Result, ensure};
 
 use crate::metallb::Mode;
 use crate::seen::{Kind, Seen};
-use crate::stage::Software;
 
 /// A difference that is known.
 pub(crate) struct Known {
     pub(crate) modes: &'static [Mode],
     pub(crate) kind: Kind,
-    /// Whose lines are rewritten.
-    pub(crate) of: Software,
     /// MetalLB's Events are dropped when there are many.
     pub(crate) may_be_absent: bool,
-    /// The line as the other one would say it; `None` where that has none.
+    /// A line of MetalLB's as Fairway would say it; `None` where that has none.
     pub(crate) rewrite: fn(&Seen, &str) -> Option<String>,
     /// What it is about, Fairway's and MetalLB's.
     row: [&'static str; 3],
@@ -29,7 +26,6 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         modes: &[Mode::Native],
         kind: Kind::Route,
-        of: Software::Metallb,
         may_be_absent: false,
         rewrite: |_, line| {
             let is_internal = line.starts_with("internal ");
@@ -44,7 +40,6 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         modes: &[Mode::Frr],
         kind: Kind::Route,
-        of: Software::Metallb,
         may_be_absent: false,
         rewrite: |_, line| Some(line.replace(" med: 0", "")),
         row: ["MED", "none", "0"],
@@ -52,7 +47,6 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         modes: &[Mode::Frr],
         kind: Kind::Route,
-        of: Software::Metallb,
         may_be_absent: false,
         rewrite: |_, line| {
             let is_link_local = |word: &&str| word.starts_with("fe80:");
@@ -67,7 +61,6 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         modes: &[Mode::Frr],
         kind: Kind::Status,
-        of: Software::Metallb,
         may_be_absent: false,
         rewrite: told_in_its_family,
         row: [
@@ -79,7 +72,6 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         modes: BOTH,
         kind: Kind::Event,
-        of: Software::Metallb,
         may_be_absent: false,
         rewrite: |_, line| without(line, "Normal nodeAssigned"),
         row: [
@@ -91,7 +83,6 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         modes: BOTH,
         kind: Kind::Event,
-        of: Software::Metallb,
         may_be_absent: true,
         rewrite: |_, line| without(line, "Warning AllocationFailed"),
         row: [
@@ -103,25 +94,12 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         modes: BOTH,
         kind: Kind::Event,
-        of: Software::Metallb,
         may_be_absent: true,
         rewrite: |_, line| without(line, "Normal AdditionalAssignFailed"),
         row: [
             "Event `AdditionalAssignFailed` of a PreferDualStack Service",
             "once; the condition in its status keeps it",
             "again after each restart of the controller",
-        ],
-    },
-    Known {
-        modes: BOTH,
-        kind: Kind::Event,
-        of: Software::Fairway,
-        may_be_absent: true,
-        rewrite: |_, line| without(line, "Warning deprecatedAnnotation"),
-        row: [
-            "Event `deprecatedAnnotation` of a Service with `metallb.universe.tf/`",
-            "after each start of the controller",
-            "when it assigns the address",
         ],
     },
 ];

@@ -63,6 +63,18 @@ fn run(options: Options) -> Result<bool> {
         };
         suite.add(Case::new(name, run).not_applicable(lack));
     }
+    for mode in [Mode::Native, Mode::Frr] {
+        let name = format!(
+            "new Services get the same from Fairway and from MetalLB in {} mode",
+            mode.word()
+        );
+        let (assets, programs) = (assets.clone(), programs.clone());
+        let run = move |cell: &Cell| match (&assets, &programs) {
+            (Some(assets), Some(programs)) => each_for_itself(cell, mode, assets, programs),
+            _ => bail!("a program is missing"),
+        };
+        suite.add(Case::new(name, run).not_applicable(lack));
+    }
     suite.add(Case::new("the migration page lists what was seen", |_| {
         differences::are_on_the_page()
     }));
@@ -83,6 +95,23 @@ fn programs() -> Result<Option<Programs>> {
         Some(3) => Ok(None),
         _ => bail!("scripts/metallb.sh ended with {}", output.status),
     }
+}
+
+/// Both begin with a cluster of their own, in which no Service has an address.
+fn each_for_itself(cell: &Cell, mode: Mode, assets: &Path, programs: &Programs) -> Result<()> {
+    let mut both = Vec::new();
+    for software in [Software::Fairway, Software::Metallb] {
+        let mut stage = Stage::build(cell, mode, assets, programs)?;
+        stage.start(software)?;
+        let seen = stage.settle()?;
+        println!("  {}: {}", software.word(), seen.summary());
+        both.push(seen.of_allocation());
+        stage.stop()?;
+    }
+    let [ours, theirs] = both.as_slice() else { bail!("not two") };
+    let differences = ours.differences(theirs);
+    ensure!(differences.is_empty(), "Fairway beside MetalLB: {differences:#?}");
+    Ok(())
 }
 
 /// Each of both twice, in turn.
@@ -109,12 +138,11 @@ fn there_and_back(cell: &Cell, mode: Mode, assets: &Path, programs: &Programs) -
         differences.retain(|it| !it.is_event() || one.0 == Software::Metallb);
         ensure!(differences.is_empty(), "{} twice: {differences:#?}", one.0.word());
     }
-    let (mut ours, mut theirs) = (third.1.clone(), second.1.clone());
+    let (ours, mut theirs) = (&third.1, second.1.clone());
     let mut absent = Vec::new();
     for known in KNOWN.iter().filter(|it| it.modes.contains(&mode)) {
-        let seen = if known.of == Software::Fairway { &mut ours } else { &mut theirs };
-        let (without, is_there) = seen.without(known);
-        *seen = without;
+        let (without, is_there) = theirs.without(known);
+        theirs = without;
         if !is_there && !known.may_be_absent {
             absent.push(known.about());
         }

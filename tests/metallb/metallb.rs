@@ -48,6 +48,7 @@ impl Programs {
     pub(crate) fn controller(
         &self,
         place: &Namespace,
+        mode: Mode,
         at: &Path,
         kubeconfig: &Path,
     ) -> Result<Process> {
@@ -56,7 +57,7 @@ impl Programs {
             "--webhook-mode=disabled".to_owned(),
             "--disable-cert-rotation=true".to_owned(),
         ];
-        let container = Container { place, variables: variables("controller") };
+        let container = Container { place, variables: variables("controller", mode) };
         Process::spawn(
             &container,
             &self.folder.join("controller"),
@@ -74,12 +75,11 @@ impl Programs {
         kubeconfig: &Path,
         frr: Option<&Reloaded>,
     ) -> Result<Process> {
-        let mut variables = variables(&format!("speaker-{node}"));
+        let mode = if frr.is_some() { Mode::Frr } else { Mode::Native };
+        let mut variables = variables(&format!("speaker-{node}"), mode);
         let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
         set("METALLB_NODE_NAME", node.to_owned());
         set("METALLB_HOST", "127.0.0.1".to_owned());
-        let mode = if frr.is_some() { Mode::Frr } else { Mode::Native };
-        set("METALLB_BGP_TYPE", mode.word().to_owned());
         if let Some(frr) = frr {
             set("FRR_CONFIG_FILE", frr.configuration.display().to_string());
             set("FRR_RELOADER_PID_FILE", frr.process_id.display().to_string());
@@ -96,9 +96,13 @@ impl Programs {
     }
 }
 
-fn variables(pod: &str) -> Vec<(String, String)> {
+fn variables(pod: &str, mode: Mode) -> Vec<(String, String)> {
     let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    vec![own("METALLB_NAMESPACE", SYSTEM), own("METALLB_POD_NAME", pod)]
+    vec![
+        own("METALLB_NAMESPACE", SYSTEM),
+        own("METALLB_POD_NAME", pod),
+        own("METALLB_BGP_TYPE", mode.word()),
+    ]
 }
 
 /// A place with variables.

@@ -11,6 +11,7 @@ use lab::cluster::Cluster;
 
 use crate::cluster::NAMESPACES;
 use crate::differences::Known;
+use crate::services::SHORT_OF_ADDRESSES;
 
 /// All that is compared, each as lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -173,6 +174,22 @@ impl Seen {
         all
     }
 
+    /// Which pool each Service has its addresses from, of which families they are, and the Events about that.
+    pub(crate) fn of_allocation(&self) -> Self {
+        let mut seen = Self {
+            annotations: self.annotations.clone(),
+            events: self.events.clone(),
+            ..Self::default()
+        };
+        for (service, addresses) in &self.addresses {
+            let family = |it: &String| if it.contains(':') { "IPv6" } else { "IPv4" };
+            let families: Vec<&str> = addresses.iter().map(family).collect();
+            seen.annotations.insert(format!("{service} has {}", families.join(" and ")));
+        }
+        (seen.annotations, seen.events) = (together(&seen.annotations), together(&seen.events));
+        seen
+    }
+
     fn lines(&self, kind: Kind) -> &BTreeSet<String> {
         match kind {
             Kind::Annotation => &self.annotations,
@@ -202,6 +219,21 @@ impl Seen {
         *lines = after;
         (seen, is_there)
     }
+}
+
+/// Services that want more addresses than their pool has are counted: which of them comes first is decided by how
+/// fast they are heard of.
+fn together(lines: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for line in lines {
+        let (service, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let service = match service.rsplit_once('-') {
+            Some((group, _)) if SHORT_OF_ADDRESSES.contains(&group) => group,
+            _ => service,
+        };
+        *counts.entry(format!("{service} {rest}")).or_default() += 1;
+    }
+    counts.into_iter().map(|(line, count)| format!("{line} ({count})")).collect()
 }
 
 fn list(cluster: &Cluster, path: &str) -> Result<Vec<Value>> {

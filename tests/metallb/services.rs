@@ -10,6 +10,9 @@ const POOL: &str = "metallb.io/address-pool";
 const ADDRESSES: &str = "metallb.io/loadBalancerIPs";
 const SHARED: &str = "metallb.io/allow-shared-ip";
 
+/// Groups of Services with fewer addresses than Services.
+pub(crate) const SHORT_OF_ADDRESSES: [&str; 2] = ["shop/from-tiny", "shop/at-99-one-of-two"];
+
 /// A Service, and what a cluster has with it.
 struct Services {
     all: Vec<Value>,
@@ -91,7 +94,10 @@ impl Services {
     }
 
     fn of_addresses(&mut self) {
-        self.annotated("at-99", json!({ ADDRESSES: "192.0.2.99" }), json!({}));
+        for number in 0..2 {
+            let name = format!("at-99-one-of-two-{number}");
+            self.annotated(&name, json!({ ADDRESSES: "192.0.2.99" }), json!({}));
+        }
         self.annotated(
             "at-100-as-of-old",
             json!({ "metallb.universe.tf/loadBalancerIPs": "192.0.2.100" }),
@@ -149,7 +155,6 @@ impl Services {
         self.annotated("from-nowhere", json!({ POOL: "nowhere" }), json!({}));
         self.annotated("at-an-address-of-nobody", json!({ ADDRESSES: "10.11.12.13" }), json!({}));
         self.annotated("at-no-address", json!({ ADDRESSES: "first" }), json!({}));
-        self.annotated("at-one-that-is-taken", json!({ ADDRESSES: "192.0.2.99" }), json!({}));
         self.annotated(
             "at-one-of-another-pool",
             json!({ POOL: "range", ADDRESSES: "192.0.2.98" }),

@@ -163,7 +163,7 @@ impl Stage {
 
     fn start_metallb(&mut self, at: &Path) -> Result<()> {
         let (programs, kubeconfig) = (&self.programs, &self.kubeconfig);
-        self.processes.push(programs.controller(&self.hub, at, kubeconfig)?);
+        self.processes.push(programs.controller(&self.hub, self.mode, at, kubeconfig)?);
         for (place, node) in self.nodes.iter().zip(NODES) {
             let at = at.join(node);
             make_directory(&at)?;
