@@ -169,6 +169,51 @@ fn what_metallb_would_take_away_is_a_fault_and_what_it_would_forget_a_warning() 
 }
 
 #[test]
+fn what_metallb_refuses_in_one_of_its_modes_is_a_fault_for_that_mode_alone() {
+    let peer = "spec: {myASN: 64500, peerASN: 64501, peerAddress: 192.0.2.1, enableGracefulRestart: true, \
+                connectTime: 5s}";
+    let other = "spec: {myASN: 64502, peerASN: 64501, peerAddress: 192.0.2.3}";
+    let pool = "spec: {addresses: ['2001:db8::/124']}";
+    let advertisement = "spec: {communities: ['large:64500:1:2'], asPathPrepend: 2}";
+    let manifests = [
+        manifest("metallb.io/v1beta2", "BGPPeer", peer),
+        manifest("metallb.io/v1beta2", "BGPPeer", other).replace("name: new", "name: other"),
+        manifest("metallb.io/v1beta1", "IPAddressPool", pool),
+        manifest("metallb.io/v1beta1", "BGPAdvertisement", advertisement),
+    ];
+    let text = manifests.join("---\n");
+    let faults = |takeover: &str| -> Vec<String> {
+        let output = check(&["--for", takeover], &text);
+        let said = String::from_utf8(output.stdout).unwrap();
+        let faults = said.lines().filter(|it| it.contains("apply no configuration"));
+        faults
+            .filter_map(|it| {
+                Some(it.split_once(": ")?.1.rsplit_once(": MetalLB refuses")?.0.to_owned())
+            })
+            .collect()
+    };
+    assert_eq!(faults("metallb"), [""; 0]);
+    assert_eq!(
+        faults("metallb-native"),
+        [
+            "BGPAdvertisement/new: spec.asPathPrepend: only the mode frr-k8s has it",
+            "BGPPeer/new: spec.connectTime: the native mode has no such setting",
+            "BGPPeer/new: spec.enableGracefulRestart: the native mode has no such setting",
+            "IPAddressPool/new: spec.addresses: has IPv6 addresses that a BGPAdvertisement announces, which the native \
+             mode cannot",
+            "BGPAdvertisement/new: spec.communities: the native mode has no large communities",
+        ]
+    );
+    assert_eq!(
+        faults("metallb-frr"),
+        [
+            "BGPAdvertisement/new: spec.asPathPrepend: only the mode frr-k8s has it, not that with FRR in the speaker's Pod",
+            "BGPPeer/other: spec.myASN: has another AS of its own than the peer new on the same node",
+        ]
+    );
+}
+
+#[test]
 fn an_address_that_would_be_added_to_a_status_is_reported() {
     let dual = "spec: {type: LoadBalancer, ipFamilyPolicy: PreferDualStack, ports: [{port: 80}]}\n\
                 status: {loadBalancer: {ingress: [{ip: 192.0.2.7}]}}";

@@ -53,9 +53,25 @@ pub(super) struct CheckArguments {
 /// A program that reads the same objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Takeover {
-    /// MetalLB 0.16
+    /// MetalLB 0.16: what holds in each of its modes
     #[value(name = "metallb")]
-    MetalLb,
+    AnyMode,
+    /// The same, and what it refuses where its speakers speak BGP themselves (frrk8s.enabled=false, speaker.frr.enabled=false)
+    #[value(name = "metallb-native")]
+    Native,
+    /// The same, and what it refuses where each speaker has an FRR (speaker.frr.enabled=true)
+    #[value(name = "metallb-frr")]
+    Frr,
+}
+
+impl Takeover {
+    fn mode(self) -> Option<for_metallb::Mode> {
+        match self {
+            Self::AnyMode => None,
+            Self::Native => Some(for_metallb::Mode::Native),
+            Self::Frr => Some(for_metallb::Mode::Frr),
+        }
+    }
 }
 
 pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
@@ -89,8 +105,8 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     findings.extend(forgetful_routers(&catalog, &index));
     let outcomes = outcomes(&index);
     findings.extend(surprised_services(&catalog, &index, &outcomes));
-    if arguments.takeover == Some(Takeover::MetalLb) {
-        findings.extend(for_metallb::findings(&catalog, &index, &outcomes));
+    if let Some(takeover) = arguments.takeover {
+        findings.extend(for_metallb::findings(&catalog, &index, &outcomes, takeover.mode()));
     }
     let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     if arguments.json {

@@ -3,6 +3,8 @@
 //! A fault is what changes an address or a route; a setting that MetalLB does not have is a warning. Called by
 //! `fairway check --for metallb`.
 
+mod modes;
+
 use std::net::IpAddr;
 
 use fairway_allocator::{Outcome, Outcomes, PoolLookup};
@@ -11,18 +13,22 @@ use fairway_resources::{
     Catalog, Finding, FindingObject, Severity, fields_unknown_to_metallb as own_fields,
 };
 
+pub(super) use modes::Mode;
+
 /// MetalLB's bound of `asPathPrepend`.
 const PREPEND_MAX: u8 = 10;
 
-/// All of it. `outcomes` has the addresses of the Services.
+/// All of it. `outcomes` has the addresses of the Services; without a mode, what holds in each of them.
 pub(super) fn findings(
     catalog: &Catalog,
     index: &ClusterIndex,
     outcomes: &Outcomes,
+    mode: Option<Mode>,
 ) -> Vec<Finding> {
     let report = Report { catalog };
     let mut findings = report.addresses(index, outcomes);
     findings.extend(report.objects(index));
+    findings.extend(mode.into_iter().flat_map(|mode| report.refused(mode, index)));
     let mut settings = report.settings();
     // What is a fault already is not a warning as well.
     settings
