@@ -12,6 +12,7 @@ mod cluster;
 mod differences;
 mod metallb;
 mod node;
+mod refused;
 mod seen;
 mod services;
 mod stage;
@@ -71,6 +72,15 @@ fn run(options: Options) -> Result<bool> {
         let (assets, programs) = (assets.clone(), programs.clone());
         let run = move |cell: &Cell| match (&assets, &programs) {
             (Some(assets), Some(programs)) => each_for_itself(cell, mode, assets, programs),
+            _ => bail!("a program is missing"),
+        };
+        suite.add(Case::new(name, run).not_applicable(lack));
+    }
+    for mode in [Mode::Native, Mode::Frr] {
+        let name = format!("check names each object that MetalLB refuses in {} mode", mode.word());
+        let (assets, programs) = (assets.clone(), programs.clone());
+        let run = move |cell: &Cell| match (&assets, &programs) {
+            (Some(assets), Some(programs)) => refused::all(cell, mode, assets, programs),
             _ => bail!("a program is missing"),
         };
         suite.add(Case::new(name, run).not_applicable(lack));

@@ -147,6 +147,42 @@ impl Stage {
         self.cluster.kubectl(&wait, None).map(drop)
     }
 
+    /// An object that a user applies.
+    pub(crate) fn put(&self, object: &Value) -> Result<()> {
+        self.apply("changed", std::slice::from_ref(object))
+    }
+
+    pub(crate) fn delete(&self, object: &Value) -> Result<()> {
+        let [kind, name] = ["/kind", "/metadata/name"].map(|it| object.pointer(it));
+        let word =
+            |it: Option<&Value>| it.and_then(Value::as_str).unwrap_or_default().to_lowercase();
+        let words = ["delete", "-n", SYSTEM, &word(kind), &word(name)];
+        self.cluster.kubectl(&words, None).map(drop)
+    }
+
+    /// All objects of MetalLB's kinds, as a file for `fairway check`.
+    pub(crate) fn exported(&self) -> Result<PathBuf> {
+        let kinds = "bgppeers,bfdprofiles,ipaddresspools,bgpadvertisements,communities";
+        let text = self.cluster.kubectl(&["get", "-n", SYSTEM, "-o", "yaml", kinds], None)?;
+        let file = self.directory.join("exported.yaml");
+        std::fs::write(&file, text).context("exported objects")?;
+        Ok(file)
+    }
+
+    /// Waits until the first node's speaker of MetalLB says that the configuration is valid, or that it is not.
+    pub(crate) fn wait_for_validity(&self, is_valid: bool) -> Result<String> {
+        let path = format!(
+            "/apis/metallb.io/v1beta1/namespaces/{SYSTEM}/configurationstates/speaker-{}",
+            NODES[0]
+        );
+        let expected = if is_valid { "Valid" } else { "Invalid" };
+        wait_until(&format!("MetalLB's speaker says {expected}"), PATIENCE, || {
+            let state = self.cluster.ask("GET", &path, None)?.json()?;
+            ensure!(state["status"]["result"] == expected, "{}", state["status"]);
+            Ok(state["status"]["errorSummary"].as_str().unwrap_or_default().to_owned())
+        })
+    }
+
     /// It serves the cluster from now on.
     pub(crate) fn start(&mut self, software: Software) -> Result<()> {
         self.turn += 1;

@@ -23,7 +23,7 @@ pub(in crate::cli) enum Mode {
 type PeerField = (&'static str, fn(&Peer) -> bool);
 
 /// What the native mode lacks of a BGPPeer.
-const PEER_FIELDS: [PeerField; 10] = [
+const PEER_FIELDS: [PeerField; 9] = [
     ("spec.bfdProfile", |it| it.bfd_profile.is_some()),
     ("spec.keepaliveTime", |it| it.keepalive_interval.is_some()),
     ("spec.vrf", |it| it.vrf.is_some()),
@@ -33,7 +33,6 @@ const PEER_FIELDS: [PeerField; 10] = [
     ("spec.localASN", |it| it.local_asn.is_some()),
     ("spec.dynamicASN", |_| true),
     ("spec.interface", |_| true),
-    ("spec.disableMP", |_| true),
 ];
 
 impl Report<'_> {
