@@ -55,7 +55,7 @@ archive() {
     [[ -z $(awk '$2 != "0/0"' <<<"$listing") ]] || fail "files are not all of root"
     tar -tzf "$dist/$name.tar.gz" >"$folder/names"
     ! grep -v "^$name/" "$folder/names" || fail "files are outside of $name"
-    for file in bin/fairway lib/cni/fairway-cni share/man/man1/fairway.1 share/man/man1/fairway-show-bgp.1 \
+    for file in bin/fairway lib/cni/fairway-cni share/man/man1/fairway.1 share/man/man1/fairway-show.1 \
         share/bash-completion/completions/fairway share/zsh/site-functions/_fairway \
         share/fish/vendor_completions.d/fairway.fish lib/systemd/system/fairway.service lib/sysusers.d/fairway.conf \
         share/doc/fairway/{LICENSE,README.md,fairway.yaml,docs/peers.md,examples/quickstart/peers.yaml}; do
