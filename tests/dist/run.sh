@@ -77,7 +77,7 @@ archive() {
     ok "the binaries need no library, and name no path of this machine"
     # Where there is nothing else at all.
     [[ $(chroot "$root" /fairway --version) == "fairway $version ("* ]] || fail "fairway --version"
-    [[ $(env -i CNI_COMMAND=VERSION chroot "$root" /fairway-cni <<<'{"cniVersion": "1.0.0"}') == *supportedVersions* ]] ||
+    [[ $(env -i CNI_COMMAND=VERSION "$(command -v chroot)" "$root" /fairway-cni <<<'{"cniVersion": "1.0.0"}') == *supportedVersions* ]] ||
         fail "the CNI plugin does not answer"
     chroot "$root" /fairway completions bash | cmp - "$folder/$name/share/bash-completion/completions/fairway" ||
         fail "the completions are of another binary"
