@@ -56,6 +56,7 @@ pub fn add_address(
     address: IpAddr,
     lifetime_seconds: u32,
     presence: Presence,
+    is_acknowledged: bool,
     sequence: u32,
 ) -> Vec<u8> {
     let mut message = of_address(index, address);
@@ -71,8 +72,9 @@ pub fn add_address(
         Presence::New => NLM_F_EXCL,
         Presence::Present => NLM_F_REPLACE,
     };
+    let acknowledged = if is_acknowledged { NLM_F_ACK } else { 0 };
     let message = RouteNetlinkMessage::NewAddress(message);
-    encode(message, NLM_F_ACK | NLM_F_CREATE | presence, sequence)
+    encode(message, acknowledged | NLM_F_CREATE | presence, sequence)
 }
 
 /// Makes an interface of kind `dummy`, which stays down: its addresses are this machine's, and no packet leaves by it.

@@ -1,7 +1,7 @@
 //! Requests that change the kernel's tables, each with its answer.
 //!
 //! On a socket of its own, so that an answer never waits behind events. Knows no reason for a change. Used by the
-//! edges of layer 2 and of forwarding.
+//! edges of layer 2, of forwarding and of the service proxy.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,8 +12,8 @@ use crate::request::{self, Presence};
 use crate::route::RouteOrder;
 use crate::scope::Scope;
 
-/// Routes of one call: as many refusals fit into the socket.
-const ROUTES_MAX: usize = 256;
+/// Changes of one call: as many refusals fit into the socket.
+const CHANGES_MAX: usize = 256;
 /// And ways of all of them, of up to 36 octets each: the kernel takes no more than some 200 KiB at once.
 const WAYS_MAX: usize = 1024;
 
@@ -49,8 +49,29 @@ impl Requests {
         presence: Presence,
     ) -> io::Result<()> {
         let sequence = self.next();
-        let request = request::add_address(index, address, lifetime_seconds, presence, sequence);
+        let request =
+            request::add_address(index, address, lifetime_seconds, presence, true, sequence);
         self.ask(&request, sequence)
+    }
+
+    /// The same for many new addresses, and returns what the kernel answers to each.
+    ///
+    /// # Errors
+    /// The kernel takes no requests.
+    pub fn add_addresses(
+        &mut self,
+        index: u32,
+        addresses: &[IpAddr],
+        lifetime_seconds: u32,
+    ) -> io::Result<Vec<io::Result<()>>> {
+        let mut outcomes = Vec::with_capacity(addresses.len());
+        for part in addresses.chunks(CHANGES_MAX) {
+            outcomes.extend(self.ask_all(part, |address, is_last, sequence| {
+                let presence = Presence::New;
+                request::add_address(index, *address, lifetime_seconds, presence, is_last, sequence)
+            })?);
+        }
+        Ok(outcomes)
     }
 
     /// See [`request::remove_address`].
@@ -92,26 +113,31 @@ impl Requests {
         while !rest.is_empty() {
             // A route with many ways has some kilobytes.
             let mut ways = 0_usize;
-            let fits = rest.iter().take(ROUTES_MAX).take_while(|order| {
+            let fits = rest.iter().take(CHANGES_MAX).take_while(|order| {
                 ways = ways.saturating_add(order.route().next_hops.len());
                 ways <= WAYS_MAX
             });
             let (part, others) = rest.split_at_checked(fits.count().max(1)).unwrap_or((rest, &[]));
-            outcomes.extend(self.change_part(part)?);
+            outcomes.extend(self.ask_all(part, request::change_route)?);
             rest = others;
         }
         Ok(outcomes)
     }
 
-    /// Only the last one is acknowledged: errors are answered anyway, and acknowledgements would fill the socket.
-    fn change_part(&mut self, orders: &[RouteOrder]) -> io::Result<Vec<io::Result<()>>> {
+    /// Sends a request for each change. Only the last one is acknowledged: errors are answered anyway, and
+    /// acknowledgements would fill the socket.
+    fn ask_all<Change>(
+        &mut self,
+        changes: &[Change],
+        request: impl Fn(&Change, bool, u32) -> Vec<u8>,
+    ) -> io::Result<Vec<io::Result<()>>> {
         let first = self.sequence.wrapping_add(1);
-        let mut bytes = Vec::with_capacity(orders.len().saturating_mul(96));
-        for (order, position) in orders.iter().zip(1..) {
+        let mut bytes = Vec::with_capacity(changes.len().saturating_mul(96));
+        for (change, position) in changes.iter().zip(1..) {
             let sequence = self.next();
-            bytes.extend(request::change_route(order, position == orders.len(), sequence));
+            bytes.extend(request(change, position == changes.len(), sequence));
         }
-        let mut outcomes: Vec<io::Result<()>> = orders.iter().map(|_| Ok(())).collect();
+        let mut outcomes: Vec<io::Result<()>> = changes.iter().map(|_| Ok(())).collect();
         self.socket.send(&bytes)?;
         let mut is_complete = false;
         while let Received::Datagram(length) = self.socket.receive(&mut self.buffer)? {

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::IpAddr;
 
-use fairway_netlink::request::Presence;
 use fairway_proxy::{FilterRule, Operation, Outcome, RealServerPlace, VirtualAddress};
 use nix::errno::Errno;
 
@@ -60,14 +60,24 @@ impl DataPath {
         let all: Vec<_> = matching(operations, outcomes, address).collect();
         let vips: Vec<Element> = all.iter().map(|(address, _)| Element::Vip(*address)).collect();
         let are_known = vips.len() > 1 && self.filter.commit(change([], &vips)).is_ok();
+        let mut known = Vec::new();
         for ((address, place), vip) in all.into_iter().zip(&vips) {
-            let known = if are_known { Ok(()) } else { self.filter.commit(change([], [vip])) };
-            *place = Some(match known {
-                Err(error) => Outcome::Failed(error.to_string()),
-                Ok(()) => {
-                    done(self.links.add_address(self.interface, address, FOR_EVER, Presence::New))
-                }
-            });
+            let committed = if are_known { Ok(()) } else { self.filter.commit(change([], [vip])) };
+            match committed {
+                Ok(()) => known.push((address, place)),
+                Err(error) => *place = Some(Outcome::Failed(error.to_string())),
+            }
+        }
+        let addresses: Vec<IpAddr> = known.iter().map(|(address, _)| *address).collect();
+        match self.links.add_addresses(self.interface, &addresses, FOR_EVER) {
+            Ok(results) => {
+                let both = known.into_iter().zip(results);
+                both.for_each(|((_, place), result)| *place = Some(done(result)));
+            }
+            Err(error) => {
+                let outcome = Outcome::Failed(error.to_string());
+                known.into_iter().for_each(|(_, place)| *place = Some(outcome.clone()));
+            }
         }
     }
 
