@@ -91,7 +91,7 @@ pub(crate) fn configuration(mode: Mode) -> Vec<Value> {
 
 /// In native mode MetalLB refuses all objects where one has a keepaliveTime, a large community, or an IPv6 range that is
 /// announced over BGP.
-fn peers(mode: Mode) -> Vec<Value> {
+pub(crate) fn peers(mode: Mode) -> Vec<Value> {
     let mut all = Vec::new();
     for router in ROUTERS {
         let [ipv4, ipv6] = addresses(router.number);

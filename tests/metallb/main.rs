@@ -8,6 +8,7 @@
     reason = "of a JSON value it gives null, where there is nothing; other positions are constants"
 )]
 
+mod bench;
 mod cluster;
 mod differences;
 mod metallb;
@@ -20,7 +21,7 @@ mod stage;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 
 use lab::suite::{self, Case, Cell, Suite};
@@ -45,6 +46,12 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<bool> {
+    if options.suite.is_bench() {
+        let (assets, programs) = (lab::cluster::assets()?, programs()?);
+        let assets = assets.context("no API server here: scripts/kube-apiserver.sh builds one")?;
+        let programs = programs.context("no MetalLB here: scripts/metallb.sh builds it")?;
+        return bench::run(&assets, &programs).map(|()| true);
+    }
     let mut suite = Suite::new("metallb", options.suite).as_root().threads(1);
     let assets = lab::cluster::assets()?;
     let programs = programs()?;

@@ -77,6 +77,18 @@ impl Stage {
         assets: &Path,
         programs: &Programs,
     ) -> Result<Self> {
+        Self::furnished(cell, mode, assets, programs, &configuration(mode), &services::all())
+    }
+
+    /// The same with these objects.
+    pub(crate) fn furnished(
+        cell: &Cell,
+        mode: Mode,
+        assets: &Path,
+        programs: &Programs,
+        configuration: &[Value],
+        services: &[Value],
+    ) -> Result<Self> {
         let hub = hub(cell.number)?;
         let (mut nodes, mut places, mut routers) = (Vec::new(), Vec::new(), Vec::new());
         for (node, number) in NODES.iter().zip(FIRST_NODE..) {
@@ -108,11 +120,11 @@ impl Stage {
             mode,
             turn: 0,
         };
-        stage.furnish()?;
+        stage.furnish(configuration, services)?;
         Ok(stage)
     }
 
-    fn furnish(&mut self) -> Result<()> {
+    fn furnish(&mut self, configuration: &[Value], services: &[Value]) -> Result<()> {
         self.apply("furniture", &[furniture(), nodes(), pods()].concat())?;
         for (node, number) in NODES.iter().zip(FIRST_NODE..) {
             let path = format!("/api/v1/nodes/{node}/status");
@@ -120,8 +132,8 @@ impl Stage {
             ensure!(reply.status == 200, "{}", reply.text);
         }
         self.define(Software::Fairway)?;
-        self.apply("configuration", &configuration(self.mode))?;
-        self.apply("services", &services::all())
+        self.apply("configuration", configuration)?;
+        self.apply("services", services)
     }
 
     fn apply(&self, name: &str, objects: &[Value]) -> Result<()> {
@@ -283,6 +295,42 @@ impl Stage {
             ensure!(reply.status == 200, "{}", reply.text);
         }
         Ok(())
+    }
+
+    /// How many routes each router has.
+    pub(crate) fn route_counts(&mut self) -> Result<Vec<usize>> {
+        self.check_running()?;
+        let count = |(_, bird): &mut (&str, Bird)| {
+            let lines = bird.ask("show route count")?;
+            let line =
+                lines.iter().find(|it| it.contains(" routes for ") && it.contains("master4"));
+            let first = line.and_then(|it| it.split(' ').next()?.parse().ok());
+            first.with_context(|| format!("no count in {lines:?}"))
+        };
+        self.routers.iter_mut().map(count).collect()
+    }
+
+    /// The nodes by which the first router has this address, in their order.
+    pub(crate) fn nodes_that_tell(&mut self, address: &str) -> Result<Vec<&'static str>> {
+        let (_, bird) = self.routers.first_mut().context("a router")?;
+        let lines = bird.ask(&format!("show route for {address}/32"))?;
+        let has = |node: &&str| lines.iter().any(|it| it.contains(&node.replace('-', "_")));
+        Ok(NODES.into_iter().filter(has).collect())
+    }
+
+    /// Writes an EndpointSlice that is there, in one request.
+    pub(crate) fn put_endpoint(&self, slice: &Value) -> Result<()> {
+        let name = slice["metadata"]["name"].as_str().context("a name")?;
+        let path = format!("/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/{name}");
+        let patch = serde_json::json!({ "endpoints": slice["endpoints"] });
+        let reply = self.cluster.ask("PATCH", &path, Some(&patch))?;
+        ensure!(reply.status == 200, "{}", reply.text);
+        Ok(())
+    }
+
+    /// Of the controller, and then of the speakers.
+    pub(crate) fn process_ids(&self) -> Vec<u32> {
+        self.processes.iter().map(Process::id).collect()
     }
 
     /// What is there once nothing changes any more.
