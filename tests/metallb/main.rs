@@ -13,6 +13,7 @@ mod cluster;
 mod differences;
 mod metallb;
 mod node;
+mod own_fields;
 mod refused;
 mod seen;
 mod services;
@@ -92,6 +93,13 @@ fn run(options: Options) -> Result<bool> {
         };
         suite.add(Case::new(name, run).not_applicable(lack));
     }
+    let name = "fields of Fairway alone are named by check, and gone after the way back";
+    let (kept, programs_kept) = (assets.clone(), programs.clone());
+    let run = move |cell: &Cell| match (&kept, &programs_kept) {
+        (Some(assets), Some(programs)) => own_fields::go(cell, assets, programs),
+        _ => bail!("a program is missing"),
+    };
+    suite.add(Case::new(name, run).not_applicable(lack));
     suite.add(Case::new("the migration page lists what was seen", |_| {
         differences::are_on_the_page()
     }));

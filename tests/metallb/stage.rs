@@ -137,6 +137,9 @@ impl Stage {
     }
 
     fn apply(&self, name: &str, objects: &[Value]) -> Result<()> {
+        if objects.is_empty() {
+            return Ok(());
+        }
         let file = self.directory.join(format!("{name}.json"));
         let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         std::fs::write(&file, list.to_string()).context("objects")?;
@@ -172,9 +175,26 @@ impl Stage {
         self.cluster.kubectl(&words, None).map(drop)
     }
 
+    /// Whether the stored object has the field, as in `spec.med`.
+    pub(crate) fn has(&self, object: &Value, field: &str) -> Result<bool> {
+        let reply = self.cluster.ask("GET", &path_of(object)?, None)?;
+        ensure!(reply.status == 200, "{}", reply.text);
+        let pointer = format!("/{}", field.replace('.', "/"));
+        Ok(reply.json()?.pointer(&pointer).is_some())
+    }
+
+    /// As somebody who changes something else of it.
+    pub(crate) fn write_again(&self, object: &Value) -> Result<()> {
+        let patch = serde_json::json!({ "metadata": { "annotations": { "example.com/written": "again" } } });
+        let reply = self.cluster.ask("PATCH", &path_of(object)?, Some(&patch))?;
+        ensure!(reply.status == 200, "{}: {}", object["metadata"]["name"], reply.text);
+        Ok(())
+    }
+
     /// All objects of MetalLB's kinds, as a file for `fairway check`.
     pub(crate) fn exported(&self) -> Result<PathBuf> {
-        let kinds = "bgppeers,bfdprofiles,ipaddresspools,bgpadvertisements,communities";
+        let kinds =
+            "bgppeers,bfdprofiles,ipaddresspools,bgpadvertisements,l2advertisements,communities";
         let text = self.cluster.kubectl(&["get", "-n", SYSTEM, "-o", "yaml", kinds], None)?;
         let file = self.directory.join("exported.yaml");
         std::fs::write(&file, text).context("exported objects")?;
@@ -197,6 +217,12 @@ impl Stage {
 
     /// It serves the cluster from now on.
     pub(crate) fn start(&mut self, software: Software) -> Result<()> {
+        self.start_without_sessions(software)?;
+        self.sessions_come_up()
+    }
+
+    /// The same, where there is no peer.
+    pub(crate) fn start_without_sessions(&mut self, software: Software) -> Result<()> {
         self.turn += 1;
         self.define(software)?;
         self.forget_events()?;
@@ -206,7 +232,7 @@ impl Stage {
             Software::Metallb => self.start_metallb(&at)?,
             Software::Fairway => self.start_fairway(&at)?,
         }
-        self.sessions_come_up()
+        Ok(())
     }
 
     fn start_metallb(&mut self, at: &Path) -> Result<()> {
@@ -347,6 +373,15 @@ impl Stage {
             Ok(last.clone())
         })
     }
+}
+
+/// Of an object of MetalLB's kinds.
+fn path_of(object: &Value) -> Result<String> {
+    let [version, kind, name] = ["/apiVersion", "/kind", "/metadata/name"]
+        .map(|it| object.pointer(it).and_then(Value::as_str).unwrap_or_default());
+    ensure!(!name.is_empty(), "an object without a name");
+    let kind = kind.to_lowercase();
+    Ok(format!("/apis/{version}/namespaces/{SYSTEM}/{kind}s/{name}"))
 }
 
 fn router(spec: &RouterSpec, mode: Mode) -> String {

@@ -27,7 +27,7 @@ const SERVICES: usize = 1_000;
 const CHANGES: usize = 5;
 const START_LIMIT: Duration = Duration::from_secs(600);
 /// Of all changes. What takes longer is stated as if it had taken that.
-const CHANGES_LIMIT: Duration = Duration::from_secs(300);
+const CHANGES_LIMIT: Duration = Duration::from_secs(120);
 /// Of one question: what nobody answers yet is asked again so soon.
 const PROBE: Duration = Duration::from_millis(200);
 
