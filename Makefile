@@ -33,7 +33,7 @@ DESTDIR ?=
 SECONDS_OF_FUZZING := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),3600)
 
 .PHONY: help image-frr run build static daemon daemon-of-suites test test-all attack test-unit test-netlink test-fuzz test-cluster sim-cluster fuzz test-demo test-live test-corpus test-soak \
-	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes test-metallb kubernetes bench-kubernetes bench-layer2 bench-ui test-ui ui-pictures test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs book image manifests \
+	test-vtysh test-layer2 test-attack test-frr test-crds test-deploy test-interop test-restart test-kubernetes test-metallb kubernetes bench-kubernetes bench-metallb bench-proxy bench-layer2 bench-ui test-ui ui-pictures test-walk test-compose corpus-bird interop interop-frr restart vm compose sim mutants bench soak docs book image manifests \
 	lint setup install uninstall deb dist test-dist krew test-service clean
 
 help: ## This list
@@ -167,6 +167,17 @@ bench-kubernetes: build ## Latency from an endpoint to the router, 5,000 Service
 		assets=$$(scripts/kube-apiserver.sh) && KUBEBUILDER_ASSETS=$$assets FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" \
 			$(CARGO) test --locked --test kubernetes -- $$what || exit 1; \
 	done
+
+bench-metallb: build ## 2,000 Services beside MetalLB: time, CPU, memory, and an endpoint that moves (root or sudo)
+	@scripts/setup.sh kubernetes routers network trixie
+	assets=$$(scripts/kube-apiserver.sh) && scripts/metallb.sh >/dev/null && KUBEBUILDER_ASSETS=$$assets \
+		FAIRWAY_BIN=$(CURDIR)/$(BINARY) $(RUNNER)="$(SUDO)" $(CARGO) test --locked --test metallb -- --bench
+
+bench-proxy: build ## kube-proxy beside the service proxy on an emulated machine: 1,000 Services, 20 minutes
+	@scripts/setup.sh network vm kubernetes
+	@scripts/kube-apiserver.sh >/dev/null && scripts/kube-proxy.sh >/dev/null
+	suite=$$($(CARGO) test --locked --test vm --no-run --message-format=json | grep -oE '[^"]*/deps/vm-[^"]*' | sort -u); \
+		FAIRWAY_BIN=$(CURDIR)/$(BINARY) tests/vm/with_api_server.sh --seconds 3000 $$suite --bench
 
 test-service: deb ## The package under a real systemd: start, reload, watchdog, upgrade, purge (root or sudo)
 	@scripts/setup.sh trixie network

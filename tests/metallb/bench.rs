@@ -12,9 +12,9 @@ use lab::usage::Usage;
 use lab::wait::{now, wait_until};
 
 use crate::cluster::{SYSTEM, object};
-use crate::metallb::{Mode, Programs};
 use crate::node::NODES;
 use crate::stage::{Software, Stage};
+use lab::metallb::{Mode, Programs};
 
 /// Services beside the one that changes.
 const SERVICES: usize = 2_000;

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::metallb::Mode;
 use crate::node::{FIRST_NODE, NODE_AS, NODES, addresses};
 use crate::stage::ROUTERS;
+use lab::metallb::Mode;
 
 /// Where the objects of both are.
-pub(crate) const SYSTEM: &str = "metallb-system";
+pub(crate) const SYSTEM: &str = lab::metallb::SYSTEM;
 /// Namespaces with Services.
 pub(crate) const NAMESPACES: [&str; 3] = ["shop", "bank", "lab"];
 

@@ -5,8 +5,8 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::metallb::Mode;
 use crate::seen::{Kind, Seen};
+use lab::metallb::Mode;
 
 /// A difference that is known.
 pub(crate) struct Known {

@@ -11,7 +11,6 @@
 mod bench;
 mod cluster;
 mod differences;
-mod metallb;
 mod node;
 mod own_fields;
 mod refused;
@@ -19,16 +18,16 @@ mod seen;
 mod services;
 mod stage;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 
+use lab::metallb::{Mode, Programs};
 use lab::suite::{self, Case, Cell, Suite};
 
 use differences::KNOWN;
-use metallb::{Mode, Programs};
 use seen::Seen;
 use stage::{Software, Stage};
 
@@ -48,14 +47,14 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<bool> {
     if options.suite.is_bench() {
-        let (assets, programs) = (lab::cluster::assets()?, programs()?);
+        let (assets, programs) = (lab::cluster::assets()?, Programs::find()?);
         let assets = assets.context("no API server here: scripts/kube-apiserver.sh builds one")?;
         let programs = programs.context("no MetalLB here: scripts/metallb.sh builds it")?;
         return bench::run(&assets, &programs).map(|()| true);
     }
     let mut suite = Suite::new("metallb", options.suite).as_root().threads(1);
     let assets = lab::cluster::assets()?;
-    let programs = programs()?;
+    let programs = Programs::find()?;
     let lack = match (&assets, &programs) {
         (None, _) => Some("no API server here: scripts/kube-apiserver.sh builds one"),
         (_, None) => Some("no MetalLB here: scripts/metallb.sh builds it"),
@@ -106,20 +105,6 @@ fn run(options: Options) -> Result<bool> {
     let Some(chosen) = suite.choose()? else { return Ok(true) };
     lab::fairway::existing_program()?;
     Ok(chosen.run()?.all_passed())
-}
-
-/// MetalLB's programs; `None` where they were not built.
-fn programs() -> Result<Option<Programs>> {
-    let script = lab::checkout().join("scripts/metallb.sh");
-    let output = Command::new(script).arg("--find").stderr(Stdio::inherit()).output()?;
-    match output.status.code() {
-        Some(0) => {
-            let folder = PathBuf::from(String::from_utf8(output.stdout)?.trim_end());
-            Ok(Some(Programs { folder }))
-        }
-        Some(3) => Ok(None),
-        _ => bail!("scripts/metallb.sh ended with {}", output.status),
-    }
 }
 
 /// Both begin with a cluster of their own, in which no Service has an address.

@@ -11,9 +11,9 @@ use lab::process::bounded;
 use lab::suite::Cell;
 
 use crate::cluster::{SYSTEM, merge, object};
-use crate::metallb::{Mode, Programs};
 use crate::node::NODE_AS;
 use crate::stage::{Software, Stage};
+use lab::metallb::{Mode, Programs};
 
 pub(crate) fn go(cell: &Cell, assets: &Path, programs: &Programs) -> Result<()> {
     let objects = objects();

@@ -10,9 +10,9 @@ use lab::process::bounded;
 use lab::suite::Cell;
 
 use crate::cluster::{SYSTEM, merge, object};
-use crate::metallb::{Mode, Programs};
 use crate::node::NODE_AS;
 use crate::stage::{Software, Stage};
+use lab::metallb::{Mode, Programs};
 
 pub(crate) fn all(cell: &Cell, mode: Mode, assets: &Path, programs: &Programs) -> Result<()> {
     let mut stage = Stage::build(cell, mode, assets, programs)?;

@@ -15,10 +15,10 @@ use lab::suite::Cell;
 use lab::wait::{PATIENCE, now, wait_until};
 
 use crate::cluster::{SYSTEM, configuration, furniture, nodes, pods, status_of_node};
-use crate::metallb::{Mode, Programs, Reloaded};
 use crate::node::{FIRST_NODE, HUB, NODE_AS, NODES, addresses, hub, plug_in};
 use crate::seen::Seen;
 use crate::services;
+use lab::metallb::{Mode, Programs, Reloaded};
 
 /// A router that notes what nodes tell it.
 pub(crate) struct RouterSpec {

@@ -1,16 +1,19 @@
 //! Six nodes, three routers of FRR in their AS, and a client behind the routers, on one wire.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::flows;
-use lab::bird::Bird;
+use crate::metallb::Cluster;
 use lab::fairway::Fairway;
 use lab::frr_speaker::Speaker;
 use lab::make_directory;
+use lab::metallb::Programs;
 use lab::namespace::Namespace;
+use lab::process::Process;
 use lab::routers::Release;
 use lab::suite::Cell;
 use lab::wait::{PATIENCE, wait_until};
@@ -19,19 +22,21 @@ pub(crate) const NODES: usize = 6;
 const ROUTERS: usize = 3;
 /// Of nodes and routers.
 const ASN: u32 = 64512;
-const ADDRESS: &str = "203.0.113.10";
+pub(crate) const ADDRESS: &str = "203.0.113.10";
+const API_SERVER: &str = "10.77.0.100";
+const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// What speaks BGP on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Software {
-    Other,
+    Metallb,
     Fairway,
 }
 
 impl Software {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Self::Other => "the other one",
+            Self::Metallb => "MetalLB",
             Self::Fairway => "Fairway",
         }
     }
@@ -42,17 +47,14 @@ impl Software {
 pub(crate) enum Preference {
     /// `localPref: 100` of the BGPAdvertisement.
     InAdvertisement,
-    /// Nothing is said, and Fairway's default is that of the other one: 0.
-    DefaultOfTheOther,
+    /// Nothing is said, and Fairway's default is that of MetalLB: 0.
+    DefaultOfMetallb,
     /// Nothing is said.
     Defaults,
 }
 
 enum Running {
-    /// It ends with this value.
-    Other {
-        _bird: Bird,
-    },
+    Metallb(Process),
     Fairway(Fairway),
 }
 
@@ -67,6 +69,7 @@ pub(crate) struct Stage {
     directory: PathBuf,
     nodes: Vec<Node>,
     routers: Vec<(Speaker, Namespace)>,
+    cluster: Cluster,
     client: Namespace,
     /// Held for as long as the cables.
     _switch: Namespace,
@@ -87,8 +90,13 @@ fn plug(switch: &Namespace, place: &Namespace, port: &str, address: &str) -> Res
 }
 
 impl Stage {
-    /// All nodes run the other software, and all routers know all ways.
-    pub(crate) fn build(cell: &Cell, preference: Preference) -> Result<Self> {
+    /// All nodes run MetalLB, and all routers know all ways.
+    pub(crate) fn build(
+        cell: &Cell,
+        preference: Preference,
+        assets: &Path,
+        programs: &Programs,
+    ) -> Result<Self> {
         let switch = Namespace::create(cell.number, "switch")?;
         switch.ip(&["link", "add", "wire", "type", "bridge"])?;
         switch.ip(&["link", "set", "wire", "up"])?;
@@ -120,9 +128,16 @@ impl Stage {
         }
         client.ip(&route)?;
         let directory = cell.directory.clone();
-        let mut stage = Self { preference, directory, nodes, routers, client, _switch: switch };
+        switch.add_address("wire", &format!("{API_SERVER}/24"))?;
+        let resources = resources(preference);
+        let nodes_of_cluster: Vec<String> = (0..NODES).map(address_of_node).collect();
+        let server = (&switch, API_SERVER);
+        let cluster =
+            Cluster::start(assets, programs, server, &directory, &resources, &nodes_of_cluster)?;
+        let mut stage =
+            Self { preference, directory, nodes, routers, cluster, client, _switch: switch };
         for node in 0..NODES {
-            stage.start(node, Software::Other)?;
+            stage.start(node, Software::Metallb)?;
         }
         stage.settle()?;
         Ok(stage)
@@ -130,8 +145,10 @@ impl Stage {
 
     /// The node runs this from now on, and the routers know.
     pub(crate) fn change(&mut self, node: usize, software: Software) -> Result<()> {
-        if let Some(Running::Fairway(mut fairway)) = self.nodes[node].running.take() {
-            fairway.stop()?;
+        match self.nodes[node].running.take() {
+            Some(Running::Fairway(mut fairway)) => fairway.stop()?,
+            Some(Running::Metallb(mut speaker)) => drop(speaker.stop(STOP_LIMIT)?),
+            None => {}
         }
         let former = address_of_node(node);
         self.routers_have(|ways| !ways.contains(&former))?;
@@ -144,17 +161,14 @@ impl Stage {
         make_directory(&directory)?;
         let place = &self.nodes[number].place;
         let running = match software {
-            Software::Other => {
-                let text = self.configuration_of_other(number);
-                Running::Other { _bird: Bird::start(place, &directory, "bird", &text)? }
-            }
+            Software::Metallb => Running::Metallb(self.cluster.speaker(place, number, &directory)?),
             Software::Fairway => {
                 let mut fairway = Fairway::prepare_in(&directory)?;
                 fairway.log_level = "info";
-                fairway.apply("resources.yaml", &self.resources())?;
+                fairway.apply("resources.yaml", &resources(self.preference))?;
                 let default = ["--default-local-preference", "0"];
                 let default = match self.preference {
-                    Preference::DefaultOfTheOther => default.as_slice(),
+                    Preference::DefaultOfMetallb => default.as_slice(),
                     Preference::InAdvertisement | Preference::Defaults => &[],
                 };
                 let common = ["--bgp-listen", "none", "--metrics-listen", "none"];
@@ -166,52 +180,6 @@ impl Stage {
         };
         self.nodes[number].running = Some(running);
         Ok(())
-    }
-
-    /// What MetalLB's speaker would send.
-    fn configuration_of_other(&self, number: usize) -> String {
-        let preference = match self.preference {
-            Preference::InAdvertisement => 100,
-            Preference::DefaultOfTheOther | Preference::Defaults => 0,
-        };
-        let own = address_of_node(number);
-        let session = |router: usize| {
-            format!(
-                "protocol bgp r{router} {{ local {own} as {ASN}; neighbor {} as {ASN}; direct; \
-                 connect retry time 1; connect delay time 1; error wait time 1, 2; \
-                 ipv4 {{ import none; next hop self; export filter {{ \
-                 if proto = \"service\" then {{ bgp_local_pref = {preference}; accept; }} reject; }}; }}; }}\n",
-                address_of_router(router)
-            )
-        };
-        let sessions: String = (0..ROUTERS).map(session).collect();
-        format!(
-            "router id {own};\nprotocol device {{ scan time 1; }}\n\
-             protocol static service {{ ipv4; route {ADDRESS}/32 blackhole; }}\n{sessions}"
-        )
-    }
-
-    fn resources(&self) -> String {
-        let peer = |router: usize| {
-            format!(
-                "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: router-{router}}}\n\
-                 spec: {{myASN: {ASN}, peerASN: {ASN}, peerAddress: {}, connectTime: 1s}}\n",
-                address_of_router(router)
-            )
-        };
-        let peers: String = (0..ROUTERS).map(peer).collect();
-        let preference = match self.preference {
-            Preference::InAdvertisement => "localPref: 100",
-            Preference::DefaultOfTheOther | Preference::Defaults => "",
-        };
-        format!(
-            "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {{name: pool}}\n\
-             spec: {{addresses: [{ADDRESS}/32]}}\n---\n\
-             apiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\nmetadata: {{name: all}}\n\
-             spec: {{{preference}}}\n---\n\
-             apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\n\
-             spec: {{type: LoadBalancer, ports: [{{port: 80}}]}}\n{peers}"
-        )
     }
 
     /// The nodes whose routes count, by LOCAL_PREF: all, or those with the higher one.
@@ -310,4 +278,28 @@ fn router(directory: &Path, number: usize, place: &Namespace) -> Result<Speaker>
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     frr.configure(&lines)?;
     Ok(frr)
+}
+
+/// What both read.
+fn resources(preference: Preference) -> String {
+    let peer = |router: usize| {
+        format!(
+            "---\napiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {{name: router-{router}}}\n\
+             spec: {{myASN: {ASN}, peerASN: {ASN}, peerAddress: {}}}\n",
+            address_of_router(router)
+        )
+    };
+    let peers: String = (0..ROUTERS).map(peer).collect();
+    let preference = match preference {
+        Preference::InAdvertisement => "localPref: 100",
+        Preference::DefaultOfMetallb | Preference::Defaults => "",
+    };
+    format!(
+        "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {{name: pool}}\n\
+         spec: {{addresses: [{ADDRESS}/32]}}\n---\n\
+         apiVersion: metallb.io/v1beta1\nkind: BGPAdvertisement\nmetadata: {{name: all}}\n\
+         spec: {{{preference}}}\n---\n\
+         apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\n\
+         spec: {{type: LoadBalancer, ports: [{{port: 80}}]}}\n{peers}"
+    )
 }

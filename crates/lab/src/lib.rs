@@ -26,6 +26,7 @@ pub mod fairway;
 pub mod frr_speaker;
 pub mod keepalived;
 pub mod latencies;
+pub mod metallb;
 pub mod monitor;
 pub mod namespace;
 pub mod outsider;

@@ -1,30 +1,32 @@
 //! How does MetalLB run? Its own programs, each with the variables that its manifests give it. In FRR mode each node has an FRR, and a
-//! program that loads what the speaker wrote when the speaker asks for it, as the container `reloader` does.
+//! program that loads what the speaker wrote when the speaker asks for it, as the container `reloader` does. Used by the suites
+//! `metallb` and `migration`.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use lab::frr_speaker::Speaker as Frr;
-use lab::namespace::{Namespace, Place};
-use lab::process::Process;
-use lab::routers::Release;
-use lab::wait::{PATIENCE, wait_until};
+use crate::frr_speaker::Speaker as Frr;
+use crate::namespace::{Namespace, Place};
+use crate::process::Process;
+use crate::routers::Release;
+use crate::wait::{PATIENCE, wait_until};
 
-use crate::cluster::SYSTEM;
+/// Where its objects and its Pods are.
+pub const SYSTEM: &str = "metallb-system";
 
 /// How its speakers speak BGP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub enum Mode {
     Native,
     Frr,
 }
 
 impl Mode {
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Frr => "frr",
@@ -34,18 +36,32 @@ impl Mode {
 
 /// Where its programs are.
 #[derive(Debug, Clone)]
-pub(crate) struct Programs {
-    pub(crate) folder: PathBuf,
+pub struct Programs {
+    folder: PathBuf,
 }
 
 impl Programs {
+    /// Those that `scripts/metallb.sh` has built; `None` where there are none.
+    pub fn find() -> Result<Option<Self>> {
+        let script = crate::checkout().join("scripts/metallb.sh");
+        let output = Command::new(script).arg("--find").stderr(Stdio::inherit()).output()?;
+        match output.status.code() {
+            Some(0) => {
+                let folder = PathBuf::from(String::from_utf8(output.stdout)?.trim_end());
+                Ok(Some(Self { folder }))
+            }
+            Some(3) => Ok(None),
+            _ => bail!("scripts/metallb.sh ended with {}", output.status),
+        }
+    }
+
     /// Its CustomResourceDefinitions.
-    pub(crate) fn definitions(&self) -> PathBuf {
+    pub fn definitions(&self) -> PathBuf {
         self.folder.join("crds")
     }
 
     /// `controller`, which has a Pod of that name.
-    pub(crate) fn controller(
+    pub fn controller(
         &self,
         place: &Namespace,
         mode: Mode,
@@ -67,7 +83,7 @@ impl Programs {
     }
 
     /// `speaker` of a node, which has a Pod of its name.
-    pub(crate) fn speaker(
+    pub fn speaker(
         &self,
         place: &Namespace,
         node: &str,
@@ -120,7 +136,7 @@ impl Place for Container<'_> {
 }
 
 /// FRR of a node that loads what a speaker writes.
-pub(crate) struct Reloaded {
+pub struct Reloaded {
     configuration: PathBuf,
     process_id: PathBuf,
     _reloader: Process,
@@ -128,7 +144,7 @@ pub(crate) struct Reloaded {
 }
 
 impl Reloaded {
-    pub(crate) fn start(place: &Namespace, at: &Path) -> Result<Self> {
+    pub fn start(place: &Namespace, at: &Path) -> Result<Self> {
         let mut frr = Frr::prepare(Release::Trixie, at)?;
         frr.start(place)?;
         let [configuration, process_id, script] =
