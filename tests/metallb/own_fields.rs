@@ -20,6 +20,10 @@ pub(crate) fn go(cell: &Cell, assets: &Path, programs: &Programs) -> Result<()> 
     let fields: BTreeSet<String> = objects.iter().map(|it| it.named.clone()).collect();
     ensure!(fields == of_the_page()?, "{:#?}", fields.symmetric_difference(&of_the_page()?));
     let mut stage = Stage::furnished(cell, Mode::Native, assets, programs, &[], &[])?;
+    for name in ["ao", "bfd"] {
+        let value = json!({ "stringData": { "key": "of-the-test" } });
+        stage.put(&object("v1", "Secret", SYSTEM, name, value))?;
+    }
     for it in &objects {
         stage.put(&it.object).with_context(|| it.named.clone())?;
         ensure!(stage.has(&it.object, &it.field)?, "{} is not stored", it.named);
@@ -62,18 +66,19 @@ fn key(name: &str) -> Value {
 }
 
 fn objects() -> Vec<Own> {
-    let mut all = peers();
-    all.extend(peers_without_an_address());
     let authentication = json!({ "type": "sha1", "keyID": 1, "secret": key("bfd") });
-    all.push(own("BFDProfile", "authentication", json!({ "authentication": authentication })));
+    let mut all =
+        vec![own("BFDProfile", "authentication", json!({ "authentication": authentication }))];
+    all.extend(peers());
+    all.extend(peers_without_an_address());
     let advertisements = [
         ("prefixes", json!({ "prefixes": ["198.51.100.0/24"] })),
         ("podCIDRs", json!({ "podCIDRs": true })),
         ("podBlocks", json!({ "podBlocks": true })),
         ("podBlockPools", json!({ "podBlocks": true, "podBlockPools": ["one"] })),
         ("blackhole", json!({ "prefixes": ["198.51.101.0/24"], "blackhole": true })),
-        ("med", json!({ "med": 10 })),
-        ("linkBandwidth", json!({ "linkBandwidth": "auto" })),
+        ("med", json!({ "med": 10, "peers": ["own-passive"] })),
+        ("linkBandwidth", json!({ "linkBandwidth": "auto", "peers": ["own-role"] })),
     ];
     all.extend(advertisements.map(|(field, spec)| own("BGPAdvertisement", field, spec)));
     all.push(own("L2Advertisement", "bind", json!({ "bind": true })));
@@ -109,14 +114,13 @@ fn peers() -> Vec<Own> {
         ("roleStrict", json!({ "role": "customer", "roleStrict": true })),
         ("shutdown", json!({ "shutdown": { "message": "moved" } })),
     ];
-    fields
-        .map(|(field, more)| {
-            let mut spec =
-                json!({ "myASN": NODE_AS, "peerASN": 65009, "peerAddress": "10.90.0.99" });
-            merge(&mut spec, more);
-            own("BGPPeer", field, spec)
-        })
-        .into()
+    let with_address = |((field, more), number): ((&str, Value), u8)| {
+        let address = format!("10.91.0.{number}");
+        let mut spec = json!({ "myASN": NODE_AS, "peerASN": 65009, "peerAddress": address });
+        merge(&mut spec, more);
+        own("BGPPeer", field, spec)
+    };
+    fields.into_iter().zip(1..).map(with_address).collect()
 }
 
 fn peers_without_an_address() -> Vec<Own> {

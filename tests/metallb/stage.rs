@@ -193,8 +193,7 @@ impl Stage {
 
     /// All objects of MetalLB's kinds, as a file for `fairway check`.
     pub(crate) fn exported(&self) -> Result<PathBuf> {
-        let kinds =
-            "bgppeers,bfdprofiles,ipaddresspools,bgpadvertisements,l2advertisements,communities";
+        let kinds = "bgppeers,bfdprofiles,ipaddresspools,bgpadvertisements,l2advertisements,communities,secrets";
         let text = self.cluster.kubectl(&["get", "-n", SYSTEM, "-o", "yaml", kinds], None)?;
         let file = self.directory.join("exported.yaml");
         std::fs::write(&file, text).context("exported objects")?;
