@@ -48,7 +48,6 @@ pub(crate) fn run(assets: &Path, programs: &Programs) -> Result<()> {
         let objects = configuration(mode);
         let mut stage = Stage::furnished(&cell, mode, assets, programs, &objects, &services())?;
         print(&measure(name, software, &mut stage)?);
-        stage.stop()?;
     }
     Ok(())
 }

@@ -102,6 +102,18 @@ pub(crate) const KNOWN: &[Known] = &[
             "again after each restart of the controller",
         ],
     },
+    // MetalLB leaves those that Fairway has written.
+    Known {
+        modes: BOTH,
+        kind: Kind::Condition,
+        may_be_absent: true,
+        rewrite: |_, line| Some(line.to_owned()),
+        row: [
+            "condition `metallb.io/AddressAssigned` of a Service without all of its addresses",
+            "in its status, with the reason of the Event",
+            "none; one that is there stays",
+        ],
+    },
 ];
 
 impl Known {

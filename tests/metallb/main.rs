@@ -115,6 +115,8 @@ fn each_for_itself(cell: &Cell, mode: Mode, assets: &Path, programs: &Programs) 
         stage.start(software)?;
         let seen = stage.settle()?;
         println!("  {}: {}", software.word(), seen.summary());
+        let has_conditions = seen.conditions() > 0;
+        ensure!(has_conditions == (software == Software::Fairway), "{}", seen.conditions());
         both.push(seen.of_allocation());
         stage.stop()?;
     }

@@ -19,6 +19,8 @@ pub(crate) struct Seen {
     /// Of each Service, in their order.
     addresses: BTreeMap<String, Vec<String>>,
     annotations: BTreeSet<String>,
+    /// Of Services.
+    conditions: BTreeSet<String>,
     routes: BTreeSet<String>,
     events: BTreeSet<String>,
     statuses: BTreeSet<String>,
@@ -28,6 +30,7 @@ pub(crate) struct Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Annotation,
+    Condition,
     Route,
     Event,
     Status,
@@ -75,6 +78,12 @@ impl Seen {
             let ingress = service["status"]["loadBalancer"]["ingress"].as_array();
             let addresses = ingress.into_iter().flatten().map(|it| text(&it["ip"])).collect();
             self.addresses.insert(name.clone(), addresses);
+            let conditions = service["status"]["conditions"].as_array();
+            for condition in conditions.into_iter().flatten() {
+                let [kind, status, reason] =
+                    ["type", "status", "reason"].map(|key| text(&condition[key]));
+                self.conditions.insert(format!("{name} {kind} {status} {reason}"));
+            }
             let annotations = service["metadata"]["annotations"].as_object();
             let of_allocation = |key: &str| key.contains("ip-allocated-from-pool");
             for (key, value) in
@@ -164,7 +173,7 @@ impl Seen {
 
     pub(crate) fn differences(&self, other: &Self) -> Vec<Difference> {
         let mut all = Vec::new();
-        for kind in [Kind::Annotation, Kind::Route, Kind::Event, Kind::Status] {
+        for kind in [Kind::Annotation, Kind::Condition, Kind::Route, Kind::Event, Kind::Status] {
             let (ours, theirs) = (self.lines(kind), other.lines(kind));
             let mut add =
                 |line: &String, is_new| all.push(Difference { kind, is_new, line: line.clone() });
@@ -193,6 +202,7 @@ impl Seen {
     fn lines(&self, kind: Kind) -> &BTreeSet<String> {
         match kind {
             Kind::Annotation => &self.annotations,
+            Kind::Condition => &self.conditions,
             Kind::Route => &self.routes,
             Kind::Event => &self.events,
             Kind::Status => &self.statuses,
@@ -201,6 +211,10 @@ impl Seen {
 
     pub(crate) fn addresses_of(&self, service: &str) -> &[String] {
         self.addresses.get(service).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(crate) fn conditions(&self) -> usize {
+        self.conditions.len()
     }
 
     /// The same without a known difference, and whether it was there.
@@ -212,6 +226,7 @@ impl Seen {
         let mut seen = self.clone();
         let lines = match known.kind {
             Kind::Annotation => &mut seen.annotations,
+            Kind::Condition => &mut seen.conditions,
             Kind::Route => &mut seen.routes,
             Kind::Event => &mut seen.events,
             Kind::Status => &mut seen.statuses,

@@ -288,7 +288,8 @@ impl Stage {
 
     /// It ends, in order.
     pub(crate) fn stop(&mut self) -> Result<()> {
-        let limit = Duration::from_secs(15);
+        // MetalLB's controller takes up to half a minute.
+        let limit = Duration::from_secs(45);
         for mut process in self.processes.drain(..).rev() {
             process.stop(limit)?;
         }
