@@ -1,9 +1,7 @@
 //! How do the daemons run that a cluster would run? Each in its namespace, with a kubeconfig of its
 //! service account and the variables that its Pod has. Used by the stage.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -11,27 +9,13 @@ use anyhow::{Context, Result, ensure};
 use crate::install::Pod;
 use lab::fairway::{self, Fairway};
 use lab::make_directory;
-use lab::namespace::{Namespace, Place};
+use lab::namespace::{Container, Namespace};
 use lab::process::Process;
 
 /// Of the first controller.
 const FIRST_METRICS_PORT: u16 = 7472;
 
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-
-/// A place with variables.
-struct Container<'a> {
-    place: &'a Namespace,
-    variables: Vec<(String, String)>,
-}
-
-impl Place for Container<'_> {
-    fn command(&self, program: &OsStr) -> Command {
-        let mut command = self.place.command(program);
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command
-    }
-}
 
 /// Variables of a Pod, but for those that hold its place in this lab.
 fn variables(pod: &Pod, of_lab: &[(&str, String)]) -> Vec<(String, String)> {

@@ -46,59 +46,25 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<bool> {
+    let both = lab::cluster::assets()?.zip(Programs::find()?);
+    let lack = both.is_none().then_some(LACK);
     if options.suite.is_bench() {
-        let (assets, programs) = (lab::cluster::assets()?, Programs::find()?);
-        let assets = assets.context("no API server here: scripts/kube-apiserver.sh builds one")?;
-        let programs = programs.context("no MetalLB here: scripts/metallb.sh builds it")?;
+        let (assets, programs) = both.context(LACK)?;
         return bench::run(&assets, &programs).map(|()| true);
     }
+    ensure!(!options.required || lack.is_none(), LACK);
     let mut suite = Suite::new("metallb", options.suite).as_root().threads(1);
-    let assets = lab::cluster::assets()?;
-    let programs = Programs::find()?;
-    let lack = match (&assets, &programs) {
-        (None, _) => Some("no API server here: scripts/kube-apiserver.sh builds one"),
-        (_, None) => Some("no MetalLB here: scripts/metallb.sh builds it"),
-        _ => None,
-    };
-    ensure!(!options.required || lack.is_none(), "{}", lack.unwrap_or_default());
-    for mode in [Mode::Native, Mode::Frr] {
-        let name =
-            format!("Fairway, MetalLB in {} mode, and both again: nothing moves", mode.word());
-        let (assets, programs) = (assets.clone(), programs.clone());
-        let run = move |cell: &Cell| match (&assets, &programs) {
-            (Some(assets), Some(programs)) => there_and_back(cell, mode, assets, programs),
-            _ => bail!("a program is missing"),
-        };
-        suite.add(Case::new(name, run).not_applicable(lack));
+    for (name, modes, act) in CASES {
+        for mode in *modes {
+            let both = both.clone();
+            let run = move |cell: &Cell| {
+                let (assets, programs) = both.as_ref().context(LACK)?;
+                act(cell, *mode, assets, programs)
+            };
+            let name = format!("{name} ({} mode)", mode.word());
+            suite.add(Case::new(name, run).not_applicable(lack));
+        }
     }
-    for mode in [Mode::Native, Mode::Frr] {
-        let name = format!(
-            "new Services get the same from Fairway and from MetalLB in {} mode",
-            mode.word()
-        );
-        let (assets, programs) = (assets.clone(), programs.clone());
-        let run = move |cell: &Cell| match (&assets, &programs) {
-            (Some(assets), Some(programs)) => each_for_itself(cell, mode, assets, programs),
-            _ => bail!("a program is missing"),
-        };
-        suite.add(Case::new(name, run).not_applicable(lack));
-    }
-    for mode in [Mode::Native, Mode::Frr] {
-        let name = format!("check names each object that MetalLB refuses in {} mode", mode.word());
-        let (assets, programs) = (assets.clone(), programs.clone());
-        let run = move |cell: &Cell| match (&assets, &programs) {
-            (Some(assets), Some(programs)) => refused::all(cell, mode, assets, programs),
-            _ => bail!("a program is missing"),
-        };
-        suite.add(Case::new(name, run).not_applicable(lack));
-    }
-    let name = "fields of Fairway alone are named by check, and gone after the way back";
-    let (kept, programs_kept) = (assets.clone(), programs.clone());
-    let run = move |cell: &Cell| match (&kept, &programs_kept) {
-        (Some(assets), Some(programs)) => own_fields::go(cell, assets, programs),
-        _ => bail!("a program is missing"),
-    };
-    suite.add(Case::new(name, run).not_applicable(lack));
     suite.add(Case::new("the migration page lists what was seen", |_| {
         differences::are_on_the_page()
     }));
@@ -106,6 +72,22 @@ fn run(options: Options) -> Result<bool> {
     lab::fairway::existing_program()?;
     Ok(chosen.run()?.all_passed())
 }
+
+const LACK: &str = "scripts/kube-apiserver.sh and scripts/metallb.sh build what it needs";
+
+type Act = fn(&Cell, Mode, &Path, &Programs) -> Result<()>;
+
+const CASES: &[(&str, &[Mode], Act)] = &[
+    ("Fairway, MetalLB, and both again: nothing moves", &Mode::ALL, there_and_back),
+    ("new Services get the same from Fairway and from MetalLB", &Mode::ALL, each_for_itself),
+    ("check names each object that MetalLB refuses", &Mode::ALL, refused::all),
+    // Definitions are the same in each mode.
+    (
+        "fields of Fairway alone are named by check, and gone after the way back",
+        &[Mode::Native],
+        own_fields::go,
+    ),
+];
 
 /// Both begin with a cluster of their own, in which no Service has an address.
 fn each_for_itself(cell: &Cell, mode: Mode, assets: &Path, programs: &Programs) -> Result<()> {

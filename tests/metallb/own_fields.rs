@@ -15,11 +15,11 @@ use crate::node::NODE_AS;
 use crate::stage::{Software, Stage};
 use lab::metallb::{Mode, Programs};
 
-pub(crate) fn go(cell: &Cell, assets: &Path, programs: &Programs) -> Result<()> {
+pub(crate) fn go(cell: &Cell, mode: Mode, assets: &Path, programs: &Programs) -> Result<()> {
     let objects = objects();
     let fields: BTreeSet<String> = objects.iter().map(|it| it.named.clone()).collect();
     ensure!(fields == of_the_page()?, "{:#?}", fields.symmetric_difference(&of_the_page()?));
-    let mut stage = Stage::furnished(cell, Mode::Native, assets, programs, &[], &[])?;
+    let mut stage = Stage::furnished(cell, mode, assets, programs, &[], &[])?;
     for name in ["ao", "bfd"] {
         let value = json!({ "stringData": { "key": "of-the-test" } });
         stage.put(&object("v1", "Secret", SYSTEM, name, value))?;

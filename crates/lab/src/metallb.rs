@@ -2,7 +2,6 @@
 //! program that loads what the speaker wrote when the speaker asks for it, as the container `reloader` does. Used by the suites
 //! `metallb` and `migration`.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::frr_speaker::Speaker as Frr;
-use crate::namespace::{Namespace, Place};
+use crate::namespace::{Container, Namespace};
 use crate::process::Process;
 use crate::routers::Release;
 use crate::wait::{PATIENCE, wait_until};
@@ -26,6 +25,8 @@ pub enum Mode {
 }
 
 impl Mode {
+    pub const ALL: [Self; 2] = [Self::Native, Self::Frr];
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -119,20 +120,6 @@ fn variables(pod: &str, mode: Mode) -> Vec<(String, String)> {
         own("METALLB_POD_NAME", pod),
         own("METALLB_BGP_TYPE", mode.word()),
     ]
-}
-
-/// A place with variables.
-struct Container<'a> {
-    place: &'a Namespace,
-    variables: Vec<(String, String)>,
-}
-
-impl Place for Container<'_> {
-    fn command(&self, program: &OsStr) -> Command {
-        let mut command = self.place.command(program);
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command
-    }
 }
 
 /// FRR of a node that loads what a speaker writes.

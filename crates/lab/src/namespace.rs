@@ -184,3 +184,17 @@ fn remove(name: &str) -> Result<()> {
     }
     output_of(bounded("ip").args(["netns", "delete", name])).map(drop)
 }
+
+/// A place with variables, as a Pod has them for its container.
+pub struct Container<'a> {
+    pub place: &'a Namespace,
+    pub variables: Vec<(String, String)>,
+}
+
+impl Place for Container<'_> {
+    fn command(&self, program: &OsStr) -> Command {
+        let mut command = self.place.command(program);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
