@@ -47,13 +47,6 @@ fn is_direct(kind: Kind) -> bool {
     matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::Namespace)
 }
 
-/// The key of an object of our kinds.
-fn key_of(value: &Value) -> Option<ObjectKey> {
-    let kind = value.get("kind")?.as_str()?;
-    let kind = Kind::ALL.into_iter().find(|it| it.to_string() == kind)?;
-    Some(ObjectKey { kind, name: name_of(value) })
-}
-
 impl InForce {
     /// Empty. What `backend` does not support is a fault.
     pub fn for_backend(backend: BackendKind) -> Self {
@@ -74,12 +67,11 @@ impl InForce {
     pub fn restore(&mut self, objects: impl IntoIterator<Item = ObjectText>) -> Changes {
         let mut changes = Changes::default();
         for text in objects {
-            let value = text.value();
-            let Some(key) = key_of(&value) else { continue };
+            let Some(key) = text.key() else { continue };
             if is_direct(key.kind) {
-                changes.absorb(self.put(key, text, &value));
+                changes.absorb(self.put(key, text));
             } else {
-                self.catalog.object_restored(&key, &value);
+                self.catalog.object_restored(&key, &text.value());
                 self.latest.insert(key, text);
                 self.is_unsettled = true;
             }
@@ -90,12 +82,11 @@ impl InForce {
 
     /// An object is new, or has a new version. Returns what changed by that alone.
     pub fn read(&mut self, kind: Kind, text: &ObjectText) -> Changes {
-        let value = text.value();
-        let key = ObjectKey { kind, name: name_of(&value) };
+        let key = ObjectKey { kind, name: text.name() };
         if is_direct(kind) {
-            return self.put(key, text.clone(), &value);
+            return self.put(key, text.clone());
         }
-        self.is_unsettled |= self.catalog.object_read(&key, &value);
+        self.is_unsettled |= self.catalog.object_read(&key, &text.value());
         self.latest.insert(key, text.clone());
         Changes::default()
     }
@@ -210,8 +201,8 @@ impl InForce {
         keys.map(|key| FindingObject { kind: key.kind.to_string(), name: key.name.name }).collect()
     }
 
-    fn put(&mut self, key: ObjectKey, text: ObjectText, value: &Value) -> Changes {
-        let parsed = resources::parse_value_for(self.backend, value);
+    fn put(&mut self, key: ObjectKey, text: ObjectText) -> Changes {
+        let parsed = resources::parse_text_for(self.backend, text.as_str());
         if parsed.is_broken() {
             self.faults.insert(key, parsed.findings);
             return Changes::default();

@@ -6,18 +6,30 @@
 use std::fmt;
 use std::sync::Arc;
 
+use fairway_model::{Kind, ObjectKey, ObjectName};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The fields that are read without parsing the rest.
-#[derive(Deserialize)]
+/// The fields that are read without building the tree.
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Head {
+    kind: Option<String>,
     metadata: Metadata,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Metadata {
+    namespace: Option<String>,
+    name: Option<String>,
     uid: Option<String>,
+}
+
+impl Metadata {
+    fn into_name(self) -> ObjectName {
+        ObjectName::new(self.namespace.unwrap_or_default(), self.name.unwrap_or_default())
+    }
 }
 
 /// See the module. Cheap to clone. Its `Debug` form hides the content, which may be a Secret.
@@ -33,7 +45,23 @@ impl ObjectText {
 
     /// `metadata.uid`, without building the tree.
     pub fn uid(&self) -> Option<String> {
-        serde_json::from_str::<Head>(&self.0).ok()?.metadata.uid
+        self.head().metadata.uid
+    }
+
+    /// Its namespace and name, without building the tree.
+    pub fn name(&self) -> ObjectName {
+        self.head().metadata.into_name()
+    }
+
+    /// Its kind, too; `None` if it is not one of ours.
+    pub fn key(&self) -> Option<ObjectKey> {
+        let Head { kind, metadata } = self.head();
+        let kind = kind.and_then(|name| Kind::ALL.into_iter().find(|it| it.to_string() == name))?;
+        Some(ObjectKey { kind, name: metadata.into_name() })
+    }
+
+    fn head(&self) -> Head {
+        serde_json::from_str(&self.0).unwrap_or_default()
     }
 
     /// The JSON.
@@ -44,7 +72,8 @@ impl ObjectText {
 
 impl From<&Value> for ObjectText {
     fn from(object: &Value) -> Self {
-        Self(object.to_string().into())
+        // A value has text keys, so it can be written.
+        Self(serde_json::to_string(object).unwrap_or_default().into())
     }
 }
 
@@ -74,6 +103,9 @@ mod tests {
         let text = ObjectText::from(&secret);
         assert_eq!(text.value(), secret);
         assert_eq!(text.uid().as_deref(), Some("u-1"));
+        assert_eq!(text.name(), ObjectName::new("", "s"));
+        assert_eq!(text.key().map(|key| key.kind), Some(Kind::Secret));
+        assert_eq!(ObjectText::from(&json!({"kind": "Pod"})).key(), None);
         assert!(!format!("{text:?}").contains("Y2FuYXJ5"));
         assert_eq!(ObjectText::from(&json!({ "kind": "Secret" })).uid(), None);
     }

@@ -264,7 +264,7 @@ impl Change {
         match self {
             Self::AddReal(_, real, weight) | Self::SetReal(_, real, weight) => {
                 message.nested(DEST, |it| {
-                    real_name(it, real);
+                    real_name(it, at, real);
                     it.attribute(DEST_METHOD, &METHOD_MASQUERADE.to_ne_bytes());
                     it.attribute(DEST_WEIGHT, &weight.to_ne_bytes());
                     it.attribute(DEST_UPPER, &0_u32.to_ne_bytes());
@@ -272,7 +272,7 @@ impl Change {
                 });
             }
             Self::RemoveReal(_, real) => {
-                message.nested(DEST, |it| real_name(it, real));
+                message.nested(DEST, |it| real_name(it, at, real));
             }
             Self::Add(..) | Self::Set(..) | Self::Remove(_) => {}
         }
@@ -284,14 +284,12 @@ fn family_number(address: IpAddr) -> u16 {
     if address.is_ipv4() { AF_INET } else { AF_INET6 }
 }
 
-fn octets(address: IpAddr) -> [u8; 16] {
+/// The kernel fills a shorter address up with zeros.
+fn write_address(message: &mut Message, kind: u16, address: IpAddr) {
     match address {
-        IpAddr::V4(address) => {
-            let [a, b, c, d] = address.octets();
-            [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-        }
-        IpAddr::V6(address) => address.octets(),
-    }
+        IpAddr::V4(address) => message.attribute(kind, &address.octets()),
+        IpAddr::V6(address) => message.attribute(kind, &address.octets()),
+    };
 }
 
 fn protocol_number(protocol: TransportProtocol) -> u16 {
@@ -305,7 +303,7 @@ fn protocol_number(protocol: TransportProtocol) -> u16 {
 fn name(message: &mut Message, at: VirtualAddress) {
     message.attribute(SERVICE_AF, &family_number(at.address).to_ne_bytes());
     message.attribute(SERVICE_PROTOCOL, &protocol_number(at.protocol).to_ne_bytes());
-    message.attribute(SERVICE_ADDRESS, &octets(at.address));
+    write_address(message, SERVICE_ADDRESS, at.address);
     message.attribute(SERVICE_PORT, &at.port.to_be_bytes());
 }
 
@@ -330,10 +328,13 @@ fn flags_of(settings: ServerSettings) -> u32 {
     persistent | scheduler
 }
 
-fn real_name(message: &mut Message, real: RealServer) {
-    message.attribute(DEST_ADDRESS, &octets(real.address));
+/// Without a family of its own it is of that of its virtual server.
+fn real_name(message: &mut Message, at: VirtualAddress, real: RealServer) {
+    write_address(message, DEST_ADDRESS, real.address);
     message.attribute(DEST_PORT, &real.port.to_be_bytes());
-    message.attribute(DEST_FAMILY, &family_number(real.address).to_ne_bytes());
+    if real.address.is_ipv4() != at.address.is_ipv4() {
+        message.attribute(DEST_FAMILY, &family_number(real.address).to_ne_bytes());
+    }
 }
 
 fn number<const LENGTH: usize>(value: &[u8]) -> Option<[u8; LENGTH]> {

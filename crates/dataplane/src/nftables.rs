@@ -44,7 +44,10 @@ const DEL_SET: u16 = 11;
 const NEW_ELEMENTS: u16 = 12;
 const GET_ELEMENTS: u16 = 13;
 const DEL_ELEMENTS: u16 = 14;
+const GET_GENERATION: u16 = 16;
 
+/// The number of the generation.
+const GENERATION_ID: u16 = 1;
 /// The name of the table, of everything that has one.
 const TABLE_NAME: u16 = 1;
 /// The chain of a rule.
@@ -190,6 +193,18 @@ impl Transaction {
 fn head(message_type: u16, flags: u16, family: Family, sequence: u32) -> Message {
     let message_type = SUBSYSTEM << 8 | message_type;
     Message::new(message_type, flags, sequence, &[family.number(), 0, 0, 0])
+}
+
+/// Asks for the generation of the packet filter: how many transactions have changed it, whoever made them.
+pub(crate) fn get_generation(sequence: u32) -> Vec<u8> {
+    crate::message::acknowledged(head(GET_GENERATION, 0, Family::Ipv4, sequence).finish())
+}
+
+/// The generation, from the answer.
+pub(crate) fn generation_of(payload: &[u8]) -> Option<u32> {
+    let mut all = crate::message::attributes(payload.get(4..)?);
+    let (_, value) = all.find(|(kind, _)| *kind == GENERATION_ID)?;
+    Some(u32::from_be_bytes(value.try_into().ok()?))
 }
 
 /// Asks for a table of a family.

@@ -66,6 +66,6 @@ pub use interface_exclusions::{ExcludedExpression, ExclusionsError, interface_ex
 pub use object::FRR_CONFIGURATION;
 pub use plain_documents::{DocumentFault, PlainDocument, numbered_documents, plain_documents};
 pub use proxied::{NetworkError, network};
-pub use value::{ParsedValue, parse_value, parse_value_for};
+pub use value::{ParsedValue, parse_text_for, parse_value, parse_value_for};
 pub use yaml::FILE_BYTES_MAX;
 pub use yaml::block::block as yaml_block;

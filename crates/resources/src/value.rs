@@ -1,11 +1,14 @@
 //! Parses one Kubernetes object from JSON with the parsers for files.
 //!
-//! Objects of a list or a watch are trees already, so they skip the text stage and join where
+//! Objects of a list or a watch are trees already, or JSON that a program has written, so they skip YAML and join where
 //! documents do. Answers which object a value is and all its faults. Knows no API server and no
 //! other object; the code that watches a cluster calls it.
 
+use std::fmt;
+
 use fairway_model::{Object, ObjectKey};
-use serde_json::Value as Json;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Number, Value as Json};
 
 use super::backend::BackendKind;
 use super::finding::Finding;
@@ -41,8 +44,18 @@ pub fn parse_value(value: &Json) -> ParsedValue {
 
 /// The same, for what this backend reads of it.
 pub fn parse_value_for(backend: BackendKind, value: &Json) -> ParsedValue {
-    let root = node(value);
-    let Reading { object, remarks, outcome, .. } = object::read_object(&root, &[], 0, backend);
+    parse_tree(backend, &node(value))
+}
+
+/// The same of an object as text, which serde_json has written: no key is there twice.
+pub fn parse_text_for(backend: BackendKind, text: &str) -> ParsedValue {
+    let root = serde_json::from_str::<Tree>(text);
+    // What is no object has a fault of its own.
+    parse_tree(backend, &root.map_or_else(|_| scalar("", ScalarKind::Null), |it| it.0))
+}
+
+fn parse_tree(backend: BackendKind, root: &Node) -> ParsedValue {
+    let Reading { object, remarks, outcome, .. } = object::read_object(root, &[], 0, backend);
     let findings = remarks.into_iter().map(|remark| Finding {
         severity: remark.severity,
         file: String::new(),
@@ -57,31 +70,112 @@ pub fn parse_value_for(backend: BackendKind, value: &Json) -> ParsedValue {
             ParsedValue { key: Some(object.key()), object: Some(*object), findings }
         }
         Outcome::Broken { key, .. } => ParsedValue { key, object: None, findings },
-        Outcome::Nothing => ParsedValue { key: object::identify(&root), object: None, findings },
+        Outcome::Nothing => ParsedValue { key: object::identify(root), object: None, findings },
         Outcome::Skipped => ParsedValue { key: None, object: None, findings },
     }
 }
 
 /// The value as a tree of a document, all on its first line.
 pub(super) fn node(value: &Json) -> Node {
-    let scalar = |text: String, kind| Value::Scalar(text.into(), kind);
-    let value = match value {
-        Json::Null => scalar(String::new(), ScalarKind::Null),
-        Json::Bool(value) => scalar(value.to_string(), ScalarKind::Boolean),
-        Json::Number(number) if number.is_f64() => scalar(number.to_string(), ScalarKind::Float),
-        Json::Number(number) => scalar(number.to_string(), ScalarKind::Integer),
-        Json::String(text) => scalar(text.clone(), ScalarKind::Text),
-        Json::Array(elements) => Value::Sequence(elements.iter().map(node).collect()),
+    match value {
+        Json::Null => scalar("", ScalarKind::Null),
+        Json::Bool(value) => boolean(*value),
+        Json::Number(value) => number(value),
+        Json::String(text) => scalar(text.as_str(), ScalarKind::Text),
+        Json::Array(elements) => sequence(elements.iter().map(node).collect()),
         Json::Object(fields) => {
-            let entry = |(key, value): (&String, &Json)| Entry {
-                key: key.as_str().into(),
-                line: 1,
-                value: node(value),
-            };
-            Value::Mapping(fields.iter().map(entry).collect())
+            let entry = |(key, value): (&String, &Json)| entry(key.as_str(), node(value));
+            mapping(fields.iter().map(entry).collect())
         }
-    };
+    }
+}
+
+const fn of(value: Value) -> Node {
     Node { line: 1, value }
+}
+
+fn scalar(text: impl Into<Box<str>>, kind: ScalarKind) -> Node {
+    of(Value::Scalar(text.into(), kind))
+}
+
+fn boolean(value: bool) -> Node {
+    scalar(if value { "true" } else { "false" }, ScalarKind::Boolean)
+}
+
+fn number(value: &Number) -> Node {
+    let kind = if value.is_f64() { ScalarKind::Float } else { ScalarKind::Integer };
+    scalar(value.to_string(), kind)
+}
+
+fn sequence(elements: Vec<Node>) -> Node {
+    of(Value::Sequence(elements))
+}
+
+fn mapping(entries: Vec<Entry>) -> Node {
+    of(Value::Mapping(entries))
+}
+
+fn entry(key: impl Into<Box<str>>, value: Node) -> Entry {
+    Entry { key: key.into(), line: 1, value }
+}
+
+/// Such a tree, from JSON.
+struct Tree(Node);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor).map(Tree)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Node, E> {
+        Ok(scalar("", ScalarKind::Null))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Node, E> {
+        Ok(boolean(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
+        Ok(number(&value.into()))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
+        Ok(number(&value.into()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
+        Number::from_f64(value).map(|it| number(&it)).ok_or_else(|| E::custom("no number"))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Node, E> {
+        Ok(scalar(text, ScalarKind::Text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Node, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(Tree(element)) = all.next_element()? {
+            elements.push(element);
+        }
+        Ok(sequence(elements))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((key, Tree(value))) = all.next_entry::<Box<str>, Tree>()? {
+            entries.push(entry(key, value));
+        }
+        Ok(mapping(entries))
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +198,23 @@ mod tests {
         let Some(Object::Pool(pool)) = parsed.object else { panic!("{parsed:?}") };
         assert!(!pool.auto_assign);
         assert_eq!(parsed.key.map(|key| key.name), Some(pool.name));
+    }
+
+    #[test]
+    fn a_text_reads_as_the_value_that_it_was_written_from() {
+        let value = json!({
+            "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
+            "metadata": {"name": "tor", "labels": {"a\"b": "\u{7}\n\u{1f6e4}"}},
+            "spec": {
+                "myASN": 1.5, "peerASN": 64500, "peerAddress": "here", "colour": null, "ebgpMultiHop": true,
+                "holdTime": -3, "far": 1e300, "nodeSelectors": [{"matchLabels": {}}, [], null],
+            },
+        });
+        let tree: Tree = serde_json::from_str(&value.to_string()).unwrap();
+        assert_eq!(tree.0, node(&value));
+        let backend = BackendKind::default();
+        assert_eq!(parse_text_for(backend, &value.to_string()), parse_value(&value));
+        assert!(parse_text_for(backend, "{").is_broken());
     }
 
     #[test]

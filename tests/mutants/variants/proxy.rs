@@ -208,6 +208,18 @@ const VARIANTS: &[Variant] = &[
         "*recorded = Recorded::Made;",
     ),
     variant(
+        "reconciler: a virtual server in doubt is not read again before a batch",
+        RECONCILER,
+        "if !are_done || outcomes.len() != operations.len() {",
+        "if outcomes.len() != operations.len() {",
+    ),
+    variant(
+        "reconciler: a change finds the phases begun",
+        RECONCILER,
+        "let Touched { virtual_addresses, bound_addresses, hairpins, .. } = touched;",
+        "self.first_phase = Phase::Bind; let Touched { virtual_addresses, bound_addresses, hairpins, .. } = touched;",
+    ),
+    variant(
         "reconciler: what is behind an address waits for ever",
         RECONCILER,
         "self.dirty.virtual_addresses.extend(behind);",

@@ -18,10 +18,13 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::page::{ManagedFields, Page};
 use crate::metrics::{ApiVerb, ClientCounters};
 
 /// An API server that does not accept a connection in that time is unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit of the cores for a list.
+pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 /// A watch starts within that time, even if the server has much to read.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -207,6 +210,21 @@ impl Api {
         answer
     }
 
+    /// A page of a list; an error after `limit`.
+    pub(super) async fn list(
+        &self,
+        request: Request<Vec<u8>>,
+        managed_fields: ManagedFields,
+        limit: Duration,
+    ) -> Result<Page, Problem> {
+        let answer = match timeout(limit, self.client.request_text(request)).await {
+            Ok(answer) => answer.map_err(Problem::from),
+            Err(_) => Err(Problem::timed_out(limit)),
+        };
+        self.count(ApiVerb::List, &answer);
+        Page::of(&answer?, managed_fields).ok_or_else(Problem::no_list)
+    }
+
     fn count<T>(&self, verb: ApiVerb, answer: &Result<T, Problem>) {
         let status = answer.as_ref().map_or_else(|problem| problem.code, |_| Some(200));
         self.counters.request(verb, status);
@@ -221,32 +239,6 @@ impl Api {
         };
         self.count(ApiVerb::Watch, &begun);
         Ok(Watch(begun?.boxed()))
-    }
-}
-
-/// A page of a list.
-pub(super) struct Page {
-    /// Without `apiVersion` and `kind`, as in lists.
-    pub(super) items: Vec<Value>,
-    pub(super) resource_version: String,
-    /// The token of the next page; `None`: this is the last one.
-    pub(super) continue_token: Option<String>,
-}
-
-impl Page {
-    /// `None`: that is not a list.
-    pub(super) fn of(list: Value) -> Option<Self> {
-        let Value::Object(mut list) = list else { return None };
-        let metadata = list.get("metadata")?;
-        let text = |field: &str| Some(metadata.get(field)?.as_str()?.to_owned());
-        let resource_version = text("resourceVersion")?;
-        let continue_token = text("continue").filter(|token| !token.is_empty());
-        let items = match list.get_mut("items")?.take() {
-            Value::Array(items) => items,
-            Value::Null => Vec::new(),
-            _ => return None,
-        };
-        Some(Self { items, resource_version, continue_token })
     }
 }
 

@@ -18,6 +18,7 @@ mod holds;
 mod lease;
 mod leaving;
 mod metrics_access;
+mod page;
 mod proxied;
 mod reading;
 mod reporting;

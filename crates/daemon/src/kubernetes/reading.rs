@@ -17,14 +17,13 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::api::{Api, Event, Page, Problem};
+use super::api::{Api, Event, LIST_TIMEOUT, Problem};
+use super::page::{ManagedFields, Page};
 use super::resource::Resource;
-use crate::metrics::{ApiVerb, ClientCounters};
+use crate::metrics::ClientCounters;
 
 /// Answers in the queue for the core; a watch with more waits, and the server with it.
 const NEWS_MAX: usize = 1024;
-/// The time limit of the core for a list.
-const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 /// A watch ends after that, so that the load moves between API servers.
 const WATCH_SECONDS: u32 = 290;
 /// For how long a definition counts as there: of a thousand objects that a user deletes, not each one is a reason to
@@ -229,8 +228,12 @@ impl Question {
             ..ListParams::default()
         };
         let request = self.collection().list(&parameters).map_err(Problem::of_request)?;
-        let list = self.api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
-        page(self.kind, list, self.trim).ok_or_else(Problem::no_list)
+        // Of our own kinds they show which of two objects changed last.
+        let managed = match self.kind.is_ours() {
+            true => ManagedFields::Read,
+            false => ManagedFields::Skipped,
+        };
+        Ok(listed(self.kind, self.api.list(request, managed, LIST_TIMEOUT).await?, self.trim))
     }
 
     /// Returns how it ended.
@@ -298,8 +301,8 @@ impl Question {
 }
 
 /// A page of a list; its objects lack apiVersion and kind, which are added here.
-fn page(kind: Kind, list: Value, trim: Trim) -> Option<Reply> {
-    let Page { items, resource_version, continue_token } = Page::of(list)?;
+fn listed(kind: Kind, page: Page, trim: Trim) -> Reply {
+    let Page { items, resource_version, continue_token } = page;
     let resource = Resource::read(kind);
     let items = items.into_iter().map(|mut item| {
         if let Some(fields) = item.as_object_mut() {
@@ -308,7 +311,7 @@ fn page(kind: Kind, list: Value, trim: Trim) -> Option<Reply> {
         }
         Arc::new(trim(kind, item))
     });
-    Some(Reply::Listed { items: items.collect(), resource_version, continue_token })
+    Reply::Listed { items: items.collect(), resource_version, continue_token }
 }
 
 #[cfg(test)]
@@ -390,33 +393,20 @@ mod tests {
 
     #[test]
     fn objects_of_a_list_say_what_they_are() {
-        let list = json!({
-            "kind": "BGPPeerList",
-            "metadata": {"resourceVersion": "12", "continue": "more"},
-            "items": [{"metadata": {"name": "a"}}],
-        });
-        let Some(Reply::Listed { items, resource_version, continue_token }) =
-            page(Kind::BgpPeer, list, trimmed)
+        let page = Page {
+            items: vec![json!({"metadata": {"name": "a"}})],
+            resource_version: "12".to_owned(),
+            continue_token: Some("more".to_owned()),
+        };
+        let Reply::Listed { items, resource_version, continue_token } =
+            listed(Kind::BgpPeer, page, trimmed)
         else {
-            panic!("no page");
+            panic!("no list");
         };
         assert_eq!((resource_version.as_str(), continue_token.as_deref()), ("12", Some("more")));
         let wanted = json!({
             "metadata": {"name": "a"}, "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
         });
         assert_eq!(items, [Arc::new(wanted)]);
-    }
-
-    #[test]
-    fn what_is_no_list_is_no_answer() {
-        for odd in [json!([]), json!({}), json!({"metadata": {}, "items": []})] {
-            assert!(page(Kind::Node, odd.clone(), trimmed).is_none(), "{odd}");
-        }
-        let empty = json!({"metadata": {"resourceVersion": "1", "continue": ""}, "items": null});
-        let Some(Reply::Listed { items, continue_token, .. }) = page(Kind::Node, empty, trimmed)
-        else {
-            panic!("no page");
-        };
-        assert!(items.is_empty() && continue_token.is_none());
     }
 }

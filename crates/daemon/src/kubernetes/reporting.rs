@@ -21,18 +21,16 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
-use super::api::{Api, Page, Problem};
+use super::api::{Api, LIST_TIMEOUT, Problem};
 use super::event::{EventSource, Events};
+use super::page::ManagedFields;
 use super::resource::Resource;
 use super::writing::{Writing, Written};
-use crate::metrics::ApiVerb;
 
 /// The field manager in `managedFields`, and the source of Events.
 const NAME: &str = "fairway-speaker";
 /// Reading the sessions copies their routes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// A list that takes longer has failed.
-const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pages of a list; a node does not have more objects than that.
 const PAGES_MAX: usize = 200;
 /// Answers in the queue for the loop: one per kind, or one reading.
@@ -221,8 +219,7 @@ async fn list(
     let mut items = Vec::new();
     for _ in 0..PAGES_MAX {
         let page = request.list(&parameters).map_err(Problem::of_request)?;
-        let page = api.ask(ApiVerb::List, page, LIST_TIMEOUT).await?;
-        let page = Page::of(page).ok_or_else(Problem::no_list)?;
+        let page = api.list(page, ManagedFields::Read, LIST_TIMEOUT).await?;
         items.extend(page.items.into_iter().map(Arc::new));
         match page.continue_token {
             Some(token) => parameters.continue_token = Some(token),

@@ -44,7 +44,4 @@ pub enum ProxyError {
     /// Signals.
     #[error("cannot handle signals: {0}")]
     Signals(std::io::Error),
-    /// Events of the packet filter.
-    #[error("cannot watch the packet filter: {0}")]
-    Events(std::io::Error),
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use fairway_dataplane::FilterWatch;
+use fairway_dataplane::{DataPath, FilterWatch};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
@@ -14,29 +14,52 @@ use tracing::warn;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// See the module.
+#[derive(Default)]
 pub(super) struct FilterEvents {
     removals: Arc<Notify>,
     /// Something was removed: when to look.
     due: Option<Instant>,
+    /// There is a thread that watches, or it could not be started.
+    is_begun: bool,
 }
 
 impl FilterEvents {
-    /// Watches in a thread of its own, to the end of the process.
-    pub(super) fn start(mut watch: FilterWatch) -> io::Result<Self> {
-        let removals = Arc::new(Notify::new());
-        let told = Arc::clone(&removals);
+    /// Whether [`Self::begin`] was called.
+    pub(super) fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
+    /// Watches from now on, to the end of the process.
+    pub(super) fn begin(&mut self, data_path: &mut DataPath) {
+        self.is_begun = true;
+        let begun = data_path.watch_filter().map_err(io::Error::other);
+        let begun = begun.and_then(|(watch, is_undisturbed)| {
+            self.start(watch)?;
+            Ok(is_undisturbed)
+        });
+        match begun {
+            Ok(true) => {}
+            // It may have removed something.
+            Ok(false) => self.removals.notify_one(),
+            Err(error) => unwatched(&error),
+        }
+    }
+
+    /// In a thread of its own.
+    fn start(&self, mut watch: FilterWatch) -> io::Result<()> {
+        let told = Arc::clone(&self.removals);
         thread::Builder::new().name("filter-watch".to_owned()).spawn(move || {
             loop {
                 match watch.wait() {
                     Ok(()) => told.notify_one(),
                     Err(error) => {
-                        warn!("cannot watch the packet filter: {error}; it is read every 30 s");
+                        unwatched(&error);
                         return;
                     }
                 }
             }
         })?;
-        Ok(Self { removals, due: None })
+        Ok(())
     }
 
     /// Waits until something was removed, and a moment more. Cancel-safe.
@@ -48,6 +71,10 @@ impl FilterEvents {
         sleep_until(due).await;
         self.due = None;
     }
+}
+
+fn unwatched(error: &io::Error) {
+    warn!("cannot watch the packet filter: {error}; it is read every 30 s");
 }
 
 fn soon() -> Instant {

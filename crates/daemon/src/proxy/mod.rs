@@ -83,8 +83,7 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
         _ = interrupt.recv() => return Ok(()),
     }
     let mut proxy = Proxy::open(&options, telling)?;
-    let watch = proxy.data_path.watch_filter()?;
-    let mut events = FilterEvents::start(watch).map_err(ProxyError::Events)?;
+    let mut events = FilterEvents::default();
     let mut inputs = Inputs::start(&options).await?;
     let (metrics, mut questions) = ProxyMetrics::new();
     let mut servers = Servers { metrics, metrics_server: None };
@@ -104,6 +103,10 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
         if is_ready {
             servers.start(&mut proxy, &inputs);
             proxy.work();
+            // Not before: the kernel would write an event for each element of a cold start.
+            if proxy.is_settled && !events.is_begun() {
+                events.begin(&mut proxy.data_path);
+            }
         }
         if std::mem::take(&mut proxy.has_read) {
             audits.reset();
@@ -196,6 +199,8 @@ struct Proxy {
     telling: Telling,
     /// What is wanted is known, be it by an earlier state.
     is_begun: bool,
+    /// The kernel was as wanted since then.
+    is_settled: bool,
     /// When the work of the current round began.
     begun: Option<Instant>,
 }
@@ -234,6 +239,7 @@ impl Proxy {
             traffic: TrafficLog::default(),
             telling,
             is_begun: false,
+            is_settled: false,
             begun: None,
         })
     }
@@ -253,14 +259,18 @@ impl Proxy {
         let before = self.planner.configuration().clone();
         let changes: Vec<ObjectChange> =
             changes.into_iter().filter_map(|it| self.own_change(it)).collect();
+        // The addresses of the machine are many, ours among them: not for each change of a Service. And before Services are
+        // planned, which all depend on where the node is.
+        if !std::mem::replace(&mut self.is_placed, true) {
+            self.follow_place();
+        }
         let touched = self.planner.follow(changes);
         self.touch(&touched);
         let is_configured = *self.planner.configuration() != before;
         if is_configured && inputs.has_options() {
             self.follow_configuration();
         }
-        // The addresses of the machine are many, ours among them: not for each change of a Service.
-        if is_configured || !std::mem::replace(&mut self.is_placed, true) {
+        if is_configured {
             self.follow_place();
         }
         // IPv6 addresses are behind all others.
@@ -411,11 +421,12 @@ impl Proxy {
         let begun = self.begun.take().unwrap_or_else(|| self.clock.now().monotonic);
         for _ in 0..BATCHES_MAX {
             let now = self.clock.now().monotonic;
-            let operations = self.reconciler.next_batch(self.planner.wanted(), now).to_vec();
+            let operations = self.reconciler.next_batch(self.planner.wanted(), now);
             if operations.is_empty() {
                 // A kernel that cannot be read is not as wanted.
                 if self.reconciler.has_seen() && self.is_observed {
                     self.health.updated();
+                    self.is_settled |= self.is_begun;
                     if self.is_begun {
                         self.telling.tell(&self.planner, &self.reconciler, self.is_complete);
                     }
@@ -424,9 +435,9 @@ impl Proxy {
                 }
                 break;
             }
-            self.rounds.performs(&operations);
-            let outcomes = self.data_path.perform(&operations);
-            self.telling.tried(&operations);
+            self.rounds.performs(operations);
+            let outcomes = self.data_path.perform(operations);
+            self.telling.tried(operations);
             self.reconciler.finish(outcomes, self.planner.wanted(), self.clock.now().monotonic);
         }
         let faults: Vec<String> =

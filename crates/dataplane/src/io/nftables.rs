@@ -25,6 +25,8 @@ const READS_MAX: usize = 5;
 pub struct Nftables {
     socket: Socket,
     sequence: u32,
+    /// The generation of the packet filter if nobody else has changed it since [`Self::note_generation`].
+    generation: Option<u32>,
 }
 
 impl Nftables {
@@ -33,7 +35,8 @@ impl Nftables {
     /// # Errors
     /// There is no socket.
     pub fn open() -> io::Result<Self> {
-        Ok(Self { socket: Socket::open(SockProtocol::NetlinkNetFilter)?, sequence: 0 })
+        let socket = Socket::open(SockProtocol::NetlinkNetFilter)?;
+        Ok(Self { socket, sequence: 0, generation: None })
     }
 
     /// Carries a transaction out.
@@ -60,9 +63,37 @@ impl Nftables {
         }
         match refused {
             Some(code) => Err(io::Error::from_raw_os_error(code)),
-            None if is_complete => Ok(()),
+            None if is_complete => {
+                self.generation = self.generation.map(|it| it.wrapping_add(1));
+                Ok(())
+            }
             None => Err(io::Error::other("the kernel did not answer a transaction")),
         }
+    }
+
+    /// What is read from now on is of this generation of the packet filter.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn note_generation(&mut self) -> io::Result<()> {
+        self.generation = self.read_generation()?;
+        Ok(())
+    }
+
+    /// Whether only this process has changed the packet filter since [`Self::note_generation`].
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn is_undisturbed(&mut self) -> io::Result<bool> {
+        let now = self.read_generation()?;
+        Ok(now.is_some() && now == self.generation)
+    }
+
+    fn read_generation(&mut self) -> io::Result<Option<u32>> {
+        let read = |payload: &[u8], found: &mut Vec<u32>| {
+            found.extend(nftables::generation_of(payload));
+        };
+        Ok(self.list(nftables::get_generation, read)?.and_then(|it| it.into_iter().next()))
     }
 
     /// The tag of our table of this family; `None` if there is no such table.

@@ -24,10 +24,10 @@ fn a_virtual_server_is_added_with_all_that_the_kernel_asks_for() {
     };
     let expected = [
         // The frame: length, family 0x1c and request, sequence, port; the command and its version.
-        "68000000 1c000100 05000000 00000000 01010000",
+        "5c000000 1c000100 05000000 00000000 01010000",
         // Address family, protocol, address, port.
-        "54000180 06000100 02000000 06000200 06000000",
-        "14000300 c0000201 00000000 00000000 00000000 06000400 00500000",
+        "48000180 06000100 02000000 06000200 06000000",
+        "08000300 c0000201 06000400 00500000",
         // Scheduler, flags with their mask, timeout, netmask.
         "07000600 6d680000 0c000700 19000000 ffffffff",
         "08000800 302a0000 08000900 ffffffff",
@@ -44,10 +44,10 @@ fn a_real_server_is_added_with_its_method_weight_and_both_thresholds() {
         protocol: TransportProtocol::Udp,
     };
     let expected = [
-        "8c000000 1c000100 05000000 00000000 05010000",
+        "84000000 1c000100 05000000 00000000 05010000",
         "30000180 06000100 0a000000 06000200 11000000",
         "14000300 20010db8 00000000 00000000 00000001 06000400 00350000",
-        "48000280 14000100 00000000 00000000 00000000 00000001 06000200 1f900000 06000b00 0a000000",
+        "40000280 14000100 00000000 00000000 00000000 00000001 06000200 1f900000",
         "08000300 00000000 08000400 01000000 08000500 00000000 08000600 00000000",
     ];
     assert_eq!(hex(&Change::AddReal(at, real, 1).request(0x1c, 5)), expected.join(" "));
@@ -55,8 +55,8 @@ fn a_real_server_is_added_with_its_method_weight_and_both_thresholds() {
 
 #[test]
 fn what_is_removed_is_only_named() {
-    let expected = "44000000 1c000100 05000000 00000000 03010000 30000180 06000100 02000000 06000200 \
-                    06000000 14000300 c0000201 00000000 00000000 00000000 06000400 00500000";
+    let expected = "38000000 1c000100 05000000 00000000 03010000 24000180 06000100 02000000 06000200 \
+                    06000000 08000300 c0000201 06000400 00500000";
     assert_eq!(hex(&Change::Remove(web()).request(0x1c, 5)), expected);
 }
 

@@ -48,6 +48,11 @@ impl<K: Ord + Clone> Failures<K> {
         }
     }
 
+    /// Whether everything works.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Whether it has to wait.
     pub(super) fn is_waiting(&self, key: &K, now: Instant) -> bool {
         self.all.get(key).is_some_and(|it| it.retry_at > now)

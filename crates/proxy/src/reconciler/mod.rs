@@ -78,6 +78,8 @@ pub struct Reconciler {
     /// All that is wanted is known, so what is not may go.
     is_complete: bool,
     in_flight: Vec<Operation>,
+    /// Nothing is needed of the phases before this one, once the operations in flight are done.
+    first_phase: Phase,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -152,6 +154,7 @@ impl Reconciler {
 
     /// This has changed of what is wanted.
     pub fn touch(&mut self, touched: &Touched) {
+        self.first_phase = Phase::default();
         let Touched { virtual_addresses, bound_addresses, hairpins, .. } = touched;
         self.dirty.virtual_addresses.extend(virtual_addresses);
         self.dirty.addresses.extend(bound_addresses);
@@ -208,6 +211,7 @@ impl Reconciler {
     }
 
     fn doubt_all(&mut self, wanted: &Wanted) {
+        self.first_phase = Phase::default();
         let Dirty { virtual_addresses, addresses, hairpins } = &mut self.dirty;
         virtual_addresses.extend(wanted.entries.keys());
         virtual_addresses.extend(self.record.keys());
@@ -247,13 +251,17 @@ impl Reconciler {
         let Dirty { virtual_addresses, addresses, .. } = &mut self.dirty;
         addresses.extend(virtual_addresses.iter().map(|it| it.address));
         self.recognize_foreign(wanted);
-        for phase in Phase::ALL {
+        let first = if self.has_failed() { Phase::default() } else { self.first_phase };
+        for phase in Phase::ALL.into_iter().filter(|it| *it >= first) {
             let operations = self.needs(phase, wanted, now);
             if !operations.is_empty() {
+                // A cold start has many batches of one phase: what is before it is not looked for in each of them again.
+                self.first_phase = phase.first_after();
                 self.in_flight = operations;
                 return &self.in_flight;
             }
         }
+        self.first_phase = Phase::default();
         // What failed is tried when its time has come.
         for at in std::mem::take(&mut self.dirty).virtual_addresses {
             if !self.failed.is_waiting(&at, now) {
@@ -261,6 +269,12 @@ impl Reconciler {
             }
         }
         &[]
+    }
+
+    fn has_failed(&self) -> bool {
+        !(self.failed.is_empty()
+            && self.failed_addresses.is_empty()
+            && self.failed_hairpins.is_empty())
     }
 
     /// Of servers that were there before we wanted any.
@@ -306,6 +320,10 @@ impl Reconciler {
     /// What became of the batch, in its order.
     pub fn finish(&mut self, outcomes: Vec<Outcome>, wanted: &Wanted, now: Instant) {
         let operations = std::mem::take(&mut self.in_flight);
+        let are_done = outcomes.iter().all(|it| *it == Outcome::Done);
+        if !are_done || outcomes.len() != operations.len() {
+            self.first_phase = Phase::default();
+        }
         let unknown = || Outcome::Failed("no answer".to_owned());
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unknown));
         for (operation, outcome) in operations.into_iter().zip(outcomes) {

@@ -60,8 +60,9 @@ pub enum Outcome {
 }
 
 /// The order of operations: filter before service before address, and the reverse for what goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Phase {
+    #[default]
     Look,
     Record,
     Confirm,
@@ -93,6 +94,15 @@ impl Phase {
         Self::RemoveRules,
         Self::Forget,
     ];
+
+    /// The first phase of which something may be needed after all operations of a batch were done, if nothing was before.
+    pub(super) fn first_after(self) -> Self {
+        match self {
+            Self::Record | Self::Filter | Self::RealServers | Self::Bind => self,
+            Self::Servers => Self::Confirm,
+            _ => Self::default(),
+        }
+    }
 }
 
 impl Operation {

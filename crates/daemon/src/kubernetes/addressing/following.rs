@@ -10,14 +10,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::super::api::{Api, Event, Page, Problem};
+use super::super::api::{Api, Event, LIST_TIMEOUT, Problem};
+use super::super::page::ManagedFields;
 use super::super::reading::Selection;
 use super::super::resource::Resource;
 use crate::host::seed;
-use crate::metrics::ApiVerb;
 
-/// The time limit of a page of a list.
-const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Objects of a page.
 const PAGE_OBJECTS: u32 = 500;
 /// A watch ends after that, so that the load moves between API servers.
@@ -90,14 +88,6 @@ fn hint(problem: &Problem) -> &'static str {
     }
 }
 
-/// Without who has written which field, which is most of a small object: a list of ten thousand is in memory at once.
-fn without_managers(mut object: Value) -> Value {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    object
-}
-
 struct Following {
     api: Api,
     resource: Resource,
@@ -165,9 +155,9 @@ impl Following {
                 ..ListParams::default()
             };
             let request = self.collection().list(&parameters).map_err(Problem::of_request)?;
-            let list = self.api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
-            let page = Page::of(list).ok_or_else(Problem::no_list)?;
-            items.extend(page.items.into_iter().map(without_managers));
+            // A list of ten thousand is in memory at once.
+            let page = self.api.list(request, ManagedFields::Skipped, LIST_TIMEOUT).await?;
+            items.extend(page.items);
             continue_token = page.continue_token;
             if continue_token.is_none() {
                 return Ok((items, page.resource_version));

@@ -16,14 +16,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::super::api::{Api, Page, Problem};
+use super::super::api::{Api, LIST_TIMEOUT, Problem};
+use super::super::page::ManagedFields;
 use super::super::resource::{BLOCK_AFFINITY, IPAM_BLOCK, IPAM_HANDLE, Resource};
-use crate::metrics::ApiVerb;
 
 /// The time limit of one object: a runtime waits, and asks again.
 const OBJECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time limit of a page of a list.
-const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 /// After an answer that did not come, the next question is asked so much later.
 const AWAY: Duration = Duration::from_secs(2);
 /// Objects of a page.
@@ -359,8 +357,7 @@ pub(super) async fn for_each(
             ListParams { limit: Some(PAGE_OBJECTS), continue_token, ..ListParams::default() };
         let request = kube::core::Request::new(resource.in_namespace("")).list(&parameters);
         let request = request.map_err(Problem::of_request)?;
-        let list = api.ask(ApiVerb::List, request, LIST_TIMEOUT).await?;
-        let page = Page::of(list).ok_or_else(Problem::no_list)?;
+        let page = api.list(request, ManagedFields::Read, LIST_TIMEOUT).await?;
         for mut item in page.items {
             if let Some(fields) = item.as_object_mut() {
                 fields.insert("apiVersion".to_owned(), resource.api_version.into());

@@ -8,9 +8,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fairway_model::Kind;
+use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::kubernetes::api::{Api, Page, Problem};
+use crate::kubernetes::api::{Api, Problem};
+use crate::kubernetes::page::ManagedFields;
 use crate::kubernetes::resource::Resource;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
@@ -22,11 +24,11 @@ pub(super) async fn list(
 ) -> Result<BTreeMap<String, Option<SocketAddr>>, Problem> {
     let slices = Resource::read(Kind::EndpointSlice).in_namespace(&api.namespace);
     // From the memory of the API server: a hundred endpoints are one object.
-    let path = format!(
-        "{slices}?labelSelector=kubernetes.io%2Fservice-name%3D{service}&resourceVersion=0"
-    );
-    let list = api.get(&path, REQUEST_TIMEOUT).await?;
-    let page = Page::of(list).ok_or_else(Problem::no_list)?;
+    let parameters =
+        ListParams::default().labels(&format!("kubernetes.io/service-name={service}")).match_any();
+    let request = kube::core::Request::new(slices).list(&parameters);
+    let request = request.map_err(Problem::of_request)?;
+    let page = api.list(request, ManagedFields::Skipped, REQUEST_TIMEOUT).await?;
     Ok(by_node(&page.items))
 }
 

@@ -111,12 +111,15 @@ impl DataPath {
         Record::is_in_use(&run_dir.join(SERVERS_FILE))
     }
 
-    /// Watches for what others remove from our tables.
+    /// Watches for what others remove from our tables; and whether nobody else has changed the packet filter since the last
+    /// [`Self::observe`].
     ///
     /// # Errors
-    /// There is no socket.
-    pub fn watch_filter(&self) -> Result<FilterWatch, DataPathError> {
-        self.filter.watch().map_err(DataPathError::Filter)
+    /// There is no socket, or the kernel does not answer.
+    pub fn watch_filter(&mut self) -> Result<(FilterWatch, bool), DataPathError> {
+        let watch = self.filter.watch().map_err(DataPathError::Filter)?;
+        let is_undisturbed = self.filter.is_undisturbed().map_err(DataPathError::Filter)?;
+        Ok((watch, is_undisturbed))
     }
 
     /// Sets a setting where it differs, and returns what it was before; `None` if it is as it should be.
@@ -167,6 +170,7 @@ impl DataPath {
         let servers = self.ipvs.servers()?;
         let bound_addresses = self.bound_addresses()?;
         let mut elements = BTreeSet::new();
+        self.filter.note_generation().map_err(DataPathError::Filter)?;
         for family in Family::ALL {
             let present = self.table(family, &bound_addresses).map_err(DataPathError::Filter)?;
             elements.extend(present);
