@@ -79,6 +79,16 @@ fn pause(length: Duration) {
 pub fn wait_until<T>(
     expected: &str,
     limit: Duration,
+    look: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    poll(expected, limit, LONGEST_PAUSE, look)
+}
+
+/// The same, with no pause longer than this one: for what is measured.
+pub fn poll<T>(
+    expected: &str,
+    limit: Duration,
+    longest_pause: Duration,
     mut look: impl FnMut() -> Result<T>,
 ) -> Result<T> {
     let start = now();
@@ -101,7 +111,7 @@ pub fn wait_until<T>(
             ));
         }
         pause(length);
-        length = (length * 2).min(LONGEST_PAUSE);
+        length = (length * 2).min(longest_pause);
     }
 }
 

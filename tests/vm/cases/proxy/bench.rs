@@ -14,14 +14,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::cluster::{Api, Options, node, service, start_fairway, start_kube_proxy_with};
-use super::probes::tcp_within;
+use super::probes::tcp_here;
 use super::segment::{PODS, Segment};
 use lab::make_directory;
 use lab::namespace::Namespace;
 use lab::process::Process;
-use lab::wait::{now, wait_until};
+use lab::wait::{now, poll};
 
-/// How many Services, unless FAIRWAY_SERVICES says so; each has five endpoints.
+/// How many Services, unless FAIRWAY_SERVICES says so; each has five endpoints. With FAIRWAY_RUNS, Fairway alone is measured,
+/// so often.
 const SERVICES: usize = 1_000;
 /// How often an endpoint is changed.
 const CHANGES: usize = 5;
@@ -29,7 +30,9 @@ const START_LIMIT: Duration = Duration::from_secs(600);
 /// Of all changes. What takes longer is stated as if it had taken that.
 const CHANGES_LIMIT: Duration = Duration::from_secs(120);
 /// Of one question: what nobody answers yet is asked again so soon.
-const PROBE: Duration = Duration::from_millis(200);
+const PROBE: Duration = Duration::from_millis(50);
+/// Between two of them. What is measured is at most both of them too long.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What one proxy took.
 struct Measured {
@@ -133,6 +136,11 @@ pub(in crate::cases) fn run() -> Result<()> {
     create(api, 1..count, count)?;
     eprintln!("{count} Services with 5 endpoints each");
     let mut all = Vec::new();
+    let alone = std::env::var("FAIRWAY_RUNS").ok().and_then(|it| it.parse().ok());
+    let proxies: Vec<_> = match alone {
+        Some(runs) => proxies.iter().take(1).cycle().take(runs).copied().collect(),
+        None => proxies.to_vec(),
+    };
     for ((name, options), number) in proxies.iter().zip(210..) {
         all.push(measure(name, &segment(api, number)?, api, count, options.as_ref())?);
         let last = all.last().context("a measurement")?;
@@ -180,11 +188,25 @@ fn load_modules(name: &str, segment: &Segment, options: Option<&Options>) -> Res
 }
 
 fn wait_for_answer(name: &str, proxy: &mut Process, segment: &Segment, to: &str) -> Result<()> {
-    wait_until(&format!("{name}: {to} answers"), START_LIMIT, || {
-        proxy.check_running()?;
-        let answer = tcp_within(PROBE, &segment.client, to)?.to_string();
-        ensure!(answer.starts_with("pod1"), "it is {answer}");
-        Ok(())
+    ask_until(name, segment, to, "pod1", START_LIMIT, || proxy.check_running())
+}
+
+/// Asks until `pod` answers.
+fn ask_until(
+    name: &str,
+    segment: &Segment,
+    to: &str,
+    pod: &str,
+    limit: Duration,
+    mut check: impl FnMut() -> Result<()> + Send,
+) -> Result<()> {
+    segment.client.enter(|| {
+        poll(&format!("{name}: {pod} answers at {to}"), limit, PAUSE, || {
+            check()?;
+            let answer = tcp_here(PROBE, to)?.to_string();
+            ensure!(answer.starts_with(pod), "it is {answer}");
+            Ok(())
+        })
     })
 }
 
@@ -255,11 +277,7 @@ fn changes(name: &str, segment: &Segment, api: Api, count: usize) -> Result<Vec<
         let written = now();
         api.apply(&slice)?;
         let pod = format!("pod{}", position + 1);
-        let answered = wait_until(&format!("{name}: {pod} answers"), CHANGES_LIMIT, || {
-            let answer = tcp_within(PROBE, &segment.client, &to)?.to_string();
-            ensure!(answer.starts_with(&pod), "it is {answer}");
-            Ok(())
-        });
+        let answered = ask_until(name, segment, &to, &pod, CHANGES_LIMIT, || Ok(()));
         changes.push(written.elapsed());
         if let Err(error) = answered {
             eprintln!("{error:#}");

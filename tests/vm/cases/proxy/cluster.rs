@@ -148,6 +148,7 @@ fn kubeconfig(directory: &Path, server: &str) -> Result<PathBuf> {
 }
 
 /// How kube-proxy runs.
+#[derive(Clone, Copy)]
 pub(super) struct Options {
     pub(super) mode: &'static str,
     pub(super) min_sync_period: &'static str,

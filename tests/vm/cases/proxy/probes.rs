@@ -131,23 +131,21 @@ fn read(text: &str) -> Result<Answer> {
 }
 
 pub(super) fn tcp(from: &Namespace, to: &str) -> Result<Answer> {
-    tcp_within(PATIENCE, from, to)
+    from.enter(|| tcp_here(PATIENCE, to))
 }
 
-/// A connection that takes longer is answered by nobody.
-pub(super) fn tcp_within(patience: Duration, from: &Namespace, to: &str) -> Result<Answer> {
+/// The same from the namespace of this thread.
+pub(super) fn tcp_here(patience: Duration, to: &str) -> Result<Answer> {
     let to: SocketAddr = to.parse()?;
-    from.enter(|| {
-        let stream = match TcpStream::connect_timeout(&to, patience) {
-            Ok(stream) => stream,
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                return Ok(Answer::Refused);
-            }
-            Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(Answer::Nothing),
-            Err(error) => return Err(error.into()),
-        };
-        hear(stream)
-    })
+    let stream = match TcpStream::connect_timeout(&to, patience) {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            return Ok(Answer::Refused);
+        }
+        Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(Answer::Nothing),
+        Err(error) => return Err(error.into()),
+    };
+    hear(stream)
 }
 
 fn hear(mut stream: TcpStream) -> Result<Answer> {
