@@ -195,7 +195,7 @@ fn head(message_type: u16, flags: u16, family: Family, sequence: u32) -> Message
     Message::new(message_type, flags, sequence, &[family.number(), 0, 0, 0])
 }
 
-/// Asks for the generation of the packet filter: how many transactions have changed it, whoever made them.
+/// Asks for the generation of the packet filter: how many transactions of all programs have changed it.
 pub(crate) fn get_generation(sequence: u32) -> Vec<u8> {
     crate::message::acknowledged(head(GET_GENERATION, 0, Family::Ipv4, sequence).finish())
 }

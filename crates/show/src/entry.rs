@@ -3,6 +3,7 @@
 //! Left out: `lastUpdate`, since the time of the last change of an entry is not kept; for the same reason
 //! `version` is that of the table.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -13,13 +14,14 @@ use fairway_seam::{
 use ipnet::IpNet;
 use serde_json::Value;
 
+use super::document::{self, Document, Text, Wanted};
 use super::hex::hex;
 use super::instance::Instance;
 use super::object::Object;
 use super::path_next_hops::Detail;
 use super::route::{
-    Entry, EntryPath, communities, entries, extended_communities, joined, large_communities,
-    unspecified,
+    Entry, EntryPath, communities, extended_communities, joined, large_communities, table,
+    table_of, unspecified,
 };
 use super::{ShowError, Snapshot, rpki};
 
@@ -37,13 +39,11 @@ fn find<'a>(
     if wanted.family() != family {
         return Err(malformed());
     }
-    let entries = entries(snapshot, family).into_iter();
-    Ok(match address {
-        Some(address) => entries
-            .filter(|entry| entry.prefix.contains(address))
-            .max_by_key(|entry| entry.prefix.length()),
-        None => entries.into_iter().find(|entry| entry.prefix == wanted),
-    })
+    let table = table_of(snapshot, |prefix| match address {
+        Some(address) => prefix.family() == family && prefix.contains(address),
+        None => prefix == wanted,
+    });
+    Ok(table.entries().max_by_key(|entry| entry.prefix.length()))
 }
 
 /// The neighbours that `prefix` is advertised to.
@@ -62,33 +62,61 @@ pub(super) fn text(
     wanted: &str,
 ) -> Result<String, ShowError> {
     let entry = find(snapshot, family, wanted)?.ok_or(ShowError::NetworkNotInTable)?;
-    Ok(lines(snapshot, &Instance::of(snapshot, Some(family)), &entry))
+    let told = advertised_to(snapshot, entry.prefix);
+    Ok(lines(snapshot, &Instance::of(snapshot, Some(family)), &entry, &told))
 }
 
 /// `show bgp ipv4|ipv6 unicast detail`: all entries, one after the other.
-pub(super) fn all_texts(snapshot: &Snapshot<'_>, family: AddressFamily) -> String {
-    let entries = entries(snapshot, family);
-    let instance = Instance::of(snapshot, Some(family));
-    let paths: usize = entries.iter().map(|entry| entry.paths.len()).sum();
-    let text: String = entries.iter().map(|entry| lines(snapshot, &instance, entry)).collect();
-    match entries.len() {
-        0 => "No BGP prefixes displayed, 0 exist\n".to_owned(),
-        count => format!("{text}\nDisplayed  {count} routes and {paths} total paths\n"),
-    }
+pub(super) fn all_texts<'a>(snapshot: &Snapshot<'a>, family: AddressFamily) -> Text<'a> {
+    let (snapshot, table, told) = (*snapshot, table(snapshot, family), told(snapshot));
+    let instance = Instance::of(&snapshot, Some(family));
+    Text::lines(move |out| {
+        let mut count = 0_usize;
+        for entry in table.entries() {
+            count = count.saturating_add(1);
+            let told = told.get(&entry.prefix).map_or(&[][..], Vec::as_slice);
+            out.write_str(&lines(&snapshot, &instance, &entry, told))?;
+        }
+        match count {
+            0 => out.write_str("No BGP prefixes displayed, 0 exist\n"),
+            _ => {
+                let paths = table.path_count();
+                writeln!(out, "\nDisplayed  {count} routes and {paths} total paths")
+            }
+        }
+    })
 }
 
-fn lines(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> String {
+/// The neighbours that each prefix is advertised to.
+fn told(snapshot: &Snapshot<'_>) -> BTreeMap<Prefix, Vec<PeerKey>> {
+    let mut told: BTreeMap<Prefix, Vec<PeerKey>> = BTreeMap::new();
+    for peer in &snapshot.bgp.peers {
+        for route in &peer.advertised {
+            let peers = told.entry(route.prefix).or_default();
+            if peers.last() != Some(&peer.config.key) {
+                peers.push(peer.config.key);
+            }
+        }
+    }
+    told
+}
+
+fn lines(
+    snapshot: &Snapshot<'_>,
+    instance: &Instance,
+    entry: &Entry<'_>,
+    told: &[PeerKey],
+) -> String {
     let mut text = format!(
         "BGP routing table entry for {}, version {}\nPaths: ({} available, best #1, table default)\n",
         entry.prefix,
         instance.table_version,
         entry.paths.len()
     );
-    let told = advertised_to(snapshot, entry.prefix);
     if told.is_empty() {
         text.push_str("  Not advertised to any peer\n");
     } else {
-        let _ = writeln!(text, "  Advertised to non peer-group peers:\n  {}", joined(&told));
+        let _ = writeln!(text, "  Advertised to non peer-group peers:\n  {}", joined(told));
     }
     let reason = entry.selection_reason();
     for (position, path) in entry.paths.iter().enumerate() {
@@ -226,19 +254,25 @@ pub(super) fn json(
 }
 
 /// `show bgp ipv4|ipv6 unicast detail`: the head, and the paths by prefix, as FRR 10 has it.
-pub(super) fn all_json(snapshot: &Snapshot<'_>, family: AddressFamily) -> Object {
-    let entries = entries(snapshot, family);
-    let instance = Instance::of(snapshot, Some(family));
-    let total: usize = entries.iter().map(|entry| entry.paths.len()).sum();
-    let routes: Object = entries
-        .iter()
-        .map(|entry| (entry.prefix.to_string(), paths(snapshot, &instance, entry).into()))
-        .collect();
-    instance
-        .table_fields()
-        .field("routes", routes)
-        .field("totalRoutes", entries.len())
-        .field("totalPaths", total)
+pub(super) fn all_json<'a>(snapshot: &Snapshot<'a>, family: AddressFamily) -> Document<'a> {
+    let (snapshot, table) = (*snapshot, table(snapshot, family));
+    let instance = Instance::of(&snapshot, Some(family));
+    let (head, path_count) = (instance.table_fields(), table.path_count());
+    let entries = move |take: &mut dyn FnMut(String, Value) -> Wanted| {
+        for entry in table.entries() {
+            let paths = paths(&snapshot, &instance, &entry);
+            if take(entry.prefix.to_string(), paths.into()) == Wanted::Nothing {
+                return;
+            }
+        }
+    };
+    Document::Table(document::Table {
+        head,
+        key: "routes",
+        entries: Box::new(entries),
+        count_key: Some("totalRoutes"),
+        tail: Object::new().field("totalPaths", path_count),
+    })
 }
 
 fn paths(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Vec<Value> {

@@ -18,6 +18,7 @@ mod capabilities;
 mod command;
 pub mod condition;
 mod config;
+mod document;
 mod drain;
 mod drain_report;
 mod entry;
@@ -68,6 +69,7 @@ pub use command::{
 pub use drain_report::DrainReport;
 pub use explain::Explained;
 
+use document::{Document, Text};
 use fairway_allocator::Outcomes;
 use fairway_ground::{AddressFamily, RouterId, columns};
 use fairway_model::{ClusterIndex, Node};
@@ -79,7 +81,6 @@ use fairway_seam::{BgpView, Layer2View, MemberStatus};
 pub use instance::VRF_DEFAULT;
 pub use neighbor::{called as neighbors_called, remote_asn};
 pub use query::{Query, VrfSelection};
-use serde_json::Value;
 use table::Selection;
 pub use time::clock;
 
@@ -249,58 +250,67 @@ fn because(faults: &[String]) -> String {
 }
 
 /// The answer as text.
-pub(crate) fn text(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<String, ShowError> {
-    match command {
-        ShowCommand::BgpSummary { families, filter } => {
-            Ok(summary::text(snapshot, *families, *filter))
-        }
+pub(crate) fn text<'a>(
+    command: &ShowCommand,
+    snapshot: &Snapshot<'a>,
+) -> Result<Text<'a>, ShowError> {
+    let text = match command {
+        ShowCommand::BgpSummary { families, filter } => summary::text(snapshot, *families, *filter),
         ShowCommand::BgpNeighbors { peer, family } => {
-            neighbors::text(snapshot, peer.as_deref(), *family)
+            neighbors::text(snapshot, peer.as_deref(), *family)?
         }
         ShowCommand::BgpGracefulRestart { peer, family } => {
-            neighbors::graceful_restart_text(snapshot, peer.as_deref(), *family)
+            neighbors::graceful_restart_text(snapshot, peer.as_deref(), *family)?
         }
         ShowCommand::BgpPeerRoutes { peer, family, routes } => {
-            peer_routes::text(snapshot, peer, *family, *routes)
+            return peer_routes::text(snapshot, peer, *family, *routes);
         }
         ShowCommand::BgpPrefixCounts { peer, family } => {
-            prefix_counts::text(snapshot, peer, *family)
+            prefix_counts::text(snapshot, peer, *family)?
         }
         ShowCommand::BgpUnicast { family, prefix: None } => {
-            Ok(table::text(snapshot, *family, &Selection::Everything))
+            return Ok(table::text(snapshot, *family, Selection::Everything));
         }
         ShowCommand::BgpUnicast { family, prefix: Some(prefix) } => {
-            entry::text(snapshot, *family, prefix)
+            entry::text(snapshot, *family, prefix)?
         }
-        ShowCommand::BgpUnicastDetail { family } => Ok(entry::all_texts(snapshot, *family)),
+        ShowCommand::BgpUnicastDetail { family } => {
+            return Ok(entry::all_texts(snapshot, *family));
+        }
         ShowCommand::BgpFiltered { family, filter } => {
-            Ok(table::text(snapshot, *family, &Selection::of(filter, *family)?))
+            return Ok(table::text(snapshot, *family, Selection::of(filter, *family)?));
         }
-        ShowCommand::BgpStatistics { family } => Ok(statistics::text(snapshot, *family)),
-        ShowCommand::BgpNextHops { address } => Ok(next_hops::text(snapshot, address.as_deref())),
-        ShowCommand::BgpPeerGroups { group: None } => Ok(String::new()),
-        ShowCommand::BgpPeerGroups { group: Some(_) } => Err(ShowError::NoSuchPeerGroup),
-        ShowCommand::BgpRouter => Ok(router::text(snapshot)),
-        ShowCommand::BfdPeers { detail } => Ok(bfd::text(snapshot, *detail)),
-        ShowCommand::BfdPeer { peer, detail } => bfd::peer_text(snapshot, peer, *detail),
-        ShowCommand::KernelRoutes { is_summary, .. } => Ok(kernel_routes::text(*is_summary)),
-        ShowCommand::Version => Ok(version::text(snapshot)),
-        ShowCommand::RunningConfig => Ok(version::running_config(snapshot)),
-        ShowCommand::BmpStations => Ok(bmp::text(snapshot)),
-        ShowCommand::RpkiServers => Ok(rpki::text(snapshot)),
-        ShowCommand::RpkiConnections => Ok(rpki::connections_text(snapshot)),
-        ShowCommand::RpkiPayloads { covers } => rpki::payloads_text(snapshot, covers.as_deref()),
-        ShowCommand::Services => Ok(services::text(snapshot)),
-        ShowCommand::Layer2 => Ok(layer2::text(snapshot)),
-        ShowCommand::Members => Ok(members::text(snapshot)),
-        ShowCommand::Explain(what) => explain::text(snapshot, what),
-        ShowCommand::Pools => Ok(pools::text(snapshot)),
-        ShowCommand::Config => Ok(config::text(snapshot)),
-    }
+        ShowCommand::BgpStatistics { family } => statistics::text(snapshot, *family),
+        ShowCommand::BgpNextHops { address } => next_hops::text(snapshot, address.as_deref()),
+        ShowCommand::BgpPeerGroups { group: None } => String::new(),
+        ShowCommand::BgpPeerGroups { group: Some(_) } => {
+            return Err(ShowError::NoSuchPeerGroup);
+        }
+        ShowCommand::BgpRouter => router::text(snapshot),
+        ShowCommand::BfdPeers { detail } => bfd::text(snapshot, *detail),
+        ShowCommand::BfdPeer { peer, detail } => bfd::peer_text(snapshot, peer, *detail)?,
+        ShowCommand::KernelRoutes { is_summary, .. } => kernel_routes::text(*is_summary),
+        ShowCommand::Version => version::text(snapshot),
+        ShowCommand::RunningConfig => version::running_config(snapshot),
+        ShowCommand::BmpStations => bmp::text(snapshot),
+        ShowCommand::RpkiServers => rpki::text(snapshot),
+        ShowCommand::RpkiConnections => rpki::connections_text(snapshot),
+        ShowCommand::RpkiPayloads { covers } => rpki::payloads_text(snapshot, covers.as_deref())?,
+        ShowCommand::Services => services::text(snapshot),
+        ShowCommand::Layer2 => layer2::text(snapshot),
+        ShowCommand::Members => members::text(snapshot),
+        ShowCommand::Explain(what) => explain::text(snapshot, what)?,
+        ShowCommand::Pools => pools::text(snapshot),
+        ShowCommand::Config => config::text(snapshot),
+    };
+    Ok(text.into())
 }
 
 /// The answer as JSON.
-pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Value, ShowError> {
+pub(crate) fn json<'a>(
+    command: &ShowCommand,
+    snapshot: &Snapshot<'a>,
+) -> Result<Document<'a>, ShowError> {
     let object = match command {
         ShowCommand::BgpSummary { families, filter } => summary::json(snapshot, *families, *filter),
         ShowCommand::BgpNeighbors { peer, family } => {
@@ -310,26 +320,30 @@ pub(crate) fn json(command: &ShowCommand, snapshot: &Snapshot<'_>) -> Result<Val
             neighbors::graceful_restart_json(snapshot, peer.as_deref(), *family)
         }
         ShowCommand::BgpPeerRoutes { peer, family, routes } => {
-            peer_routes::json(snapshot, peer, *family, *routes)
+            return Ok(peer_routes::json(snapshot, peer, *family, *routes));
         }
         ShowCommand::BgpPrefixCounts { peer, family } => {
             prefix_counts::json(snapshot, peer, *family)
         }
         ShowCommand::BgpUnicast { family, prefix: None } => {
-            table::json(snapshot, *family, &Selection::Everything)
+            return Ok(table::json(snapshot, *family, Selection::Everything));
         }
         ShowCommand::BgpUnicast { family, prefix: Some(prefix) } => {
             entry::json(snapshot, *family, prefix)?
         }
-        ShowCommand::BgpUnicastDetail { family } => entry::all_json(snapshot, *family),
+        ShowCommand::BgpUnicastDetail { family } => {
+            return Ok(entry::all_json(snapshot, *family));
+        }
         ShowCommand::BgpFiltered { family, filter } => {
-            table::json(snapshot, *family, &Selection::of(filter, *family)?)
+            return Ok(table::json(snapshot, *family, Selection::of(filter, *family)?));
         }
         ShowCommand::BgpStatistics { family } => statistics::json(snapshot, *family),
         ShowCommand::BgpNextHops { address } => next_hops::json(snapshot, address.as_deref()),
         ShowCommand::BgpPeerGroups { .. } => object::Object::new(),
         ShowCommand::BgpRouter => router::json(snapshot),
-        ShowCommand::BfdPeers { detail } => return Ok(bfd::json(snapshot, *detail)),
+        ShowCommand::BfdPeers { detail } => {
+            return Ok(Document::Whole(bfd::json(snapshot, *detail)));
+        }
         ShowCommand::BfdPeer { peer, detail } => bfd::peer_json(snapshot, peer, *detail)?,
         ShowCommand::KernelRoutes { is_summary, is_keyed } => {
             kernel_routes::json(*is_summary, *is_keyed)

@@ -37,9 +37,9 @@ impl Object {
         self
     }
 
-    /// How many fields it has.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    /// All fields.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.iter()
     }
 
     /// Whether it has no field.

@@ -8,12 +8,11 @@
 //! one table. Ours in JSON: `nextHopLinkLocal`, `community`, `largeCommunity`, `pathId`, `refusedBecause`, `refusedByRule`,
 //! `hasMoreRefused`, and `otherPaths` of a prefix that has several (RFC 7911), of which FRR shows one.
 
-use std::fmt::Write;
-
 use fairway_ground::{AddressFamily, Asn, NextHop, PathId, PeerKey};
 use fairway_seam::{PeerRoute, PeerView, Refusal};
 use serde_json::Value;
 
+use super::document::{self, Document, Text, Wanted};
 use super::instance::{Instance, LOCAL_PREF_DEFAULT};
 use super::object::Object;
 use super::route::{Row, communities, large_communities};
@@ -126,86 +125,101 @@ fn has_more_refused(peer: &PeerView, direction: Direction) -> bool {
 }
 
 /// The routes in FRR's columns; empty if there are none, as in FRR.
-pub(super) fn text(
-    snapshot: &Snapshot<'_>,
+pub(super) fn text<'a>(
+    snapshot: &Snapshot<'a>,
     wanted: &str,
     family: Option<AddressFamily>,
     routes: PeerRoutes,
-) -> Result<String, ShowError> {
+) -> Result<Text<'a>, ShowError> {
     let (peer, direction) = match find(snapshot, wanted, family, routes)? {
         Asked::Routes(peer, direction) => (peer, direction),
         Asked::Rows(peer) => {
             let families = AddressFamily::ALL.into_iter();
             let families = families.filter(|it| family.is_none_or(|family| *it == family));
-            let of = |family| table::text(snapshot, family, &Selection::From(peer));
-            return Ok(families.map(of).collect());
+            let of = |family| table::text(snapshot, family, Selection::From(peer));
+            let tables: Vec<Text<'a>> = families.map(of).collect();
+            return Ok(Text::lines(|out| tables.into_iter().try_for_each(|it| it.write(out))));
         }
     };
     let routes = of_family(peer, direction, family);
     if routes.is_empty() {
-        return Ok(String::new());
+        return Ok(String::new().into());
     }
-    let mut text = instance(snapshot, peer).table_head();
-    for (PeerRoute { prefix, attributes, stale, .. }, refusal) in &routes {
-        let row = Row {
-            status: match (refusal, stale) {
-                (Some(_), _) => "",
-                (None, true) => "S>",
-                (None, false) => "*>",
-            },
-            network: prefix.to_string(),
-            next_hop: attributes.next_hop.to_string(),
-            metric: attributes.med,
-            local_pref: attributes.local_pref,
-            weight: direction.weight(),
-            path: attributes.as_path.to_string(),
-            origin_code: attributes.origin.code(),
-        };
-        text.push_str(&row.line());
-    }
-    let refused = refused_count(&routes);
-    let filtered = if refused == 0 { String::new() } else { format!(" ({refused} filtered)") };
-    let _ = writeln!(text, "\nTotal number of prefixes {}{filtered}", routes.len());
-    if refused > 0 {
-        text.push_str("\nRefused because\n");
-    }
-    for (PeerRoute { prefix, .. }, refusal) in &routes {
-        if let Some(refusal) = refusal {
-            let prefix = prefix.to_string();
-            let _ = writeln!(text, "   {prefix:<17} {refusal}");
+    let head = instance(snapshot, peer).table_head();
+    Ok(Text::lines(move |out| {
+        out.write_str(&head)?;
+        for judged in &routes {
+            out.write_str(&line(judged, direction))?;
         }
-    }
-    if has_more_refused(peer, direction) {
-        text.push_str(
-            "   more were refused, which are not kept; `show bgp neighbors` counts all\n",
-        );
-    }
-    Ok(text)
+        let refused = refused_count(&routes);
+        let filtered = if refused == 0 { String::new() } else { format!(" ({refused} filtered)") };
+        writeln!(out, "\nTotal number of prefixes {}{filtered}", routes.len())?;
+        if refused > 0 {
+            out.write_str("\nRefused because\n")?;
+        }
+        for (PeerRoute { prefix, .. }, refusal) in &routes {
+            if let Some(refusal) = refusal {
+                let prefix = prefix.to_string();
+                writeln!(out, "   {prefix:<17} {refusal}")?;
+            }
+        }
+        if has_more_refused(peer, direction) {
+            out.write_str(
+                "   more were refused, which are not kept; `show bgp neighbors` counts all\n",
+            )?;
+        }
+        Ok(())
+    }))
+}
+
+fn line((route, refusal): &Judged<'_>, direction: Direction) -> String {
+    let PeerRoute { prefix, attributes, stale, .. } = route;
+    let row = Row {
+        status: match (refusal, stale) {
+            (Some(_), _) => "",
+            (None, true) => "S>",
+            (None, false) => "*>",
+        },
+        network: prefix.to_string(),
+        next_hop: attributes.next_hop.to_string(),
+        metric: attributes.med,
+        local_pref: attributes.local_pref,
+        weight: direction.weight(),
+        path: attributes.as_path.to_string(),
+        origin_code: attributes.origin.code(),
+    };
+    row.line()
 }
 
 /// The routes keyed by prefix. Without any, the head is absent, as in FRR 8.4.
-pub(super) fn json(
-    snapshot: &Snapshot<'_>,
+pub(super) fn json<'a>(
+    snapshot: &Snapshot<'a>,
     wanted: &str,
     family: Option<AddressFamily>,
     routes: PeerRoutes,
-) -> Object {
+) -> Document<'a> {
     let (peer, direction) = match find(snapshot, wanted, family, routes) {
         Ok(Asked::Routes(peer, direction)) => (peer, direction),
         Ok(Asked::Rows(peer)) => {
             // One table at a time, as in FRR.
             let family = family.unwrap_or(AddressFamily::Ipv4Unicast);
-            return table::json(snapshot, family, &Selection::From(peer));
+            return table::json(snapshot, family, Selection::From(peer));
         }
-        Err(error) => return warning(&error),
+        Err(error) => return warning(&error).into(),
     };
     let routes = of_family(peer, direction, family);
     let head = if routes.is_empty() { Object::new() } else { head(&instance(snapshot, peer)) };
-    let objects = by_prefix(&routes, direction);
-    head.field(direction.key(), objects)
+    let tail = Object::new()
         .field("totalPrefixCounter", routes.len())
         .field("filteredPrefixCounter", refused_count(&routes))
-        .flag("hasMoreRefused", has_more_refused(peer, direction))
+        .flag("hasMoreRefused", has_more_refused(peer, direction));
+    Document::Table(document::Table {
+        head,
+        key: direction.key(),
+        entries: Box::new(move |take| by_prefix(&routes, direction, take)),
+        count_key: None,
+        tail,
+    })
 }
 
 /// Why there is no answer, as JSON.
@@ -243,15 +257,20 @@ fn rule(refusal: &Refusal) -> Option<Object> {
 }
 
 /// The routes, which come in the order of their prefixes.
-fn by_prefix(routes: &[Judged<'_>], direction: Direction) -> Object {
-    let entry = |paths: &[Judged<'_>]| {
-        let (first, others) = paths.split_first()?;
+fn by_prefix(
+    routes: &[Judged<'_>],
+    direction: Direction,
+    take: &mut dyn FnMut(String, Value) -> Wanted,
+) {
+    for paths in routes.chunk_by(|one, next| one.0.prefix == next.0.prefix) {
+        let Some((first, others)) = paths.split_first() else { continue };
         let others: Vec<Value> = others.iter().map(|it| route(it, direction).into()).collect();
         let entry = route(first, direction);
         let entry = entry.optional("otherPaths", (!others.is_empty()).then_some(others));
-        Some((first.0.prefix.to_string(), entry.into()))
-    };
-    routes.chunk_by(|one, next| one.0.prefix == next.0.prefix).filter_map(entry).collect()
+        if take(first.0.prefix.to_string(), entry.into()) == Wanted::Nothing {
+            return;
+        }
+    }
 }
 
 fn route((route, refusal): &Judged<'_>, direction: Direction) -> Object {

@@ -4,10 +4,13 @@
 //! Pure: divides the view and renders each part.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write};
 
 use fairway_seam::{BgpView, ViewScope};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use crate::document::{self, Document};
 
 use crate::{
     Format, ShowCommand, ShowError, Snapshot, VRF_DEFAULT, json as json_of, text as text_of, vrf,
@@ -45,33 +48,50 @@ impl Query {
 
     /// The answer, to be printed unchanged.
     pub fn render(&self, snapshot: &Snapshot<'_>) -> Result<String, ShowError> {
+        let mut text = String::new();
+        // A String takes everything.
+        let _ = self.write(snapshot, &mut text)?;
+        Ok(text)
+    }
+
+    /// The same, written while it is made: an answer may be larger than memory. The result is that of `out`; why there is
+    /// no answer is known before anything is written.
+    pub fn write(
+        &self,
+        snapshot: &Snapshot<'_>,
+        out: &mut dyn Write,
+    ) -> Result<fmt::Result, ShowError> {
         if matches!(self.what, ShowCommand::BfdPeers { .. } | ShowCommand::BfdPeer { .. }) {
             let bgp = match &self.vrf {
                 VrfSelection::Named(name) => Cow::Owned(vrf::watched(snapshot.bgp, name)),
                 // Without a name FRR shows those of all VRFs.
                 VrfSelection::Undivided | VrfSelection::All => Cow::Borrowed(snapshot.bgp),
             };
-            return self.of_one(&Snapshot { bgp: &bgp, ..*snapshot });
+            return self.of_one(&Snapshot { bgp: &bgp, ..*snapshot }, out);
         }
         match &self.vrf {
-            VrfSelection::Undivided => self.of_one(snapshot),
+            VrfSelection::Undivided => self.of_one(snapshot, out),
             VrfSelection::All if self.is_of_one_vrf() => Err(ShowError::OneVrfAtATime),
-            VrfSelection::All => self.of_all(&vrf::instances(snapshot.bgp), snapshot),
+            VrfSelection::All => self.of_all(&vrf::instances(snapshot.bgp), snapshot, out),
             VrfSelection::Named(name) => {
                 let instances = vrf::instances(snapshot.bgp);
                 let Some((vrf_name, bgp)) = instances.iter().find(|(it, _)| it == name) else {
                     return Err(ShowError::UnknownVrf(name.clone()));
                 };
-                self.of_one(&Snapshot { vrf_name, bgp, ..*snapshot })
+                self.of_one(&Snapshot { vrf_name, bgp, ..*snapshot }, out)
             }
         }
     }
 
-    fn of_one(&self, snapshot: &Snapshot<'_>) -> Result<String, ShowError> {
-        match self.format {
-            Format::Text => text_of(&self.what, snapshot),
-            Format::Json => json_of(&self.what, snapshot).map(|value| format!("{value:#}\n")),
-        }
+    fn of_one(
+        &self,
+        snapshot: &Snapshot<'_>,
+        out: &mut dyn Write,
+    ) -> Result<fmt::Result, ShowError> {
+        Ok(match self.format {
+            Format::Text => text_of(&self.what, snapshot)?.write(out),
+            Format::Json => json_of(&self.what, snapshot)?.write(out),
+        })
     }
 
     /// The answers of all VRFs, each by its name.
@@ -79,27 +99,31 @@ impl Query {
         &self,
         instances: &[(String, Cow<'_, BgpView>)],
         snapshot: &Snapshot<'_>,
-    ) -> Result<String, ShowError> {
-        let (mut keyed, mut texts) = (Map::new(), String::new());
-        for (name, bgp) in instances {
-            let snapshot = Snapshot { vrf_name: name, bgp, ..*snapshot };
-            match self.format {
-                Format::Json => {
-                    let value = json_of(&self.what, &snapshot)?;
-                    keyed.insert(name.clone(), self.with_head(value, &snapshot));
-                }
-                Format::Text => {
-                    if !matches!(self.what, ShowCommand::BgpSummary { .. }) {
-                        texts.push_str(&format!("\nInstance {name}:\n"));
+        out: &mut dyn Write,
+    ) -> Result<fmt::Result, ShowError> {
+        let snapshots = instances.iter().map(|(name, bgp)| {
+            let vrf_name = name.as_str();
+            Snapshot { vrf_name, bgp, ..*snapshot }
+        });
+        match self.format {
+            Format::Json => {
+                let keyed = snapshots
+                    .map(|it| Ok((it.vrf_name, self.with_head(json_of(&self.what, &it)?, &it))));
+                let keyed: Vec<_> = keyed.collect::<Result<_, ShowError>>()?;
+                Ok(document::write_keyed(&keyed, out))
+            }
+            Format::Text => {
+                let texts = snapshots.map(|it| Ok((it.vrf_name, text_of(&self.what, &it)?)));
+                let texts: Vec<_> = texts.collect::<Result<_, ShowError>>()?;
+                let has_names = !matches!(self.what, ShowCommand::BgpSummary { .. });
+                Ok(texts.into_iter().try_for_each(|(name, text)| {
+                    if has_names {
+                        writeln!(out, "\nInstance {name}:")?;
                     }
-                    texts.push_str(&text_of(&self.what, &snapshot)?);
-                }
+                    text.write(out)
+                }))
             }
         }
-        Ok(match self.format {
-            Format::Json => format!("{:#}\n", Value::Object(keyed)),
-            Format::Text => texts,
-        })
     }
 
     /// FRR looks up a prefix in one VRF at a time.
@@ -108,14 +132,15 @@ impl Query {
     }
 
     /// Neighbours are keyed beside the name of their VRF.
-    fn with_head(&self, value: Value, snapshot: &Snapshot<'_>) -> Value {
-        match (&self.what, value) {
-            (ShowCommand::BgpNeighbors { .. }, Value::Object(peers)) => {
+    fn with_head<'a>(&self, document: Document<'a>, snapshot: &Snapshot<'_>) -> Document<'a> {
+        match (&self.what, document) {
+            (ShowCommand::BgpNeighbors { .. }, Document::Whole(Value::Object(peers))) => {
                 let id = (snapshot.vrf_name == VRF_DEFAULT).then(|| ("vrfId".to_owned(), json!(0)));
                 let name = ("vrfName".to_owned(), json!(snapshot.vrf_name));
-                Value::Object(id.into_iter().chain([name]).chain(peers).collect())
+                let fields = id.into_iter().chain([name]).chain(peers);
+                Document::Whole(Value::Object(fields.collect()))
             }
-            (_, value) => value,
+            (_, document) => document,
         }
     }
 }

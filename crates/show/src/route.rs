@@ -1,6 +1,5 @@
 //! What the tables and the single entries have in common: paths, rows, communities.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -30,6 +29,24 @@ pub(super) struct Entry<'a> {
 pub(super) enum EntryPath<'a> {
     Originated(&'a DesiredRoute),
     Learned(&'a LearnedRoute),
+}
+
+/// All paths, by prefix, and those of one from the best on.
+pub(super) struct RouteTable<'a>(Vec<(Prefix, EntryPath<'a>)>);
+
+impl<'a> RouteTable<'a> {
+    /// By prefix.
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
+        let same = |one: &(Prefix, EntryPath<'_>), next: &(Prefix, EntryPath<'_>)| one.0 == next.0;
+        self.0.chunk_by(same).filter_map(|paths| {
+            let prefix = paths.first()?.0;
+            Some(Entry { prefix, paths: paths.iter().map(|(_, path)| *path).collect() })
+        })
+    }
+
+    pub(super) fn path_count(&self) -> usize {
+        self.0.len()
+    }
 }
 
 impl Entry<'_> {
@@ -146,24 +163,26 @@ impl EntryPath<'_> {
     }
 }
 
-/// The table of `family`, by prefix.
-pub(super) fn entries<'a>(snapshot: &Snapshot<'a>, family: AddressFamily) -> Vec<Entry<'a>> {
+/// The table of `family`.
+pub(super) fn table<'a>(snapshot: &Snapshot<'a>, family: AddressFamily) -> RouteTable<'a> {
+    table_of(snapshot, |prefix| prefix.family() == family)
+}
+
+/// The entries of these prefixes.
+pub(super) fn table_of<'a>(
+    snapshot: &Snapshot<'a>,
+    is_wanted: impl Fn(Prefix) -> bool,
+) -> RouteTable<'a> {
     let bgp = snapshot.bgp;
     let originated = bgp.routes.iter().map(|it| (it.prefix, EntryPath::Originated(it)));
     let learned = bgp.learned.iter().map(|it| (it.prefix, EntryPath::Learned(it)));
-    let mut entries: BTreeMap<Prefix, Vec<EntryPath<'_>>> = BTreeMap::new();
-    for (prefix, path) in originated.chain(learned).filter(|(it, _)| it.family() == family) {
-        entries.entry(prefix).or_default().push(path);
-    }
+    let mut paths: Vec<_> = originated.chain(learned).filter(|(it, _)| is_wanted(*it)).collect();
     let rank = |path: &EntryPath<'_>| match path {
         EntryPath::Originated(_) => 0,
         EntryPath::Learned(learned) => 1 + u8::from(learned.lost_at.is_some()),
     };
-    let sorted = |(prefix, mut paths): (Prefix, Vec<EntryPath<'a>>)| {
-        paths.sort_by_key(rank);
-        Entry { prefix, paths }
-    };
-    entries.into_iter().map(sorted).collect()
+    paths.sort_by_key(|(prefix, path)| (*prefix, rank(path)));
+    RouteTable(paths)
 }
 
 /// The next hop that FRR shows for originated routes.

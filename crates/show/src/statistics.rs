@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Snapshot;
 use super::family_key::family_key;
 use super::object::Object;
-use super::route::{Entry, EntryPath, entries};
+use super::route::{EntryPath, RouteTable, table};
 
 /// The octets of an AS path in an UPDATE: the type and length of a segment, and its four-octet numbers (RFC 6793 §3).
 const SEGMENT_HEADER_OCTETS: usize = 2;
@@ -40,11 +40,11 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// `entries` are sorted by prefix, so that one around others is before them.
-    fn of(entries: &[Entry<'_>], family: AddressFamily) -> Self {
+    /// The table is sorted by prefix, so that one around others is before them.
+    fn of(table: &RouteTable<'_>, family: AddressFamily) -> Self {
         let mut all = Self::default();
         let mut around: Option<Prefix> = None;
-        for entry in entries {
+        for entry in table.entries() {
             let (prefix, length) = (entry.prefix, entry.prefix.length());
             all.prefixes = all.prefixes.saturating_add(1);
             all.length_sum = all.length_sum.saturating_add(usize::from(length));
@@ -107,7 +107,7 @@ fn equivalents(family: AddressFamily) -> [u8; 2] {
 
 /// The figures in lines.
 pub(super) fn text(snapshot: &Snapshot<'_>, family: AddressFamily) -> String {
-    let all = Statistics::of(&entries(snapshot, family), family);
+    let all = Statistics::of(&table(snapshot, family), family);
     let mut text = format!("BGP {family} RIB statistics (VRF {})\n", snapshot.vrf_name);
     let aggregateable = all.prefixes.saturating_sub(all.outermost);
     let mut line = |name: &str, value: String| {
@@ -143,7 +143,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>, family: AddressFamily) -> String {
 
 /// The figures with FRR's keys.
 pub(super) fn json(snapshot: &Snapshot<'_>, family: AddressFamily) -> Object {
-    let all = Statistics::of(&entries(snapshot, family), family);
+    let all = Statistics::of(&table(snapshot, family), family);
     let lengths = all.by_length.iter().map(|(length, count)| json!({ length.to_string(): count }));
     let mut figures = Object::new()
         .field("instance", format!("VRF {}", snapshot.vrf_name))

@@ -8,10 +8,11 @@ use fairway_ground::{
 use ipnet::IpNet;
 use serde_json::Value;
 
+use super::document::{self, Document, Text, Wanted};
 use super::instance::Instance;
 use super::object::Object;
 use super::path_next_hops::Detail;
-use super::route::{Entry, EntryPath, Row, entries};
+use super::route::{Entry, EntryPath, Row, table};
 use super::{ShowError, Snapshot, TableFilter};
 
 /// Which paths of a table.
@@ -86,44 +87,52 @@ fn selected<'a>(entry: &Entry<'a>, selection: &Selection) -> Vec<(usize, EntryPa
 }
 
 /// The table in FRR's columns; empty if a selection matches nothing.
-pub(super) fn text(
-    snapshot: &Snapshot<'_>,
+pub(super) fn text<'a>(
+    snapshot: &Snapshot<'a>,
     family: AddressFamily,
-    selection: &Selection,
-) -> String {
-    let entries = entries(snapshot, family);
-    let (mut rows, mut displayed) = (String::new(), 0_usize);
-    for entry in &entries {
-        let paths = selected(entry, selection);
-        displayed = displayed.saturating_add(usize::from(!paths.is_empty()));
-        for (row, (position, path)) in paths.into_iter().enumerate() {
-            let row = Row {
-                status: &status(path, position),
-                network: if row == 0 { entry.prefix.to_string() } else { String::new() },
-                next_hop: path.next_hop(),
-                metric: path.metric(),
-                local_pref: path.local_pref(),
-                weight: path.weight(),
-                path: path.as_path(),
-                origin_code: path.origin().code(),
-            };
-            rows.push_str(&row.line());
+    selection: Selection,
+) -> Text<'a> {
+    let (table, head) =
+        (table(snapshot, family), Instance::of(snapshot, Some(family)).table_head());
+    Text::lines(move |out| {
+        let mut displayed = 0_usize;
+        for entry in table.entries() {
+            let paths = selected(&entry, &selection);
+            if paths.is_empty() {
+                continue;
+            }
+            if displayed == 0 {
+                out.write_str(&head)?;
+            }
+            displayed = displayed.saturating_add(1);
+            for (row, (position, path)) in paths.into_iter().enumerate() {
+                out.write_str(&line(&entry, row == 0, position, path))?;
+            }
         }
-    }
-    match (displayed, selection) {
-        (0, Selection::Everything) => "No BGP prefixes displayed, 0 exist\n".to_owned(),
-        (0, _) => String::new(),
-        _ => {
-            let head = Instance::of(snapshot, Some(family)).table_head();
-            let paths = total_paths(&entries);
-            // Two blanks, as in FRR 8.4.
-            format!("{head}{rows}\nDisplayed  {displayed} routes and {paths} total paths\n")
+        match (displayed, &selection) {
+            (0, Selection::Everything) => out.write_str("No BGP prefixes displayed, 0 exist\n"),
+            (0, _) => Ok(()),
+            _ => {
+                // Two blanks, as in FRR 8.4.
+                let paths = table.path_count();
+                writeln!(out, "\nDisplayed  {displayed} routes and {paths} total paths")
+            }
         }
-    }
+    })
 }
 
-fn total_paths(entries: &[Entry<'_>]) -> usize {
-    entries.iter().map(|entry| entry.paths.len()).sum()
+fn line(entry: &Entry<'_>, is_first: bool, position: usize, path: EntryPath<'_>) -> String {
+    let row = Row {
+        status: &status(path, position),
+        network: if is_first { entry.prefix.to_string() } else { String::new() },
+        next_hop: path.next_hop(),
+        metric: path.metric(),
+        local_pref: path.local_pref(),
+        weight: path.weight(),
+        path: path.as_path(),
+        origin_code: path.origin().code(),
+    };
+    row.line()
 }
 
 /// The first characters of a row.
@@ -147,31 +156,37 @@ fn status(path: EntryPath<'_>, position: usize) -> String {
 }
 
 /// The head, and the paths by prefix. `totalRoutes` and `totalPaths` are FRR 10's.
-pub(super) fn json(
-    snapshot: &Snapshot<'_>,
+pub(super) fn json<'a>(
+    snapshot: &Snapshot<'a>,
     family: AddressFamily,
-    selection: &Selection,
-) -> Object {
-    let instance = Instance::of(snapshot, Some(family));
-    let entries = entries(snapshot, family);
-    let routes: Object = entries
-        .iter()
-        .map(|entry| (entry, selected(entry, selection)))
-        .filter(|(_, paths)| !paths.is_empty())
-        .map(|(entry, paths)| {
-            (entry.prefix.to_string(), rows(snapshot, &instance, entry, paths).into())
-        })
-        .collect();
-    let displayed = routes.len();
-    instance
-        .table_fields()
-        .field("routes", routes)
-        .field("totalRoutes", displayed)
-        .field("totalPaths", total_paths(&entries))
+    selection: Selection,
+) -> Document<'a> {
+    let (instance, table) = (Instance::of(snapshot, Some(family)), table(snapshot, family));
+    let (head, path_count) = (instance.table_fields(), table.path_count());
+    let host = snapshot.node.name.as_str();
+    let entries = move |take: &mut dyn FnMut(String, Value) -> Wanted| {
+        for entry in table.entries() {
+            let paths = selected(&entry, &selection);
+            if paths.is_empty() {
+                continue;
+            }
+            let rows = rows(host, &instance, &entry, paths);
+            if take(entry.prefix.to_string(), rows.into()) == Wanted::Nothing {
+                return;
+            }
+        }
+    };
+    Document::Table(document::Table {
+        head,
+        key: "routes",
+        entries: Box::new(entries),
+        count_key: Some("totalRoutes"),
+        tail: Object::new().field("totalPaths", path_count),
+    })
 }
 
 fn rows(
-    snapshot: &Snapshot<'_>,
+    host: &str,
     instance: &Instance,
     entry: &Entry<'_>,
     paths: Vec<(usize, EntryPath<'_>)>,
@@ -180,7 +195,7 @@ fn rows(
     let one = |(position, path): (usize, EntryPath<'_>)| {
         let is_best = position == 0;
         let (peer, host) = match path {
-            EntryPath::Originated(_) => ("(unspec)".to_owned(), Some(snapshot.node.name.as_str())),
+            EntryPath::Originated(_) => ("(unspec)".to_owned(), Some(host)),
             EntryPath::Learned(learned) => (learned.path.source.address.to_string(), None),
         };
         Object::new()

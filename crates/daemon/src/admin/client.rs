@@ -3,19 +3,22 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::Duration;
 
 use fairway_show::DrainReport;
 use fairway_show::overview::Overview;
 
 use super::drain::DrainRequest;
+use super::table::PIECE_BYTES;
 use super::{Answer, DumpRequest, Request};
 
 /// How long an answer may take: rendering takes milliseconds, a full table a second.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest answer, in bytes: a table of a million routes is shorter.
-const ANSWER_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
+/// What is kept of an answer at most, in bytes: a table of a million routes is shorter.
+const KEPT_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -67,8 +70,8 @@ pub enum ClientError {
         /// What is wrong with the answer.
         cause: serde_json::Error,
     },
-    /// What the daemon sends cannot be kept.
-    #[error("cannot write the routes: {0}")]
+    /// What the daemon sends cannot be written.
+    #[error("cannot write the answer: {0}")]
     Write(io::Error),
     /// The daemon refuses the request.
     #[error("{0}")]
@@ -81,9 +84,53 @@ pub fn ask(path: &Path, request: &Request) -> Result<String, ClientError> {
 }
 
 /// The same, with another limit for the answer.
-pub fn ask_within(limit: Duration, path: &Path, request: &Request) -> Result<String, ClientError> {
-    match exchange(limit, path, request)? {
-        Answer::Output(output) => Ok(output),
+pub fn ask_within(limit: Duration, path: &Path, asked: &Request) -> Result<String, ClientError> {
+    let mut answers = request(limit, path, asked)?;
+    let mut text = String::new();
+    loop {
+        let (part, is_last) = part_of(path, next_answer(limit, path, &mut answers)?)?;
+        text.push_str(&part);
+        if is_last {
+            return Ok(text);
+        }
+        bounded(limit, path, text.len())?;
+    }
+}
+
+/// Sends `request` to the daemon at `path`, and hands each part of the text to `write` as it arrives, until that returns
+/// `false`. The daemon waits for no terminal: what is not written yet is kept.
+pub fn ask_in_parts(
+    path: &Path,
+    asked: &Request,
+    mut write: impl FnMut(&str) -> io::Result<bool>,
+) -> Result<(), ClientError> {
+    let mut answers = request(ANSWER_TIMEOUT, path, asked)?;
+    let (tell, arrived) = sync_channel(KEPT_BYTES_MAX / PIECE_BYTES);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            loop {
+                let answer = next_answer(ANSWER_TIMEOUT, path, &mut answers);
+                let is_last = !matches!(answer, Ok(Answer::Piece(_)));
+                if tell.send(answer).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        for answer in arrived {
+            let (part, is_last) = part_of(path, answer?)?;
+            if !write(&part).map_err(ClientError::Write)? || is_last {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The text of an answer, and whether it is the last one.
+fn part_of(path: &Path, answer: Answer) -> Result<(String, bool), ClientError> {
+    match answer {
+        Answer::Piece(output) => Ok((output, false)),
+        Answer::Output(output) => Ok((output, true)),
         Answer::Error(why) => Err(ClientError::Refused(why)),
         Answer::Drain(_) => Err(something_else(path, "a report of a drain")),
         Answer::Encoded(_) => Err(something_else(path, "bytes")),
@@ -138,7 +185,7 @@ pub fn ask_rib(
             }
             Answer::Output(notes) => return Ok(notes),
             Answer::Error(why) => return Err(ClientError::Refused(why)),
-            Answer::Drain(_) | Answer::Overview(_) => {
+            Answer::Drain(_) | Answer::Overview(_) | Answer::Piece(_) => {
                 return Err(something_else(path, "something else than routes"));
             }
         }
@@ -186,12 +233,9 @@ fn next_answer(
 ) -> Result<Answer, ClientError> {
     let exchange = |cause: io::Error| exchange_error(limit, path, cause);
     let mut reply = String::new();
-    let length_max = u64::try_from(ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
+    let length_max = u64::try_from(KEPT_BYTES_MAX).unwrap_or(u64::MAX);
     answers.take(length_max).read_line(&mut reply).map_err(exchange)?;
-    if reply.len() >= ANSWER_BYTES_MAX {
-        let cause = format!("an answer without an end, longer than {ANSWER_BYTES_MAX} bytes");
-        return Err(exchange(io::Error::other(cause)));
-    }
+    bounded(limit, path, reply.len())?;
     if !reply.is_empty() && !reply.ends_with('\n') {
         let cause = "it closed the connection in the middle of the answer; it waits 30 s for a client that does not read";
         return Err(exchange_error(limit, path, io::Error::other(cause)));
@@ -200,10 +244,17 @@ fn next_answer(
         .map_err(|cause| ClientError::Answer { path: path.to_owned(), cause })
 }
 
+fn bounded(limit: Duration, path: &Path, length: usize) -> Result<(), ClientError> {
+    if length < KEPT_BYTES_MAX {
+        return Ok(());
+    }
+    let cause = format!("an answer without an end, longer than {KEPT_BYTES_MAX} bytes");
+    Err(exchange_error(limit, path, io::Error::other(cause)))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
-    use std::thread;
 
     use super::*;
 
@@ -217,7 +268,7 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             let chunk = [b'x'; 1 << 16];
             // Until the client leaves.
-            (0..16 * ANSWER_BYTES_MAX / chunk.len()).all(|_| stream.write_all(&chunk).is_ok())
+            (0..16 * KEPT_BYTES_MAX / chunk.len()).all(|_| stream.write_all(&chunk).is_ok())
         });
         let error = ask(&path, &Request::Reload { accepts_empty: false }).unwrap_err();
         assert!(error.to_string().contains("an answer without an end"), "{error}");

@@ -1,6 +1,7 @@
 //! The socket of `fairway show`, `clear`, `drain` and `reload`, and the text that they print.
 //!
-//! A request is one line of JSON, and so is the answer, but that of `fairway dump rib`; a connection may carry several. The daemon renders
+//! A request is one line of JSON, and so is the answer, but that of `fairway dump rib` and that of `fairway show` with a large
+//! table; a connection may carry several. The daemon renders
 //! the text, so that the client needs no knowledge of its state, and other front ends can share it: `vty`
 //! does, for FRR's tools.
 
@@ -15,6 +16,7 @@ mod order;
 mod overview;
 mod reload;
 mod socket;
+mod table;
 pub mod vty;
 
 use drain::DrainRequest;
@@ -36,6 +38,9 @@ pub use socket::{listen, serve};
 
 /// The longest line that is read: a request is a few words, while an answer may be a large table.
 const REQUEST_LENGTH_BYTES_MAX: usize = 4096;
+
+/// The largest answer: a table of some fifty thousand routes.
+pub(crate) const ANSWER_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
 
 /// The request of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -90,6 +95,8 @@ pub struct ProxyQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
+    /// Text to print unchanged, of which more follows.
+    Piece(String),
     /// Text to print unchanged.
     Output(String),
     /// Why there is nothing to print.

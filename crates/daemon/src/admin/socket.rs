@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use fairway_ground::Bound;
 use fairway_seam::ViewScope;
-use fairway_show::Snapshot;
 use fairway_show::language::complete;
+use fairway_show::{Query, Snapshot};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -23,7 +23,8 @@ use super::observer::Observer;
 use super::order::Order;
 use super::overview::overview;
 use super::reload::reload;
-use super::{Answer, REQUEST_LENGTH_BYTES_MAX, Request};
+use super::table::{Bounded, Table};
+use super::{ANSWER_BYTES_MAX, Answer, REQUEST_LENGTH_BYTES_MAX, Request};
 use crate::host::{ClientLimits, Clients, Work};
 
 /// People and scrapers, not a load. A client that has not asked makes room at once.
@@ -31,6 +32,9 @@ const LIMITS: ClientLimits =
     ClientLimits { clients_max: 64, silence: Duration::ZERO, bound: Bound::AdminClient };
 /// Answers that are made at the same time: one may be a large table.
 const ANSWERS_MAX: usize = 16;
+/// Large tables that are written at the same time; further ones wait. Each holds a copy of its routes until the client has
+/// read it.
+const TABLES_MAX: usize = 4;
 /// Clients that read all routes at the same time: each holds a copy of the tables until it has read the last piece.
 const DUMPS_MAX: usize = 2;
 /// How long a client may wait before it sends a request.
@@ -47,6 +51,7 @@ pub fn listen(path: &Path, mode: SocketMode) -> Result<(UnixListener, SocketFile
 /// no request keeps nobody waiting: where there are too many, the oldest of these goes.
 pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sender<Order>) {
     let answers = Arc::new(Semaphore::new(ANSWERS_MAX));
+    let tables = Arc::new(Semaphore::new(TABLES_MAX));
     let dumps = Arc::new(Semaphore::new(DUMPS_MAX));
     let mut clients = Clients::new(LIMITS);
     loop {
@@ -54,9 +59,9 @@ pub async fn serve(listener: UnixListener, observer: Observer, orders: mpsc::Sen
             Ok((stream, _)) => {
                 clients.make_room().await;
                 let (observer, orders) = (observer.clone(), orders.clone());
-                let (answers, dumps) = (Arc::clone(&answers), Arc::clone(&dumps));
+                let [answers, tables, dumps] = [&answers, &tables, &dumps].map(Arc::clone);
                 clients.serve(|work| async move {
-                    let served = Served { observer, orders, answers, dumps, work };
+                    let served = Served { observer, orders, answers, tables, dumps, work };
                     if let Err(error) = served.converse(stream).await {
                         debug!(%error, "an admin client disconnected");
                     }
@@ -76,6 +81,7 @@ struct Served {
     observer: Observer,
     orders: mpsc::Sender<Order>,
     answers: Arc<Semaphore>,
+    tables: Arc<Semaphore>,
     dumps: Arc<Semaphore>,
     work: Work,
 }
@@ -98,6 +104,7 @@ impl Served {
                 Ok(Request::DumpRib { format }) => {
                     self.send_routes(&format, &mut write).await?;
                 }
+                Ok(Request::Show(query)) => self.show(query, &mut write).await?,
                 Ok(request) => {
                     let answers = self.answers.acquire().await;
                     let answer = answer(&request, &self.observer, &self.orders).await;
@@ -111,6 +118,25 @@ impl Served {
             }
             self.work.ends();
         }
+    }
+
+    /// One that does not fit into a piece makes room for the answers to others.
+    async fn show(&self, query: Query, client: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        let turn = self.answers.acquire().await;
+        let state = match self.observer.state(query.scope()).await {
+            Ok(state) => state,
+            Err(error) => return send_answer(client, &Answer::Error(error.to_string())).await,
+        };
+        let mut table = Table::write(query, state);
+        if let Some(first) = table.next().await {
+            drop(turn);
+            let _table = self.tables.acquire().await;
+            send_answer(client, &first).await?;
+            while let Some(piece) = table.next().await {
+                send_answer(client, &piece).await?;
+            }
+        }
+        send_answer(client, &table.end().await).await
     }
 
     /// A table is large, so each piece of it is made when the client has the one before.
@@ -151,7 +177,7 @@ async fn send(
     timeout(patience, client.write_all(reply)).await?
 }
 
-/// The answer to one request.
+/// The answer to one request, as a whole.
 pub(crate) async fn answer(
     request: &Request,
     observer: &Observer,
@@ -180,8 +206,13 @@ pub(crate) async fn answer(
             return Answer::Error(why.to_owned());
         }
     };
-    match observer.look(query.scope(), |snapshot| query.render(snapshot)).await {
-        Ok(Ok(output)) => Answer::Output(output),
+    let mut out = Bounded { text: String::new(), bytes_max: ANSWER_BYTES_MAX };
+    match observer.look(query.scope(), |snapshot| query.write(snapshot, &mut out)).await {
+        Ok(Ok(Ok(()))) => Answer::Output(out.text),
+        Ok(Ok(Err(_))) => {
+            let mebibytes = ANSWER_BYTES_MAX >> 20;
+            Answer::Error(format!("the answer is larger than {mebibytes} MiB: ask for less"))
+        }
         Ok(Err(error)) => Answer::Error(error.to_string()),
         Err(error) => Answer::Error(error.to_string()),
     }

@@ -58,11 +58,10 @@ impl AnswerArguments {
             query.format = Format::Json;
         }
         let format = query.format;
-        let answer = client::ask(&self.socket.path()?, &Request::Show(query))?;
-        match format {
-            Format::Json => output::print_json(&answer)?,
-            Format::Text => output::print(&answer)?,
-        }
+        client::ask_in_parts(&self.socket.path()?, &Request::Show(query), |part| match format {
+            Format::Json => output::print_part_of_json(part),
+            Format::Text => output::print_part(part),
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 }

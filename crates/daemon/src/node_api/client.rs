@@ -21,7 +21,8 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-use super::{ANSWER_BYTES_MAX, NodeQuestion, PATH, REFUSED, SPEAKER};
+use super::{NodeQuestion, PATH, REFUSED, SPEAKER};
+use crate::admin::ANSWER_BYTES_MAX;
 use crate::tls::{self, Pair};
 
 /// A node that does not accept a connection in that time counts as unreachable.

@@ -32,9 +32,6 @@ const PATH: &str = "/v1/ask";
 /// The status of an answer that says why there is none.
 const REFUSED: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 
-/// The largest answer: a table of some fifty thousand routes.
-const ANSWER_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
-
 /// Where a speaker answers controllers.
 #[derive(Debug, Clone)]
 pub struct NodeApiOptions {

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use super::{ANSWER_BYTES_MAX, NodeApiOptions, NodeQuestion, PATH, REFUSED};
+use super::{NodeApiOptions, NodeQuestion, PATH, REFUSED};
 use crate::admin::{self, Answer, Observer, Order};
 use crate::host::ClientLimits;
 use crate::http_server::{self, HttpListen, HttpsBounds, Peer, plain};
@@ -110,11 +110,7 @@ async fn reply(request: Request<Incoming>, desk: &Desk, peer: &Peer) -> Response
         Err(error) => Answer::Error(format!("malformed question: {error}")),
     };
     match answer {
-        Answer::Output(output) if output.len() > ANSWER_BYTES_MAX => {
-            let mebibytes = ANSWER_BYTES_MAX >> 20;
-            plain(REFUSED, &format!("the answer is larger than {mebibytes} MiB: ask for less"))
-        }
-        Answer::Output(output) | Answer::Encoded(output) => {
+        Answer::Piece(output) | Answer::Output(output) | Answer::Encoded(output) => {
             http_server::text_of(StatusCode::OK, output)
         }
         Answer::Error(why) => plain(REFUSED, &why),

@@ -17,6 +17,7 @@ mod health;
 mod inputs;
 mod options;
 mod rounds;
+mod servers;
 mod socket;
 mod take_over;
 mod telling;
@@ -43,12 +44,13 @@ pub(crate) use socket::SOCKET;
 pub use options::{Assigned, DetectionMode, Overrides, ProxyOptions, ServiceSource};
 
 use crate::host::Clock;
-use crate::metrics::{ProxyFacts, ProxyMetrics, ProxyQuestions, Server, ServiceTraffic};
+use crate::metrics::{ProxyFacts, ProxyMetrics, ProxyQuestions, ServiceTraffic};
 use events::FilterEvents;
 use health::Health;
 use inputs::{Inputs, Update};
 use options::filter_options;
 use rounds::RoundLog;
+use servers::Servers;
 use socket::{Asked, ProxySocket};
 use telling::Telling;
 use traffic::TrafficLog;
@@ -86,7 +88,7 @@ pub async fn run(options: ProxyOptions) -> Result<(), ProxyError> {
     let mut events = FilterEvents::default();
     let mut inputs = Inputs::start(&options).await?;
     let (metrics, mut questions) = ProxyMetrics::new();
-    let mut servers = Servers { metrics, metrics_server: None };
+    let mut servers = Servers::new(metrics);
     let mut audits = interval(AUDIT_INTERVAL);
     let mut counts = interval(IDLE_INTERVAL);
     counts.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -141,27 +143,6 @@ async fn answer(questions: &mut ProxyQuestions, proxy: &mut Proxy) {
     match questions.recv().await {
         Some(question) => question.answer(proxy.facts()),
         None => std::future::pending().await,
-    }
-}
-
-/// The servers, which start with the settings of the kernel once options are known.
-struct Servers {
-    metrics: ProxyMetrics,
-    metrics_server: Option<Server>,
-}
-
-impl Servers {
-    fn start(&mut self, proxy: &mut Proxy, inputs: &Inputs) {
-        if self.metrics_server.is_some() {
-            return;
-        }
-        proxy.follow_configuration();
-        let (overrides, configuration) = (&proxy.options.overrides, proxy.planner.configuration());
-        let (healthz, metrics) =
-            (overrides.healthz(configuration), overrides.metrics(configuration));
-        proxy.health.serve(healthz);
-        let counters = Arc::clone(inputs.counters());
-        self.metrics_server = Some(Server::start(metrics, None, counters, self.metrics.clone()));
     }
 }
 
