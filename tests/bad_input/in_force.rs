@@ -209,8 +209,7 @@ fn last_good_versions_survive_a_restart() {
         assert!(!resolution.stale.is_empty());
     }
     assert_eq!(restarted(Some("# nothing")).objects, []);
-    let mut other = saved.clone();
-    other["format"] = 99.into();
+    let other = saved.replace("\"format\":1", "\"format\":99");
     assert!(Catalog::new().restore(&other).unwrap_err().to_string().contains("99"));
-    assert!(Catalog::new().restore(&serde_json::json!([])).is_err());
+    assert!(Catalog::new().restore("[]").is_err());
 }

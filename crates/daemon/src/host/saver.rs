@@ -166,8 +166,7 @@ impl Saver {
 pub(crate) fn restore(directory: &Path, catalog: &mut Catalog) -> Result<(), StateError> {
     let file = StateFile::new(directory, RESOURCES_FILE);
     let restored = file.load(|text| {
-        let value: Value = serde_json::from_str(text)?;
-        catalog.restore(&value).map_err(|error| FormatError::Content(error.to_string()))
+        catalog.restore(text).map_err(|error| FormatError::Content(error.to_string()))
     });
     restored.map(drop)
 }
@@ -342,7 +341,7 @@ fn write(directory: &Path, written: &mut Written, wanted: &Wanted) -> Result<(),
         written.snapshot = Some(snapshot.clone());
     }
     if written.resources != wanted.resources
-        && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_json().to_string()))
+        && is_written(file(RESOURCES_FILE).save(&wanted.resources.to_json()))
     {
         written.resources.clone_from(&wanted.resources);
     }

@@ -1,4 +1,4 @@
-//! The last good versions as one JSON value, for the daemon to keep across restarts.
+//! The last good versions as JSON, for the daemon to keep across restarts.
 //!
 //! Knows no disk. What is restored is in force only once its file is read and found broken, or
 //! cannot be read.
@@ -30,13 +30,25 @@ struct Envelope {
     format: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Saved {
+#[derive(Serialize)]
+struct Saving<'a> {
     format: u64,
+    objects: Vec<SavingObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct SavingObject<'a> {
+    file: &'a str,
+    line: usize,
+    document: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Saved {
     objects: Vec<SavedObject>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct SavedObject {
     file: String,
     line: usize,
@@ -58,16 +70,14 @@ impl PartialEq for LastGood {
 impl LastGood {
     /// The input of [`Catalog::restore`]. It contains Secrets in clear text: store it where other users
     /// cannot read it.
-    pub fn to_json(&self) -> serde_json::Value {
-        let object = |version: &Arc<Version>| {
-            serde_json::json!({
-                "file": &*version.file,
-                "line": version.line,
-                "document": &*version.source,
-            })
-        };
-        let objects: Vec<_> = self.0.iter().map(object).collect();
-        serde_json::json!({ "format": FORMAT, "objects": objects })
+    pub fn to_json(&self) -> String {
+        fn object(version: &Arc<Version>) -> SavingObject<'_> {
+            let Version { file, line, source, .. } = &**version;
+            SavingObject { file, line: *line, document: source }
+        }
+        let saving = Saving { format: FORMAT, objects: self.0.iter().map(object).collect() };
+        // Texts and numbers always have a JSON form.
+        serde_json::to_string(&saving).unwrap_or_default()
     }
 }
 
@@ -86,12 +96,13 @@ impl Catalog {
 
     /// Restores what [`LastGood::to_json`] returned earlier; call it before any file is read. Objects
     /// that this version of Fairway does not accept are dropped.
-    pub fn restore(&mut self, value: &serde_json::Value) -> Result<(), RestoreError> {
-        let Envelope { format } = Envelope::deserialize(value)?;
+    pub fn restore(&mut self, json: &str) -> Result<(), RestoreError> {
+        let Envelope { format } = serde_json::from_str(json)?;
         if format != FORMAT {
             return Err(RestoreError::Format(format));
         }
-        for saved in Saved::deserialize(value)?.objects {
+        let Saved { objects } = serde_json::from_str(json)?;
+        for saved in objects {
             let file: Arc<str> = saved.file.into();
             let state = FileState::parse(&file, &saved.document, self.backend);
             for version in state.entries.into_iter().filter_map(|entry| entry.version) {
