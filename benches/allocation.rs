@@ -96,9 +96,9 @@ impl World {
             allocator: Allocator::default(),
             now: Instant::ZERO,
         };
-        world.index.apply(Object::Pool(pool));
+        world.index.apply(Object::from(pool));
         for number in 0..count {
-            world.index.apply(Object::Service(service(number, family, terrain)));
+            world.index.apply(Object::from(service(number, family, terrain)));
         }
         world.converge(&Changes::default());
         if matches!(terrain, Terrain::Cooling) {
@@ -121,7 +121,7 @@ impl World {
 
     /// Creates one Service; returns how long it takes until it has an address. Then deletes it.
     fn allocate(&mut self, number: u32, family: AddressFamily, terrain: Terrain) -> Duration {
-        let changes = self.index.apply(Object::Service(service(number, family, terrain)));
+        let changes = self.index.apply(Object::from(service(number, family, terrain)));
         let start = Stopwatch::now();
         self.converge(&changes);
         let taken = start.elapsed();
@@ -191,7 +191,7 @@ fn exchange(criterion: &mut Criterion) {
                 world.release(present);
                 present = if present < count { count } else { count - 1 };
                 let new = service(present, family, terrain);
-                let changes = world.index.apply(Object::Service(new));
+                let changes = world.index.apply(Object::from(new));
                 world.converge(&changes);
             });
         });

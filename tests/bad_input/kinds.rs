@@ -266,7 +266,7 @@ fn keys_of_tcp_ao_come_from_secrets_of_any_type() {
 
 fn settings_of(objects: &[Object]) -> fairway_model::Peer {
     let mut peers = objects.iter().filter_map(|object| match object {
-        Object::Peer(peer) if peer.name.name == "new" => Some(peer.clone()),
+        Object::Peer(peer) if peer.name.name == "new" => Some((**peer).clone()),
         _ => None,
     });
     peers.next().unwrap()

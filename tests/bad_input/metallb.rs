@@ -202,7 +202,7 @@ fn service(annotations: &str, spec: &str) -> String {
 fn the_service(text: &str) -> Service {
     let resolution = beside_good("service", text);
     let mut services = resolution.objects.iter().filter_map(|object| match object {
-        Object::Service(service) if service.name.name == "new" => Some(service.clone()),
+        Object::Service(service) if service.name.name == "new" => Some((**service).clone()),
         _ => None,
     });
     services.next().unwrap_or_else(|| panic!("{:#?}", resolution.findings))

@@ -191,7 +191,7 @@ pub(super) fn settings(what: &str, text: &str) -> Peer {
     let resolution = beside_good(what, text);
     assert_eq!(resolution.findings, [], "{what}");
     let peers = resolution.objects.into_iter().filter_map(|object| match object {
-        Object::Peer(peer) if peer.name.name == "new" => Some(peer),
+        Object::Peer(peer) if peer.name.name == "new" => Some(*peer),
         _ => None,
     });
     let [peer] = <[Peer; 1]>::try_from(peers.collect::<Vec<_>>()).unwrap();

@@ -178,7 +178,7 @@ fn check_given(
     if let Some(released) = truth.released.get(&address)
         && released.former != *name
         && !might_share_with(&released.former)
-        && !would_share_with(released.service.as_ref())
+        && !would_share_with(released.service.as_deref())
         && now < released.at + WITHDRAWAL_BOUND
     {
         let (former, ago) = (&released.former, now.since(released.at));
@@ -205,10 +205,11 @@ fn check_taken(
 ) -> Result<(), Violation> {
     let keeps = |index: &ClusterIndex| {
         // Of two that can no longer share, the changed one gives way.
-        let names_it = |it: &&Service| it.name != *name && it.status_addresses.contains(&address);
+        let names_it = |it: &Service| it.name != *name && it.status_addresses.contains(&address);
         let this = index.services.get(name);
         let conflicts = |other: &Service| this.is_none_or(|this| !may_share(this, other));
-        let is_disputed = index.services.values().filter(names_it).any(conflicts);
+        let mut services = index.services.values().map(|it| &**it);
+        let is_disputed = services.any(|other| names_it(other) && conflicts(other));
         !is_disputed && adopted(index).get(name).is_some_and(|it| it.contains(&address))
     };
     // An invalid pool may hold what no other holds.

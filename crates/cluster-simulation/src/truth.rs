@@ -35,7 +35,7 @@ const OPTIONS: PlanOptions = PlanOptions {
 pub(crate) struct Released {
     pub(crate) former: ObjectName,
     /// As it was then.
-    pub(crate) service: Option<Service>,
+    pub(crate) service: Option<Arc<Service>>,
     pub(crate) at: Instant,
 }
 

@@ -373,7 +373,7 @@ impl SpeakerCore {
         let index = self.belief.index();
         let pools = PoolLookup::new(index);
         let class = &self.settings.load_balancer_class;
-        let ours = |service: &&Service| service.load_balancer_class == *class;
+        let ours = |service: &&Arc<Service>| service.load_balancer_class == *class;
         if changes.kinds.contains(&Kind::IpAddressPool) {
             let services = index.services.values().filter(ours);
             let all = services.map(|it| (it.name.clone(), outcome(it, index, &pools)));

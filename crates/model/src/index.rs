@@ -18,13 +18,13 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
     /// BGPPeer.
-    Peer(Peer),
+    Peer(Box<Peer>),
     /// BFDProfile.
-    BfdProfile(BfdProfile),
+    BfdProfile(Box<BfdProfile>),
     /// IPAddressPool.
-    Pool(Pool),
+    Pool(Box<Pool>),
     /// BGPAdvertisement.
-    BgpAdvertisement(BgpAdvertisement),
+    BgpAdvertisement(Box<BgpAdvertisement>),
     /// L2Advertisement.
     Layer2Advertisement(Layer2Advertisement),
     /// Community.
@@ -32,7 +32,7 @@ pub enum Object {
     /// BGPConfiguration.
     BgpConfiguration(BgpConfiguration),
     /// Service of type LoadBalancer.
-    Service(Service),
+    Service(Arc<Service>),
     /// EndpointSlice.
     EndpointSlice(EndpointSlice),
     /// Node.
@@ -48,6 +48,29 @@ pub enum Object {
     /// EndpointSlice, for the service proxy.
     ProxiedSlice(ProxiedSlice),
     /// KubeProxyConfiguration.
+    ProxyConfiguration(Box<ProxyConfiguration>),
+}
+
+/// Objects of one kind are far larger than those of another: what is large is behind a pointer, and Services, of which there
+/// are many, are shared with all that know them.
+macro_rules! object_from {
+    ($($variant:ident($type:ty),)*) => {
+        $(
+            impl From<$type> for Object {
+                fn from(it: $type) -> Self {
+                    Self::$variant(it.into())
+                }
+            }
+        )*
+    };
+}
+
+object_from! {
+    Peer(Peer),
+    BfdProfile(BfdProfile),
+    Pool(Pool),
+    BgpAdvertisement(BgpAdvertisement),
+    Service(Service),
     ProxyConfiguration(ProxyConfiguration),
 }
 
@@ -97,7 +120,7 @@ pub struct ClusterIndex {
     /// BGPConfigurations.
     pub bgp_configurations: BTreeMap<ObjectName, BgpConfiguration>,
     /// Services of type LoadBalancer.
-    pub services: BTreeMap<ObjectName, Service>,
+    pub services: BTreeMap<ObjectName, Arc<Service>>,
     /// EndpointSlices.
     pub endpoint_slices: BTreeMap<ObjectName, EndpointSlice>,
     /// Nodes by name.
@@ -143,10 +166,10 @@ impl ClusterIndex {
     pub fn apply(&mut self, object: Object) -> Changes {
         let key = object.key();
         let is_other = match object {
-            Object::Peer(it) => put(&mut self.peers, it.name.clone(), it),
-            Object::BfdProfile(it) => put(&mut self.bfd_profiles, it.name.clone(), it),
-            Object::Pool(it) => put(&mut self.pools, it.name.clone(), it),
-            Object::BgpAdvertisement(it) => put(&mut self.bgp_advertisements, it.name.clone(), it),
+            Object::Peer(it) => put(&mut self.peers, it.name.clone(), *it),
+            Object::BfdProfile(it) => put(&mut self.bfd_profiles, it.name.clone(), *it),
+            Object::Pool(it) => put(&mut self.pools, it.name.clone(), *it),
+            Object::BgpAdvertisement(it) => put(&mut self.bgp_advertisements, it.name.clone(), *it),
             Object::Layer2Advertisement(it) => {
                 put(&mut self.layer2_advertisements, it.name.clone(), it)
             }

@@ -113,7 +113,7 @@ impl Planner {
                     dirty.insert(it.service.clone());
                     self.slices.insert(it.name.clone(), it.clone());
                 }
-                Some(Object::ProxyConfiguration(it)) => self.configuration = it.clone(),
+                Some(Object::ProxyConfiguration(it)) => self.configuration = (**it).clone(),
                 Some(_) => {}
                 None => match key.kind {
                     Kind::Service => {

@@ -84,7 +84,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let authentication = raw
         .authentication
         .and_then(|HiddenMapping(raw)| authentication(raw, &metadata.name.namespace, report));
-    Some(Object::BfdProfile(BfdProfile {
+    Some(Object::from(BfdProfile {
         name: metadata.name,
         receive_interval: interval(raw.receive_interval, BfdSettings::INTERVAL_DEFAULT),
         transmit_interval: interval(raw.transmit_interval, BfdSettings::INTERVAL_DEFAULT),

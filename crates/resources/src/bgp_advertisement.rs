@@ -109,7 +109,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     // Without a spec it announces every pool to every peer, as in MetalLB.
     let raw: Option<RawSpec> = report.read(&spec);
     let Some(raw) = raw else {
-        return (!report.has_faults()).then(|| Object::BgpAdvertisement(everything(metadata)));
+        return (!report.has_faults()).then(|| Object::from(everything(metadata)));
     };
     let length_ipv4 = raw.aggregation_length.map_or(LENGTH_IPV4_DEFAULT, |it| it.0);
     let length_ipv6 = raw.aggregation_length_v6.map_or(LENGTH_IPV6_DEFAULT, |it| it.0);
@@ -142,7 +142,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
             format_args!("{prefix} has no unicast addresses; expected a unicast prefix"),
         );
     }
-    Some(Object::BgpAdvertisement(BgpAdvertisement {
+    Some(Object::from(BgpAdvertisement {
         name: metadata.name,
         aggregation_length_ipv4: length_ipv4,
         aggregation_length_ipv6: length_ipv6,

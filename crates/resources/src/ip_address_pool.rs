@@ -95,7 +95,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
         }
         reserved.push(range);
     }
-    Some(Object::Pool(Pool {
+    Some(Object::from(Pool {
         name: metadata.name,
         labels: metadata.labels,
         ranges: ranges.into_iter().map(|(_, range)| range).collect(),

@@ -94,7 +94,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let requested_pools = requested_pools(&metadata.annotations, &annotations, report);
     let selector: Vec<_> =
         raw.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    Some(Object::Service(Service {
+    Some(Object::from(Service {
         families: families?,
         requested_addresses,
         requested_pools,

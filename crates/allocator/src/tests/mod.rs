@@ -96,7 +96,7 @@ struct World {
 impl World {
     fn with(pools: impl IntoIterator<Item = Pool>) -> Self {
         let mut world = Self::default();
-        world.changes = world.index.reset(pools.into_iter().map(Object::Pool));
+        world.changes = world.index.reset(pools.into_iter().map(Object::from));
         world
     }
 
@@ -106,11 +106,11 @@ impl World {
     }
 
     fn add(&mut self, service: Service) -> &mut Self {
-        self.apply(Object::Service(service))
+        self.apply(Object::from(service))
     }
 
     fn pool(&mut self, pool: Pool) -> &mut Self {
-        self.apply(Object::Pool(pool))
+        self.apply(Object::from(pool))
     }
 
     fn delete(&mut self, kind: Kind, called: &str) -> &mut Self {

@@ -304,7 +304,7 @@ fn the_order_in_which_facts_arrive_does_not_matter() {
             step(&mut world, &mut dice);
         }
         let mut objects: Vec<Object> = Vec::new();
-        objects.extend(world.index.pools.values().cloned().map(Object::Pool));
+        objects.extend(world.index.pools.values().cloned().map(Object::from));
         objects.extend(world.index.services.values().cloned().map(Object::Service));
         objects.extend(world.index.namespaces.values().cloned().map(Object::Namespace));
         for position in 0..objects.len() {

@@ -280,7 +280,7 @@ impl Proxy {
             }
             Kind::ConfigMap => {
                 let configuration = match object.as_deref() {
-                    Some(Object::ProxyConfiguration(it)) => it.clone(),
+                    Some(Object::ProxyConfiguration(it)) => (**it).clone(),
                     _ => ProxyConfiguration::default(),
                 };
                 Some(configured(self.options.overrides.over(configuration)))
@@ -487,5 +487,5 @@ impl Proxy {
 /// The options as a changed object.
 fn configured(configuration: ProxyConfiguration) -> ObjectChange {
     let key = ObjectKey { kind: Kind::ConfigMap, name: ProxyConfiguration::object_name() };
-    (Arc::new(key), Some(Arc::new(Object::ProxyConfiguration(configuration))))
+    (Arc::new(key), Some(Arc::new(Object::from(configuration))))
 }

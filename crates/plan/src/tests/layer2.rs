@@ -360,7 +360,7 @@ fn only_members_that_are_alive_own_addresses() {
     let mut cluster = four_nodes();
     cluster.add(Object::Layer2Advertisement(advertised("all")));
     let requested_addresses = vec![ip("198.51.100.10")];
-    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    cluster.add(Object::from(Service { requested_addresses, ..service("web") }));
     let owner = |members: Option<&[&str]>| -> Vec<String> {
         let members = members.map(|it| it.iter().map(|it| able(it)).collect());
         let of = |node: &Node| {
@@ -429,7 +429,7 @@ fn a_member_that_does_not_serve_a_service_leaves_it_to_another_one() {
     let mut cluster = four_nodes();
     cluster.add(Object::Layer2Advertisement(advertised("all")));
     let requested_addresses = vec![ip("198.51.100.10")];
-    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    cluster.add(Object::from(Service { requested_addresses, ..service("web") }));
     assert_eq!(owners_with(&cluster, &Local::default()).0, ["n3"]);
     let failing = BTreeMap::from([(name("web"), "connection refused".to_owned())]);
     let (owners, why) = owners_with(&cluster, &Local { failing, ..Local::default() });
@@ -451,7 +451,7 @@ fn a_member_whose_proxy_does_not_deliver_leaves_the_address_to_another_one() {
     let mut cluster = four_nodes();
     cluster.add(Object::Layer2Advertisement(advertised("all")));
     let address = ip("198.51.100.10");
-    cluster.add(Object::Service(Service { requested_addresses: vec![address], ..service("web") }));
+    cluster.add(Object::from(Service { requested_addresses: vec![address], ..service("web") }));
     let owner = |delivery: Delivery| {
         let of_address = BTreeMap::from([(name("web"), delivery)]);
         let deliveries = BTreeMap::from([(address, of_address)]);
@@ -481,7 +481,7 @@ fn owners_of_shared(web: Option<Delivery>, mail: Option<Delivery>) -> (Vec<Strin
     cluster.add(Object::Layer2Advertisement(advertised("all")));
     let address = ip("198.51.100.10");
     for (called, port) in [("web", 80), ("mail", 25)] {
-        cluster.add(Object::Service(Service {
+        cluster.add(Object::from(Service {
             requested_addresses: vec![address],
             sharing_key: Some("both".to_owned()),
             ports: vec![ServicePort { protocol: "TCP".to_owned(), port }],
@@ -517,7 +517,7 @@ fn a_member_whose_proxy_is_silent_leaves_new_services_to_others() {
     let mut cluster = four_nodes();
     cluster.add(Object::Layer2Advertisement(advertised("all")));
     let address = ip("198.51.100.10");
-    cluster.add(Object::Service(Service { requested_addresses: vec![address], ..service("web") }));
+    cluster.add(Object::from(Service { requested_addresses: vec![address], ..service("web") }));
     let mut planner = NodePlanner::new(cluster.index.nodes["n3"].clone(), OPTIONS);
     planner.follow_data_path(DeliveryUpdate::All(BTreeMap::new()));
     let mut abstentions = |update: DeliveryUpdate| {
@@ -541,7 +541,7 @@ fn a_member_without_the_interfaces_of_an_advertisement_leaves_it_to_another_one(
         ..advertised("one")
     }));
     let requested_addresses = vec![ip("198.51.100.10")];
-    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    cluster.add(Object::from(Service { requested_addresses, ..service("web") }));
     let reaching = |all: &[&str]| Local { interfaces: Some(names(all)), ..Local::default() };
     assert_eq!(owners_with(&cluster, &reaching(&["eth0", "eth2"])).0, ["n3"]);
     let (owners, why) = owners_with(&cluster, &reaching(&["eth0"]));
@@ -586,7 +586,7 @@ fn an_address_is_bound_where_an_advertisement_of_the_owner_says_so() {
     };
     cluster.add(Object::Layer2Advertisement(elsewhere.clone()));
     let requested_addresses = vec![ip("198.51.100.10")];
-    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    cluster.add(Object::from(Service { requested_addresses, ..service("web") }));
     let is_bound = |cluster: &Cluster| plans_with(cluster, &Local::default())["n3"].layer2[0].bind;
     assert!(!is_bound(&cluster), "it is for another node");
     cluster.add(Object::Layer2Advertisement(Layer2Advertisement {
@@ -606,8 +606,8 @@ fn services_that_share_an_address_keep_one_owner_when_one_is_not_served() {
         ports: vec![ServicePort { protocol: "TCP".to_owned(), port }],
         ..service(called)
     };
-    cluster.add(Object::Service(sharing("web", 80)));
-    cluster.add(Object::Service(sharing("mail", 25)));
+    cluster.add(Object::from(sharing("web", 80)));
+    cluster.add(Object::from(sharing("mail", 25)));
     let failing = BTreeMap::from([(name("mail"), "refused".to_owned())]);
     let plans = plans_with(&cluster, &Local { failing, ..Local::default() });
     let owners: Vec<_> = plans.iter().filter(|(_, it)| !it.layer2.is_empty()).collect();
@@ -623,7 +623,7 @@ fn a_check_that_has_not_ended_makes_no_other_member_an_owner() {
     let mut cluster = four_nodes();
     cluster.add(Object::Layer2Advertisement(advertised("all")));
     let requested_addresses = vec![ip("198.51.100.10")];
-    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    cluster.add(Object::from(Service { requested_addresses, ..service("web") }));
     let pending = BTreeSet::from([name("web")]);
     let plans = plans_with(&cluster, &Local { pending, ..Local::default() });
     assert!(plans.values().all(|it| it.layer2.is_empty()), "it is about to be known");
@@ -647,7 +647,7 @@ fn members_are_told_only_of_what_would_concern_the_node() {
         }));
     }
     let requested_addresses = vec![ip("198.51.100.10")];
-    cluster.add(Object::Service(Service { requested_addresses, ..service("web") }));
+    cluster.add(Object::from(Service { requested_addresses, ..service("web") }));
     let failing = BTreeMap::from([(name("web"), "refused".to_owned())]);
     let local = Local { failing, interfaces: Some(names(&["eth0"])), ..Local::default() };
     let abstentions = |node: &str| {

@@ -201,19 +201,19 @@ impl Cluster {
     }
 
     fn peer(&mut self, peer: Peer) -> &mut Self {
-        self.add(Object::Peer(peer))
+        self.add(Object::from(peer))
     }
 
     fn pool(&mut self, pool: Pool) -> &mut Self {
-        self.add(Object::Pool(pool))
+        self.add(Object::from(pool))
     }
 
     fn service(&mut self, service: Service) -> &mut Self {
-        self.add(Object::Service(service))
+        self.add(Object::from(service))
     }
 
     fn advertisement(&mut self, advertisement: BgpAdvertisement) -> &mut Self {
-        self.add(Object::BgpAdvertisement(advertisement))
+        self.add(Object::from(advertisement))
     }
 
     fn slice(&mut self, slice: EndpointSlice) -> &mut Self {

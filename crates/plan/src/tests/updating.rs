@@ -57,12 +57,12 @@ impl World {
     /// Mostly Services and endpoints, as in a cluster.
     fn change(&mut self) -> Changes {
         let object = match self.below(40) {
-            0 => Object::Peer(self.any_peer()),
-            1 => Object::Pool(self.any_pool()),
-            2 => Object::BgpAdvertisement(self.any_advertisement()),
+            0 => Object::from(self.any_peer()),
+            1 => Object::from(self.any_pool()),
+            2 => Object::from(self.any_advertisement()),
             3 => Object::Layer2Advertisement(self.any_layer2_advertisement()),
             4 => Object::Node(self.any_node()),
-            5..20 => Object::Service(self.any_service()),
+            5..20 => Object::from(self.any_service()),
             20 => Object::FrrExtras(FrrExtras {
                 name: name("bgpextras"),
                 text: self.any_name('x', 3),

@@ -101,7 +101,7 @@ impl Dice {
 
     fn configuration(&mut self) -> Object {
         let primary = self.one_in(2);
-        Object::ProxyConfiguration(ProxyConfiguration {
+        Object::from(ProxyConfiguration {
             masquerade_all: self.one_in(2),
             node_port_addresses: if primary {
                 NodePortAddresses::Primary

@@ -163,7 +163,7 @@ winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: '', roo
 ";
     let [Object::ProxyConfiguration(it)] = &*objects(options) else { panic!("not alone") };
     let default = fairway_model::ProxyConfiguration::default();
-    assert_eq!(*it, fairway_model::ProxyConfiguration { strict_arp: Some(false), ..default });
+    assert_eq!(**it, fairway_model::ProxyConfiguration { strict_arp: Some(false), ..default });
 }
 
 #[test]

@@ -199,7 +199,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let (hold_time, keepalive_interval) = timers?;
     let neighbour = neighbour?;
     let is_unnumbered = matches!(neighbour.remote, Remote::Interface(_));
-    Some(Object::Peer(Peer {
+    Some(Object::from(Peer {
         name: metadata.name,
         my_asn: neighbour.my_asn,
         local_asn: neighbour.local_asn,

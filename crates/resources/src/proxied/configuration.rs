@@ -158,7 +158,7 @@ pub(crate) fn parse(report: &mut Report<'_>) -> Option<Object> {
             by_interface(detection, raw.detect_local.unwrap_or_default(), report)?
         }
     };
-    Some(Object::ProxyConfiguration(ProxyConfiguration {
+    Some(Object::from(ProxyConfiguration {
         scheduler: scheduler?,
         masquerade_all: filter.masquerade_all.unwrap_or_default(),
         local_detection,

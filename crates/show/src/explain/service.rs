@@ -17,6 +17,7 @@ mod pools;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::absence::causes;
 use fairway_allocator::Outcome;
@@ -116,7 +117,7 @@ pub(super) fn json(snapshot: &Snapshot<'_>, wanted: &str) -> Result<Object, Show
 
 /// The Service called `wanted`: `NAMESPACE/NAME`, or a name that only one has, or one in `default`.
 fn find<'a>(snapshot: &Snapshot<'a>, wanted: &str) -> Result<&'a Service, ShowError> {
-    let called: Vec<&Service> = match wanted.split_once('/') {
+    let called: Vec<&Arc<Service>> = match wanted.split_once('/') {
         Some((namespace, name)) => {
             let name = ObjectName::new(namespace, name);
             snapshot.index.services.get(&name).into_iter().collect()

@@ -22,7 +22,7 @@ fn name(text: &str) -> ObjectName {
 }
 
 fn pool(called: &str, ranges: &[&str], auto_assign: bool, avoid_buggy_addresses: bool) -> Object {
-    Object::Pool(Pool {
+    Object::from(Pool {
         name: name(called),
         labels: Labels::new(),
         ranges: ranges.iter().map(|range| range.parse().unwrap()).collect(),
