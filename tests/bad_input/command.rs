@@ -171,8 +171,8 @@ fn what_metallb_would_take_away_is_a_fault_and_what_it_would_forget_a_warning() 
 #[test]
 fn what_metallb_refuses_in_one_of_its_modes_is_a_fault_for_that_mode_alone() {
     let peer = "spec: {myASN: 64500, peerASN: 64501, peerAddress: 192.0.2.1, enableGracefulRestart: true, \
-                connectTime: 5s}";
-    let other = "spec: {myASN: 64502, peerASN: 64501, peerAddress: 192.0.2.3}";
+                connectTime: 5s, disableMP: true}";
+    let other = "spec: {myASN: 64502, peerASN: 64501, peerAddress: 192.0.2.3, disableMP: false}";
     let pool = "spec: {addresses: ['2001:db8::/124']}";
     let advertisement = "spec: {communities: ['large:64500:1:2'], asPathPrepend: 2}";
     let manifests = [
@@ -199,6 +199,7 @@ fn what_metallb_refuses_in_one_of_its_modes_is_a_fault_for_that_mode_alone() {
             "BGPAdvertisement/new: spec.asPathPrepend: only the mode frr-k8s has it",
             "BGPPeer/new: spec.connectTime: the native mode has no such setting",
             "BGPPeer/new: spec.enableGracefulRestart: the native mode has no such setting",
+            "BGPPeer/new: spec.disableMP: the native mode has no such setting",
             "IPAddressPool/new: spec.addresses: has IPv6 addresses that a BGPAdvertisement announces, which the native \
              mode cannot",
             "BGPAdvertisement/new: spec.communities: the native mode has no large communities",

@@ -73,6 +73,7 @@ fn cases(mode: Mode) -> Vec<(Value, &'static str)> {
                 "BGPPeer/refused: spec.dualStackAddressFamily",
             ),
             (peer(json!({ "vrf": "red" })), "BGPPeer/refused: spec.vrf"),
+            (peer(json!({ "disableMP": true })), "BGPPeer/refused: spec.disableMP"),
             (peer(json!({ "localASN": 65010 })), "BGPPeer/refused: spec.localASN"),
             (peer(json!({ "dynamicASN": "external" })), "BGPPeer/refused: spec.dynamicASN"),
             (other("BFDProfile", json!({})), "BFDProfile/refused: the native mode has no BFD"),

@@ -125,6 +125,10 @@ impl Report<'_> {
         self.catalog.is_written(&ObjectKey { kind, name: name.clone() }, field)
     }
 
+    fn is_set(&self, kind: Kind, name: &ObjectName, field: &str) -> bool {
+        self.catalog.written(&ObjectKey { kind, name: name.clone() }, field) == Some("true")
+    }
+
     fn finding(
         &self,
         severity: Severity,

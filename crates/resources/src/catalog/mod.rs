@@ -165,6 +165,13 @@ impl Catalog {
         held.is_some_and(|held| held.lines.has(&FieldPath::of(field)))
     }
 
+    /// The text of a field of the version of an object that is in force, if it is neither a list nor a mapping.
+    pub fn written(&self, key: &ObjectKey, field: &str) -> Option<&str> {
+        let path = FieldPath::of(field);
+        let (found, text) = self.held.get(key)?.lines.scalars(&path).next()?;
+        (*found == path).then_some(text)
+    }
+
     /// The objects to which those in force refer.
     fn wanted(&self) -> Wanted<'_> {
         let kinds = Kind::ALL.into_iter().filter(|kind| is_supplied(*kind));

@@ -71,8 +71,13 @@ impl Report<'_> {
             let set = PEER_FIELDS.iter().filter(|(field, is_set)| {
                 is_set(peer) && self.is_written(Kind::BgpPeer, &peer.name, field)
             });
+            let set = set.map(|(field, _)| *field);
+            // Fairway ignores it, so the peer does not have it.
+            let ignored = Some("spec.disableMP");
+            let ignored = ignored.filter(|field| self.is_set(Kind::BgpPeer, &peer.name, field));
             findings.extend(
-                set.map(|(field, _)| self.refusal(Kind::BgpPeer, &peer.name, Some(field), why)),
+                set.chain(ignored)
+                    .map(|field| self.refusal(Kind::BgpPeer, &peer.name, Some(field), why)),
             );
         }
         for name in index.bfd_profiles.keys() {
