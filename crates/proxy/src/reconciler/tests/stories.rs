@@ -114,6 +114,21 @@ fn the_filter_comes_first_and_the_address_last_and_the_reverse() {
 }
 
 #[test]
+fn what_the_kernel_answers_unexpectedly_is_read_before_anything_else_is_done() {
+    const OTHER: &str = "198.18.0.2:80/TCP";
+    let wanted_ = wanted(&[(WEB, entry("web", &[1])), (OTHER, entry("other", &[1]))]);
+    let mut reconciler = started(ReconcilerOptions::default(), Kernel::default(), &wanted_);
+    let adds = |it: &Operation| matches!(it, Operation::AddServer(..));
+    while !reconciler.next_batch(&wanted_, NOW).iter().any(adds) {
+        let done = vec![Outcome::Done; reconciler.in_flight.len()];
+        reconciler.finish(done, &wanted_, NOW);
+    }
+    assert_eq!(reconciler.in_flight.len(), 2);
+    reconciler.finish(vec![Outcome::Done, Outcome::Exists], &wanted_, NOW);
+    assert_eq!(reconciler.next_batch(&wanted_, NOW), [Operation::Look(at(OTHER))]);
+}
+
+#[test]
 fn nothing_goes_before_all_that_is_wanted_is_known() {
     let before = wanted(&[(WEB, entry("web", &[1, 2]))]);
     let mut first = started(ReconcilerOptions::default(), Kernel::default(), &before);
