@@ -115,6 +115,29 @@ fn what_a_large_table_took_is_given_back_when_all_know_that_it_is_gone() {
 }
 
 #[test]
+fn what_a_large_table_took_is_given_back_when_the_last_peer_that_awaits_it_leaves() {
+    let mut scene = Scene::with(&[config(2), config(3)]);
+    let id = scene.session(2);
+    for number in 0..3_000 {
+        let prefix = format!("10.{}.{}.0/24", number / 250, number % 250);
+        scene.hear(2, id, &announced(2, &prefix));
+    }
+    scene.write_all();
+    let event = session::Event::Closed(id, None);
+    scene.speaker.handle(scene.now, Event::Peer(key(2), event));
+    let receiver = scene.session(3);
+    // The socket of the other peer takes nothing more.
+    while scene.speaker.rib().counts().ipv4 > 0 {
+        scene.turn();
+    }
+    assert!(scene.speaker.rib().known().count() > 1024, "the peer awaits them");
+    let event = session::Event::Closed(receiver, None);
+    scene.speaker.handle(scene.now, Event::Peer(key(3), event));
+    scene.turn();
+    assert!(scene.speaker.rib().known().count() <= 1024);
+}
+
+#[test]
 fn routes_of_a_session_that_ended_go_in_parts_and_those_of_the_next_one_stay() {
     let mut scene = Scene::with(&[config(2), config(3)]);
     let id = scene.session(2);
