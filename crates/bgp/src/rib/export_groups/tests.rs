@@ -278,7 +278,7 @@ fn nothing_more_is_encoded_while_too_much_is_on_its_way() {
     let mut groups = ExportGroups::default();
     let mut on_their_way = Vec::new();
     let mut lengths = Vec::new();
-    for round in 0..20 {
+    for round in 0..40 {
         learn(&mut rib, 9, "192.0.2.0/24", |it| it.communities = [Community(round)].into());
         learn_many(&mut rib, 10 + u8::try_from(round).unwrap());
         let changes = rib.take_changes();
