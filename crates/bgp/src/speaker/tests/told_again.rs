@@ -96,8 +96,8 @@ fn a_peer_that_is_behind_has_what_was_sent_to_it_and_no_more() {
     assert_eq!(advertised(&scene), 20);
 }
 
-#[test]
-fn what_a_large_table_took_is_given_back_when_all_know_that_it_is_gone() {
+/// Two peers, of which one knows what the other one has announced in this session.
+fn large_table() -> (Scene, ConnectionId) {
     let mut scene = Scene::with(&[config(2), config(3)]);
     let id = scene.session(2);
     for number in 0..3_000 {
@@ -105,6 +105,12 @@ fn what_a_large_table_took_is_given_back_when_all_know_that_it_is_gone() {
         scene.hear(2, id, &announced(2, &prefix));
     }
     scene.write_all();
+    (scene, id)
+}
+
+#[test]
+fn what_a_large_table_took_is_given_back_when_all_know_that_it_is_gone() {
+    let (mut scene, id) = large_table();
     assert_eq!(scene.speaker.rib().known().count(), 3_000);
     let event = session::Event::Closed(id, None);
     scene.speaker.handle(scene.now, Event::Peer(key(2), event));
@@ -116,13 +122,7 @@ fn what_a_large_table_took_is_given_back_when_all_know_that_it_is_gone() {
 
 #[test]
 fn what_a_large_table_took_is_given_back_when_the_last_peer_that_awaits_it_leaves() {
-    let mut scene = Scene::with(&[config(2), config(3)]);
-    let id = scene.session(2);
-    for number in 0..3_000 {
-        let prefix = format!("10.{}.{}.0/24", number / 250, number % 250);
-        scene.hear(2, id, &announced(2, &prefix));
-    }
-    scene.write_all();
+    let (mut scene, id) = large_table();
     let event = session::Event::Closed(id, None);
     scene.speaker.handle(scene.now, Event::Peer(key(2), event));
     let receiver = scene.session(3);
