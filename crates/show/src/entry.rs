@@ -14,7 +14,7 @@ use fairway_seam::{
 use ipnet::IpNet;
 use serde_json::Value;
 
-use super::document::{self, Document, Text, Wanted};
+use super::document::{Document, Text};
 use super::hex::hex;
 use super::instance::Instance;
 use super::object::Object;
@@ -23,7 +23,7 @@ use super::route::{
     Entry, EntryPath, communities, extended_communities, joined, large_communities, table,
     table_of, unspecified,
 };
-use super::{ShowError, Snapshot, rpki};
+use super::{ShowError, Snapshot, rpki, table};
 
 /// The entry for `text`: the prefix itself, or the longest one that covers an address.
 fn find<'a>(
@@ -255,23 +255,9 @@ pub(super) fn json(
 
 /// `show bgp ipv4|ipv6 unicast detail`: the head, and the paths by prefix, as FRR 10 has it.
 pub(super) fn all_json<'a>(snapshot: &Snapshot<'a>, family: AddressFamily) -> Document<'a> {
-    let (snapshot, table) = (*snapshot, table(snapshot, family));
-    let instance = Instance::of(&snapshot, Some(family));
-    let (head, path_count) = (instance.table_fields(), table.path_count());
-    let entries = move |take: &mut dyn FnMut(String, Value) -> Wanted| {
-        for entry in table.entries() {
-            let paths = paths(&snapshot, &instance, &entry);
-            if take(entry.prefix.to_string(), paths.into()) == Wanted::Nothing {
-                return;
-            }
-        }
-    };
-    Document::Table(document::Table {
-        head,
-        key: "routes",
-        entries: Box::new(entries),
-        count_key: Some("totalRoutes"),
-        tail: Object::new().field("totalPaths", path_count),
+    let (snapshot, instance) = (*snapshot, Instance::of(snapshot, Some(family)));
+    table::document(instance, table(&snapshot, family), move |instance, entry| {
+        Some(paths(&snapshot, instance, entry))
     })
 }
 

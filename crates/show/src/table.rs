@@ -8,11 +8,11 @@ use fairway_ground::{
 use ipnet::IpNet;
 use serde_json::Value;
 
-use super::document::{self, Document, Text, Wanted};
+use super::document::{Document, Table, Text, Wanted};
 use super::instance::Instance;
 use super::object::Object;
 use super::path_next_hops::Detail;
-use super::route::{Entry, EntryPath, Row, table};
+use super::route::{Entry, EntryPath, RouteTable, Row, table};
 use super::{ShowError, Snapshot, TableFilter};
 
 /// Which paths of a table.
@@ -162,21 +162,29 @@ pub(super) fn json<'a>(
     selection: Selection,
 ) -> Document<'a> {
     let (instance, table) = (Instance::of(snapshot, Some(family)), table(snapshot, family));
-    let (head, path_count) = (instance.table_fields(), table.path_count());
     let host = snapshot.node.name.as_str();
+    document(instance, table, move |instance, entry| {
+        let paths = selected(entry, &selection);
+        (!paths.is_empty()).then(|| rows(host, instance, entry, paths))
+    })
+}
+
+/// The head, and by prefix what `paths` makes of the entries that it does not leave out.
+pub(super) fn document<'a>(
+    instance: Instance<'a>,
+    table: RouteTable<'a>,
+    paths: impl Fn(&Instance<'a>, &Entry<'a>) -> Option<Vec<Value>> + 'a,
+) -> Document<'a> {
+    let (head, path_count) = (instance.table_fields(), table.path_count());
     let entries = move |take: &mut dyn FnMut(String, Value) -> Wanted| {
         for entry in table.entries() {
-            let paths = selected(&entry, &selection);
-            if paths.is_empty() {
-                continue;
-            }
-            let rows = rows(host, &instance, &entry, paths);
-            if take(entry.prefix.to_string(), rows.into()) == Wanted::Nothing {
+            let Some(paths) = paths(&instance, &entry) else { continue };
+            if take(entry.prefix.to_string(), paths.into()) == Wanted::Nothing {
                 return;
             }
         }
     };
-    Document::Table(document::Table {
+    Document::Table(Table {
         head,
         key: "routes",
         entries: Box::new(entries),
