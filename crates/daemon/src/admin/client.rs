@@ -110,14 +110,15 @@ pub fn ask_in_parts(
         scope.spawn(move || {
             loop {
                 let answer = next_answer(ANSWER_TIMEOUT, path, &mut answers);
-                let is_last = !matches!(answer, Ok(Answer::Piece(_)));
-                if tell.send(answer).is_err() || is_last {
+                let part = answer.and_then(|it| part_of(path, it));
+                let is_last = !matches!(part, Ok((_, false)));
+                if tell.send(part).is_err() || is_last {
                     return;
                 }
             }
         });
-        for answer in arrived {
-            let (part, is_last) = part_of(path, answer?)?;
+        for part in arrived {
+            let (part, is_last) = part?;
             if !write(&part).map_err(ClientError::Write)? || is_last {
                 break;
             }
@@ -129,6 +130,9 @@ pub fn ask_in_parts(
 /// The text of an answer, and whether it is the last one.
 fn part_of(path: &Path, answer: Answer) -> Result<(String, bool), ClientError> {
     match answer {
+        Answer::Piece(output) if output.len() > PIECE_BYTES => {
+            Err(something_else(path, "a piece of a text that is too long"))
+        }
         Answer::Piece(output) => Ok((output, false)),
         Answer::Output(output) => Ok((output, true)),
         Answer::Error(why) => Err(ClientError::Refused(why)),

@@ -12,7 +12,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::Answer;
 use super::observer::State;
 
-/// Octets of a piece.
+/// Octets of a piece at most: it ends between two characters.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that wait for the client.
 const PIECES_MAX: usize = 4;
@@ -58,11 +58,19 @@ struct Pieces {
 
 impl fmt::Write for Pieces {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.text.push_str(text);
-        if self.text.len() < PIECE_BYTES {
-            return Ok(());
+        let mut rest = text;
+        loop {
+            let room = PIECE_BYTES.saturating_sub(self.text.len());
+            if rest.len() <= room {
+                self.text.push_str(rest);
+                return Ok(());
+            }
+            let end = (0..=room).rev().find(|it| rest.is_char_boundary(*it)).unwrap_or(0);
+            let (part, later) = rest.split_at(end);
+            self.text.push_str(part);
+            self.tell.blocking_send(std::mem::take(&mut self.text)).map_err(|_| fmt::Error)?;
+            rest = later;
         }
-        self.tell.blocking_send(std::mem::take(&mut self.text)).map_err(|_| fmt::Error)
     }
 }
 
@@ -99,13 +107,31 @@ mod tests {
         let mut read = String::new();
         for _ in 0..10 {
             let piece = pieces.recv().await.unwrap();
-            assert!((PIECE_BYTES..PIECE_BYTES + 10).contains(&piece.len()));
+            assert_eq!(piece.len(), PIECE_BYTES);
             read.push_str(&piece);
         }
         drop(pieces);
         assert!(writing.await.unwrap() < 20 * PIECE_BYTES);
         let numbers = read.lines().map(str::parse::<usize>).take(read.lines().count() - 1);
         assert!(numbers.zip(0..).all(|(read, number)| read == Ok(number)));
+    }
+
+    #[tokio::test]
+    async fn a_text_that_comes_at_once_is_divided_between_characters() {
+        let text = format!("a{}", "é".repeat(PIECE_BYTES));
+        let (tell, mut pieces) = mpsc::channel(PIECES_MAX);
+        let written = text.clone();
+        let writing = spawn_blocking(move || {
+            let mut out = Pieces { text: String::new(), tell };
+            out.write_str(&written).map(|()| out.text)
+        });
+        let mut read = String::new();
+        while let Some(piece) = pieces.recv().await {
+            assert!((PIECE_BYTES - 3..=PIECE_BYTES).contains(&piece.len()));
+            read.push_str(&piece);
+        }
+        read.push_str(&writing.await.unwrap().unwrap());
+        assert_eq!(read, text);
     }
 
     #[test]
