@@ -330,8 +330,12 @@ pub(crate) fn expect_next_hop(route: &RouterRoute, expected: &str) -> Result<()>
     Ok(())
 }
 
-/// Whether both are the same time of day: BIRD counts it back from now each time it is asked, and may
-/// be a millisecond off.
+/// What BIRD's times of day may differ by. BIRD counts each back from now and reads its two clocks one
+/// after the other: the time for which it is preempted between them goes into the result. A session
+/// that was reset is further off: it came up before the test began to change anything.
+const CLOCKS_APART_MILLISECONDS_MAX: i64 = 100;
+
+/// Whether both are the same time of day.
 fn is_one_moment(one: &str, other: &str) -> bool {
     let milliseconds = |text: &str| -> Option<i64> {
         let (hours, rest) = text.strip_prefix("since ")?.split_once(':')?;
@@ -342,5 +346,5 @@ fn is_one_moment(one: &str, other: &str) -> bool {
         Some((minutes * 60 + number(seconds)?) * 1000 + number(rest)?)
     };
     let moments = milliseconds(one).zip(milliseconds(other));
-    moments.is_some_and(|(one, other)| (one - other).abs() <= 2)
+    moments.is_some_and(|(one, other)| (one - other).abs() <= CLOCKS_APART_MILLISECONDS_MAX)
 }
