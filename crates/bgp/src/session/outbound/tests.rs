@@ -8,7 +8,9 @@ use fairway_ground::{
     AsPath, Asn, ClientKind, Community, FamilySet, NextHop, PeerKey, PeerKind, PrefixFilter,
     RouterId,
 };
-use fairway_seam::{AdvertisedScope, DesiredRoute, PathSource, RouteAttributes, RouteChange};
+use fairway_seam::{
+    AdvertisedScope, DesiredRoute, PathAttributes, PathSource, RouteAttributes, RouteChange,
+};
 
 const ENCODING: Encoding =
     Encoding { four_octet_as: true, message_length_bytes_max: MESSAGE_LENGTH_BYTES_MAX };
@@ -37,21 +39,28 @@ fn learn(rib: &mut LocRib, round: u32) {
 }
 
 fn learn_from(rib: &mut LocRib, number: u8, round: u32) {
+    let mut attributes = attributes(number);
+    attributes.communities = (round..round + 60).map(Community).collect();
+    let nlri = "198.51.100.0/24".parse().unwrap();
+    let change = RouteChange { nlri, attributes: Some(Arc::new(attributes)) };
+    rib.learn(&source(number), vec![change]);
+}
+
+fn source(number: u8) -> Arc<PathSource> {
     let address = [192, 0, 2, number];
-    let source = PathSource {
+    Arc::new(PathSource {
         key: PeerKey::from(IpAddr::from(address)),
         address: address.into(),
         kind: PeerKind::External,
         remote_asn: Asn::new(65_009).unwrap(),
         router_id: RouterId::new(number.into()).unwrap(),
         is_client: false,
-    };
-    let as_path = AsPath::sequence(vec![65_009]);
-    let mut attributes = PathAttributes::originated(as_path, NextHop::Ipv4(address.into()));
-    attributes.communities = (round..round + 60).map(Community).collect();
-    let nlri = "198.51.100.0/24".parse().unwrap();
-    let change = RouteChange { nlri, attributes: Some(Arc::new(attributes)) };
-    rib.learn(&Arc::new(source), vec![change]);
+    })
+}
+
+fn attributes(number: u8) -> PathAttributes {
+    let next_hop = NextHop::Ipv4([192, 0, 2, number].into());
+    PathAttributes::originated(AsPath::sequence(vec![65_009]), next_hop)
 }
 
 /// The most octets that wait for the socket of a peer that reads nothing, of what its group is sent.
@@ -125,4 +134,28 @@ fn the_start_of_a_refresh_goes_before_routes_that_come_after_it_was_asked_for() 
     let sent = std::iter::from_fn(&mut next).collect::<Vec<_>>();
     use MessageType::{RouteRefresh, Update};
     assert_eq!(sent, [RouteRefresh, Update, RouteRefresh]);
+}
+
+/// More prefixes go than may wait for a peer: the rest is only noted. Their numbers must not go to other prefixes meanwhile.
+#[test]
+fn a_peer_that_lags_is_sent_the_withdrawals_of_prefixes_that_nobody_has_any_more() {
+    const PREFIXES: u8 = 40;
+    let mut rib = LocRib::default();
+    let mut groups = ExportGroups::default();
+    let mut slow = outbound(2);
+    let mut change_all = |attributes: Option<Arc<PathAttributes>>| {
+        let change = |number| RouteChange {
+            nlri: format!("10.0.{number}.0/24").parse().unwrap(),
+            attributes: attributes.clone(),
+        };
+        rib.learn(&source(9), (0..PREFIXES).map(change));
+        let changes = rib.take_changes();
+        slow.announce(&rib, &mut groups, &changes);
+        rib.reclaim(|id| slow.adj_rib_out.awaits(id));
+        // It reads again.
+        while slow.next_message(&rib, &mut groups, &mut BytesMut::new()).is_some() {}
+        slow.adj_rib_out.counts().ipv4
+    };
+    assert_eq!(change_all(Some(Arc::new(attributes(9)))), u32::from(PREFIXES));
+    assert_eq!(change_all(None), 0);
 }
