@@ -27,6 +27,8 @@ if [[ ! -x $folder/speaker ]]; then
     if [[ ! -x $folder/speaker ]]; then
         say "building MetalLB $version, which takes minutes"
         rm -rf "$folder/crds"
+        # A module that nothing has asked for yet has no folder.
+        go mod download go.universe.tf/metallb
         source=$(go list -m -f '{{.Dir}}' go.universe.tf/metallb)
         cp -r --no-preserve=mode "$source/config/crd/bases" "$folder/crds"
         # The last one is the sign that all are there.
