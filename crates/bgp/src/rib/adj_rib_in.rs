@@ -231,7 +231,7 @@ impl AdjRibIn {
     pub fn mark_long_lived(&mut self, family: AddressFamily) -> Vec<RouteChange> {
         let mut changes = Vec::new();
         // Thousands of routes share one value, and must continue to.
-        let mut marked: BTreeMap<Shared, Arc<PathAttributes>> = BTreeMap::new();
+        let mut marked: BTreeMap<Shared<PathAttributes>, Arc<PathAttributes>> = BTreeMap::new();
         for slot in self.routes.iter_mut().filter(|slot| slot.prefix.family() == family) {
             for (path_id, attributes) in slot.entry.as_mut_slice() {
                 let nlri = Nlri { prefix: slot.prefix, path_id: *path_id };

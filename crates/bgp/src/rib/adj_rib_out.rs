@@ -22,8 +22,9 @@ use crate::wire::{MessageType, RouteRefresh};
 use fairway_ground::{AddressFamily, FamilySet, Nlri, PathId, PerFamily};
 
 /// If so many routes wait, other prefixes are only noted: a peer that reads slowly, or not at all until its session ends,
-/// has less than a megabyte in memory, so that two hundred of them may do so.
-const WAITING_MAX: usize = if cfg!(test) { 8 } else { 16_384 };
+/// has some 100 KiB in memory, so that hundreds of them may do so. They fill UPDATEs all the same: routes that were
+/// announced together have numbers in succession.
+const WAITING_MAX: usize = if cfg!(test) { 8 } else { 1_024 };
 
 /// The Adj-RIB-Out of one session, with the same lifetime.
 #[derive(Debug)]

@@ -34,12 +34,10 @@ pub struct Encoding {
     pub message_length_bytes_max: usize,
 }
 
-/// Attributes as they are sent.
-#[derive(Debug, PartialEq, Eq)]
+/// Attributes as they are sent. Their values are not kept beside their octets: they would take several times as much, for
+/// thousands of routes that wait for each of hundreds of peers.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outgoing {
-    /// Their values.
-    pub attributes: Arc<PathAttributes>,
-    /// The same, encoded.
     pub(super) block: AttributeBlock,
     /// The next hop is our end of the session: that of another session of the same policy may be another one.
     pub(super) has_own_next_hop: bool,
@@ -49,9 +47,7 @@ pub struct Outgoing {
 pub(super) fn is_same(told: Option<&Arc<Outgoing>>, wanted: Option<&Arc<Outgoing>>) -> bool {
     match (told, wanted) {
         (None, None) => true,
-        (Some(told), Some(wanted)) => {
-            Arc::ptr_eq(told, wanted) || told.attributes == wanted.attributes
-        }
+        (Some(told), Some(wanted)) => Arc::ptr_eq(told, wanted) || told.block == wanted.block,
         _ => false,
     }
 }
@@ -299,6 +295,11 @@ impl Exporter {
     /// Whether it differs from the policy `group` in nothing but that, and next hops of our end take as many octets.
     pub(super) fn is_of_group(&self, group: &Self) -> bool {
         self.policy.is_of_group(&group.policy)
+    }
+
+    /// The values of the attributes with which the peer was sent `prefix`.
+    pub fn decode(&self, prefix: Prefix, sent: &Outgoing) -> Option<PathAttributes> {
+        sent.block.decode(prefix, self.policy.encoding.four_octet_as)
     }
 
     /// Whether it is the policy of `other`.

@@ -123,8 +123,7 @@ struct Lane {
 }
 
 type Place = (Sources, AddressFamily, usize);
-/// With whether the next hop is our end of the session, or that of a received path.
-type Value = (Sources, AddressFamily, Option<(Shared, bool)>);
+type Value = (Sources, AddressFamily, Option<Shared<Outgoing>>);
 
 /// All of them, in the order in which they were first used.
 #[derive(Default)]
@@ -149,9 +148,7 @@ impl Lanes {
         let lane = match last.or_else(|| self.by_place.get(&place).copied()) {
             Some(lane) => lane,
             None => {
-                let value =
-                    |it: &Arc<Outgoing>| (Shared(Arc::clone(&it.attributes)), it.has_own_next_hop);
-                let value = outgoing.map(value);
+                let value = outgoing.cloned().map(Shared);
                 let all = &mut self.all;
                 let lane = *self.by_value.entry((sources, family, value)).or_insert_with(|| {
                     let outgoing = outgoing.cloned();

@@ -79,7 +79,7 @@ pub(super) struct Group {
     pub(super) after: Option<GroupId>,
 }
 
-type GroupKey = (AddressFamily, Shared);
+type GroupKey = (AddressFamily, Shared<Outgoing>);
 
 /// The groups, in the order in which they were created. Those of withdrawals are always there.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Groups {
         }
         let place = (family, Arc::as_ptr(outgoing).addr());
         let by_value = || {
-            let key = (family, Shared(Arc::clone(&outgoing.attributes)));
+            let key = (family, Shared(Arc::clone(outgoing)));
             self.by_value.get(&key).copied()
         };
         let group = self.by_place.get(&place).copied().or_else(by_value)?;
@@ -185,7 +185,7 @@ impl Groups {
             None => self.first = Some(id),
         }
         self.by_place.insert((family, Arc::as_ptr(outgoing).addr()), id);
-        self.by_value.insert((family, Shared(Arc::clone(&outgoing.attributes))), id);
+        self.by_value.insert((family, Shared(Arc::clone(outgoing))), id);
         self.found = Some((family, Arc::clone(outgoing), id));
         id
     }
@@ -208,7 +208,7 @@ impl Groups {
             None => self.last = before,
         }
         self.by_place.remove(&(family, Arc::as_ptr(&outgoing).addr()));
-        self.by_value.remove(&(family, Shared(outgoing.attributes.clone())));
+        self.by_value.remove(&(family, Shared(outgoing)));
         self.found.take_if(|(_, _, found)| *found == id);
         self.free.push(id);
         if self.first.is_none() {

@@ -356,8 +356,20 @@ impl Outbound {
         rib: &LocRib,
         scope: AdvertisedScope,
     ) -> Vec<(Nlri, Arc<PathAttributes>)> {
+        // Thousands of routes in succession share theirs.
+        let mut last: Option<(Arc<Outgoing>, Arc<PathAttributes>)> = None;
+        let mut decode = |prefix: Prefix, sent: Arc<Outgoing>| {
+            if let Some((known, attributes)) = &last
+                && Arc::ptr_eq(known, &sent)
+            {
+                return Some(Arc::clone(attributes));
+            }
+            let attributes = Arc::new(self.exporter.decode(prefix, &sent)?);
+            last = Some((sent, Arc::clone(&attributes)));
+            Some(attributes)
+        };
         let told = self.told(rib, None, scope).into_iter();
-        let told = told.map(|(_, nlri, outgoing)| (nlri, Arc::clone(&outgoing.attributes)));
+        let told = told.filter_map(|(_, nlri, sent)| Some((nlri, decode(nlri.prefix, sent)?)));
         let mut told: Vec<_> = told.collect();
         told.sort_unstable_by_key(|(nlri, _)| *nlri);
         told

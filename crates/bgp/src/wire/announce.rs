@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use zettabgp::message::attributes::BgpAttr;
@@ -21,22 +22,22 @@ use zettabgp::message::attributes::origin::{BgpAttrOrigin, BgpOrigin};
 use super::attribute::{code, flag, put_header, zettabgp_session};
 use super::{
     EXTENDED_MESSAGE_LENGTH_BYTES_MAX, HEADER_LENGTH_BYTES, MESSAGE_LENGTH_BYTES_MAX, MessageType,
-    as_path, nlri,
+    Update, UpdateContext, as_path, nlri,
 };
-use fairway_ground::{AddressFamily, Asn, LargeCommunity, NextHop, Nlri};
+use fairway_ground::{AddressFamily, Asn, LargeCommunity, NextHop, Nlri, PeerKind, Prefix};
 use fairway_seam::{Aggregator, Origin, PathAttributes};
 
 const OPTIONAL_TRANSITIVE: u8 = flag::OPTIONAL | flag::TRANSITIVE;
 
 /// The attributes of a group of routes, as bytes, without prefixes and without MP_REACH_NLRI.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AttributeBlock {
-    bytes: Vec<u8>,
+    bytes: Box<[u8]>,
     next_hop: NextHop,
-    /// Maximum length of the messages that carry it.
-    message_length_bytes_max: usize,
+    /// Maximum length of the messages that carry it, which has two octets.
+    message_length_bytes_max: u16,
     /// Where the value of NEXT_HOP begins, if there is one.
-    next_hop_offset: usize,
+    next_hop_offset: u16,
 }
 
 /// The attributes leave no room for a single prefix.
@@ -74,12 +75,30 @@ impl AttributeBlock {
             return Err(TooLong(length_max));
         }
         let is_bulky = encoder.bytes.len() > BULKY_LENGTH_BYTES;
+        let length_max = if is_bulky { length_max } else { MESSAGE_LENGTH_BYTES_MAX };
+        let octets16 = |length: usize| u16::try_from(length).unwrap_or(u16::MAX);
         Ok(Self {
-            bytes: encoder.bytes,
+            bytes: encoder.bytes.into_boxed_slice(),
             next_hop: attributes.next_hop,
-            message_length_bytes_max: if is_bulky { length_max } else { MESSAGE_LENGTH_BYTES_MAX },
-            next_hop_offset: encoder.next_hop_offset,
+            message_length_bytes_max: octets16(length_max),
+            next_hop_offset: octets16(encoder.next_hop_offset),
         })
+    }
+
+    /// The values of the attributes, as a peer decodes them in an announcement of `prefix`.
+    pub fn decode(&self, prefix: Prefix, four_octet_as: bool) -> Option<PathAttributes> {
+        let mut message = BytesMut::new();
+        let mut prefixes = BTreeSet::from([Nlri::from(prefix)]);
+        announcement(prefix.family(), false, self, &mut prefixes, &mut message);
+        let context = UpdateContext {
+            four_octet_as,
+            extended_next_hop: true,
+            // No attribute is kept from an internal peer.
+            ..UpdateContext::new(PeerKind::Internal)
+        };
+        let update = Update::parse(message.get(HEADER_LENGTH_BYTES..)?, context).ok()?;
+        let attributes = update.announced.into_iter().next()?.attributes;
+        Some(PathAttributes { next_hop: self.next_hop, ..Arc::unwrap_or_clone(attributes) })
     }
 
     /// The attributes in order of type code, with NEXT_HOP if the next hop is IPv4, and without MP_REACH_NLRI.
@@ -90,7 +109,7 @@ impl AttributeBlock {
     /// Where the octets of the next hop begin in an UPDATE that [`announcement`] makes of it for routes of `family`.
     pub fn next_hop_offset(&self, family: AddressFamily) -> usize {
         if is_plain(family, self.next_hop) {
-            return ENVELOPE_LENGTH_BYTES.saturating_add(self.next_hop_offset);
+            return ENVELOPE_LENGTH_BYTES.saturating_add(usize::from(self.next_hop_offset));
         }
         // Behind AFI, SAFI and the length of the next hop.
         ENVELOPE_LENGTH_BYTES.saturating_add(ATTRIBUTE_HEADER_LENGTH_BYTES).saturating_add(4)
@@ -322,7 +341,7 @@ pub fn announcement(
     to: &mut BytesMut,
 ) {
     let fixed = ENVELOPE_LENGTH_BYTES.saturating_add(block.bytes.len());
-    let room = block.message_length_bytes_max.saturating_sub(fixed);
+    let room = usize::from(block.message_length_bytes_max).saturating_sub(fixed);
     if is_plain(family, block.next_hop) {
         let prefixes = take_prefixes(prefixes, path_ids, room);
         return put_update(to, &[], &[&block.bytes], &prefixes);

@@ -17,7 +17,7 @@ fn attributes(community: u32) -> Arc<PathAttributes> {
 
 fn outgoing(attributes: Arc<PathAttributes>) -> Arc<Outgoing> {
     let block = AttributeBlock::encode(&attributes, true).unwrap();
-    Arc::new(Outgoing { attributes, block, has_own_next_hop: true })
+    Arc::new(Outgoing { block, has_own_next_hop: true })
 }
 
 fn prefix(number: u32) -> Nlri {

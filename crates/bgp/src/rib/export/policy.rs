@@ -61,18 +61,18 @@ impl Policy {
         chosen: &RouteAttributes,
     ) -> Result<Arc<Outgoing>, Ineligible> {
         let attributes = self.attributes(chosen, self.next_hop(family)?);
-        self.encoded(self.before_leaving(attributes), self.has_own_next_hop(family))
+        self.encoded(&self.before_leaving(attributes), self.has_own_next_hop(family))
     }
 
     fn encoded(
         &self,
-        attributes: PathAttributes,
+        attributes: &PathAttributes,
         has_own_next_hop: bool,
     ) -> Result<Arc<Outgoing>, Ineligible> {
         let Encoding { four_octet_as, message_length_bytes_max } = self.encoding;
         let block =
-            AttributeBlock::encode_within(message_length_bytes_max, &attributes, four_octet_as)?;
-        Ok(Arc::new(Outgoing { attributes: Arc::new(attributes), block, has_own_next_hop }))
+            AttributeBlock::encode_within(message_length_bytes_max, attributes, four_octet_as)?;
+        Ok(Arc::new(Outgoing { block, has_own_next_hop }))
     }
 
     fn attributes(&self, chosen: &RouteAttributes, next_hop: NextHop) -> PathAttributes {
@@ -150,7 +150,7 @@ impl Policy {
         let med = ruled.med.or(made.med);
         let made = self.warned(PathAttributes { only_to_customer, med, ..made });
         let has_own_next_hop = ruled.next_hop.is_none() && !stays && self.has_own_next_hop(family);
-        self.encoded(self.before_leaving(made), has_own_next_hop).map(Some)
+        self.encoded(&self.before_leaving(made), has_own_next_hop).map(Some)
     }
 
     /// The attributes before a withdrawal: other paths are preferred then (RFC 8326 §4). Inside the AS

