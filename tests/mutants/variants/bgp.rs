@@ -19,6 +19,7 @@ const BACKOFF: &str = "session/backoff.rs";
 const STALE: &str = "session/stale.rs";
 const REPLACEMENT: &str = "session/replacement.rs";
 const OFFERS: &str = "session/graceful_restart.rs";
+const OUTBOUND: &str = "session/outbound.rs";
 const VALIDATION: &str = "session/validation.rs";
 const RECEIVE: &str = "session/receive.rs";
 /// What we say and keep quiet when we restart ourselves.
@@ -607,6 +608,24 @@ const VARIANTS: &[Variant] = &[
         "session/refused.rs",
         "Self::Ruled(most) => matches!(refusal, Refusal::Rule { .. }) && others < most,",
         "Self::Ruled(most) => most == 0,",
+    ),
+    variant(
+        "origins: what a peer was sent stays when RPKI says something else",
+        OUTBOUND,
+        "                self.update(id, prefix, Before::ByEarlier(&mut before, routes), routes);\n",
+        "                let _ = (&mut before, prefix, routes);\n",
+    ),
+    variant(
+        "origins: a route that was nothing for a peer is not sent when RPKI calls it valid",
+        OUTBOUND,
+        "            self.is_behind |= concerned.iter().any(|id| *id >= ahead);\n",
+        "",
+    ),
+    variant(
+        "origins: peers of whose routes RPKI says different things are sent one UPDATE",
+        EXPORT_POLICY,
+        "            && *origins == group.origins\n",
+        "",
     ),
     variant(
         "refused routes have no bound",

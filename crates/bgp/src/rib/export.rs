@@ -7,17 +7,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use super::routes::{Route, Routes};
-use super::rules::rules_in_reach;
 use super::unordered::Unordered;
 use crate::wire::announce::{AttributeBlock, TooLong};
 use fairway_ground::{
     AddressFamily, ChosenNextHops, FamilySet, LocalNextHops, NextHop, PathId, PeerKey, PerFamily,
     Prefix, PrefixFilter, RouteRule,
 };
+use fairway_rpki::OriginTable;
 use fairway_seam::{DrainState, Passage, Path, PathAttributes, PeerConfig, RouteAttributes};
 
 pub use fairway_seam::Ineligible;
-use policy::{Manner, Policy};
+use policy::{Manner, Origins, Policy};
 
 impl From<TooLong> for Ineligible {
     fn from(TooLong(length_bytes_max): TooLong) -> Self {
@@ -124,6 +124,7 @@ impl Exporter {
             role: config.external_role(),
             pass_on: config.pass_on.clone(),
             rules: Arc::clone(&config.pass_on_rules),
+            origins: Origins::default(),
             families,
             next_hops,
             chosen: config.next_hops,
@@ -140,15 +141,29 @@ impl Exporter {
         self
     }
 
+    /// What RPKI caches say; nothing, at first.
+    pub fn validate(mut self, origins: &Arc<OriginTable>) -> Self {
+        self.policy.origins = Origins::of(&self.policy.rules, origins);
+        self
+    }
+
+    /// Whether routes are withheld or changed by the state of their origin, so that another state is another result.
+    pub fn validates_origins(&self) -> bool {
+        self.policy.origins.are_needed()
+    }
+
     /// The policy for the same session after a change.
     pub fn renewed(
         &self,
         config: &PeerConfig,
         next_hops: LocalNextHops,
         drain: DrainState,
+        origins: &Arc<OriginTable>,
     ) -> Self {
         let Policy { families, encoding, takes_long_lived, .. } = self.policy;
-        Self::new(config, families, next_hops, drain, encoding).take_long_lived(takes_long_lived)
+        Self::new(config, families, next_hops, drain, encoding)
+            .take_long_lived(takes_long_lived)
+            .validate(origins)
     }
 
     /// The same policy, beside which nothing is cached.
@@ -236,7 +251,7 @@ impl Exporter {
             return Ok(None);
         }
         let family = prefix.family();
-        let (manner, reach) = (policy.manner(path), rules_in_reach(&policy.rules, prefix, None));
+        let (manner, reach) = (policy.manner(path), policy.reach(prefix, path));
         let make = || policy.pass_on(family, &path.attributes, manner, reach);
         let made = match (manner, reach) {
             (Manner::Usual, 0) => &mut self.passed_on,

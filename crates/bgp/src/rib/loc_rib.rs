@@ -277,6 +277,11 @@ impl LocRib {
         self.nets.end()
     }
 
+    /// The numbers of prefixes for which this holds.
+    pub fn ids_where(&self, holds: impl Fn(Prefix) -> bool) -> impl Iterator<Item = PrefixId> {
+        self.nets.iter().filter(move |(_, slot)| holds(slot.prefix)).map(|(id, _)| id)
+    }
+
     /// All prefixes, with their routes at the last call of [`LocRib::take_changes`].
     #[cfg(test)]
     pub fn known(&self) -> impl Iterator<Item = (PrefixId, Prefix, &Routes)> {

@@ -15,6 +15,7 @@ use crate::rib::{
 };
 use crate::wire::MessageType;
 use fairway_ground::{AddressFamily, LocalNextHops, Nlri, PathId, Prefix};
+use fairway_rpki::OriginTable;
 use fairway_seam::{AdvertisedScope, DrainState, PathAttributes, PeerConfig};
 
 /// Of a neighbour with a whole table ahead, as many routes wait to be sent: enough for messages with the same attributes to
@@ -86,8 +87,9 @@ impl Outbound {
         config: &PeerConfig,
         next_hops: LocalNextHops,
         drain: DrainState,
+        origins: &Arc<OriginTable>,
     ) {
-        let renewed = self.exporter.renewed(config, next_hops, drain);
+        let renewed = self.exporter.renewed(config, next_hops, drain, origins);
         if renewed.has_policy_of(&self.exporter) {
             return;
         }
@@ -95,6 +97,35 @@ impl Outbound {
         if let ToldBy::Present = self.told_by {
             self.told_by = ToldBy::Earlier(Box::new(before));
         }
+    }
+
+    /// Whether what the neighbour is sent depends on what RPKI says.
+    pub(super) fn validates_origins(&self) -> bool {
+        self.exporter.validates_origins()
+    }
+
+    /// RPKI says something else about the origins of routes to `concerned`: queues what the neighbour should have by that.
+    pub(super) fn validate_again(
+        &mut self,
+        rib: &LocRib,
+        origins: &Arc<OriginTable>,
+        concerned: &[PrefixId],
+    ) {
+        if !self.exporter.validates_origins() {
+            return;
+        }
+        let validated = self.exporter.with_own_cache().validate(origins);
+        let mut before = std::mem::replace(&mut self.exporter, validated);
+        if let ToldBy::Present = self.told_by {
+            let ahead = self.ahead;
+            // What was nothing for the neighbour was not looked at.
+            self.is_behind |= concerned.iter().any(|id| *id >= ahead);
+            for id in concerned.iter().copied().filter(|id| *id < ahead) {
+                let Some((prefix, routes)) = rib.known_routes(id) else { continue };
+                self.update(id, prefix, Before::ByEarlier(&mut before, routes), routes);
+            }
+        }
+        self.exporter.forget();
     }
 
     /// Queues what the neighbour should have by the policy in force, where it has something else.

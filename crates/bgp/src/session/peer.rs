@@ -378,7 +378,8 @@ impl Peer {
         let next_hops = connection.next_hops;
         let Some(mut inbound) = Inbound::begin(&self.config, self.connection(id)) else { return };
         let exporter = Exporter::new(&self.config, families, next_hops, self.drain, encoding)
-            .take_long_lived(takes_long_lived);
+            .take_long_lived(takes_long_lived)
+            .validate(&self.origins);
         let back = self.retained.take().map(|it| inbound.take_over(now, it, &restarts));
         self.established = Some(Established {
             connection: id,

@@ -126,7 +126,7 @@ impl Peer {
         let connection = self.established.as_ref().map(|up| up.connection);
         let next_hops = connection.and_then(|id| Some(self.connection(id)?.next_hops));
         if let (Some(up), Some(next_hops)) = (&mut self.established, next_hops) {
-            up.outbound.renew(&self.config, next_hops, self.drain);
+            up.outbound.renew(&self.config, next_hops, self.drain, &self.origins);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What other data of RPKI changes in the routes of a neighbour.
+//! What other data of RPKI changes in the routes of a neighbour, and in those that it is sent.
 //!
 //! Another part of [`Peer`] and [`Inbound`]. What a route's state is, [`OriginTable`] says; what follows from it, the rules of the
 //! import policy. A new table may concern a million routes: they are judged again in parts, one each turn.
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::peer::Peer;
 use super::receive::Inbound;
-use crate::rib::Rulings;
+use crate::rib::{LocRib, PrefixId, Rulings};
 use fairway_ground::{AddressFamily, Instant, Nlri};
 use fairway_rpki::{Concerned, OriginTable};
 use fairway_seam::{PathAttributes, RouteChange};
@@ -81,9 +81,24 @@ impl Peer {
         self.origins = origins;
     }
 
+    /// Whether routes are withheld from the peer or changed for it by the state of their origin.
+    pub fn exports_by_origin(&self) -> bool {
+        self.established.as_ref().is_some_and(|up| up.outbound.validates_origins())
+    }
+
     /// The same, and it is something else about the origins of routes that `concerned` names: [`Peer::validate_part`] is due
-    /// until [`Peer::has_to_validate`] no more.
-    pub fn validate_again(&mut self, origins: Arc<OriginTable>, concerned: &Concerned) {
+    /// until [`Peer::has_to_validate`] no more. `known` are the concerned prefixes of the table, if
+    /// [`Peer::exports_by_origin`].
+    pub fn validate_again(
+        &mut self,
+        rib: &LocRib,
+        origins: Arc<OriginTable>,
+        concerned: &Concerned,
+        known: &[PrefixId],
+    ) {
+        if let Some(up) = &mut self.established {
+            up.outbound.validate_again(rib, &origins, known);
+        }
         self.set_origins(origins);
         let inbound = self.established.as_mut().map(|up| &mut up.inbound);
         let mut lacks_some = false;

@@ -16,7 +16,7 @@ use super::guard::{Guard, Unguarded};
 use super::neighbour::Neighbour;
 use super::ranges::Ranges;
 use super::unlearned::Unlearned;
-use crate::rib::{ExportGroups, LocRib};
+use crate::rib::{ExportGroups, LocRib, PrefixId};
 use crate::session::{self, Connected, ConnectionId, Peer, Startup};
 use fairway_ground::{BmpTables, Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
 use fairway_rpki::{Concerned, OriginTable};
@@ -142,9 +142,16 @@ impl<G: Guard> Speaker<G> {
 
     fn validate_again(&mut self, now: Instant, origins: Arc<OriginTable>, concerned: &Concerned) {
         self.origins = origins;
+        let exports_by_origin = self.neighbours.values().any(|it| it.peer.exports_by_origin());
+        let known: Vec<PrefixId> = match exports_by_origin {
+            true => self.rib.ids_where(|prefix| concerned.contains(prefix)).collect(),
+            false => Vec::new(),
+        };
         for key in self.keys() {
             let origins = Arc::clone(&self.origins);
-            self.with_neighbour(now, key, |it, _, _| it.peer.validate_again(origins, concerned));
+            self.with_neighbour(now, key, |it, rib, _| {
+                it.peer.validate_again(rib, origins, concerned, &known);
+            });
         }
     }
 

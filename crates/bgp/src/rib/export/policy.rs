@@ -14,6 +14,7 @@ use fairway_ground::{
     LocalNextHops, NextHop, PeerKey, PeerKind, PerFamily, Prefix, PrefixFilter, Role, RouteRule,
     RouterId,
 };
+use fairway_rpki::{OriginTable, origin};
 use fairway_seam::{
     DrainState, Passage, Path, PathAttributes, RouteAttributes, RuleName, Withheld,
 };
@@ -35,6 +36,7 @@ pub(super) struct Policy {
     pub(super) pass_on: PrefixFilter,
     /// What happens to the routes that are passed on.
     pub(super) rules: Arc<[RouteRule]>,
+    pub(super) origins: Origins,
     pub(super) families: FamilySet,
     pub(super) next_hops: LocalNextHops,
     pub(super) chosen: ChosenNextHops,
@@ -42,6 +44,31 @@ pub(super) struct Policy {
     pub(super) encoding: Encoding,
     pub(super) takes_long_lived: bool,
 }
+
+/// What RPKI caches say, if a rule is about that.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Origins(Option<Arc<OriginTable>>);
+
+impl Origins {
+    /// What `rules` need of `table`.
+    pub(super) fn of(rules: &[RouteRule], table: &Arc<OriginTable>) -> Self {
+        let is_about_origin = |rule: &RouteRule| rule.matches.origin_validation.is_some();
+        Self(rules.iter().any(is_about_origin).then(|| Arc::clone(table)))
+    }
+
+    pub(super) fn are_needed(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl PartialEq for Origins {
+    /// A table never changes; two of them are not compared payload by payload.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
+    }
+}
+
+impl Eq for Origins {}
 
 /// How a received route is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -221,6 +248,7 @@ impl Policy {
             role,
             pass_on,
             rules,
+            origins,
             families,
             next_hops,
             chosen,
@@ -246,6 +274,7 @@ impl Policy {
             && *takes_long_lived == group.takes_long_lived
             && AddressFamily::ALL.into_iter().all(|it| length(self, it) == length(group, it))
             && *rules == group.rules
+            && *origins == group.origins
             && *pass_on == group.pass_on
     }
 
@@ -276,9 +305,18 @@ impl Policy {
 
     /// The place of the rule that accepts it, or of the one that rejects it.
     fn judged(&self, prefix: Prefix, path: &Path) -> Result<Option<u8>, RejectedBy> {
-        let reach = rules_in_reach(&self.rules, prefix, None);
+        let reach = self.reach(prefix, path);
         let ruled = apply_rules(&self.rules, reach, prefix.family(), None, &path.attributes);
         ruled.map(|it| it.accepted_by)
+    }
+
+    /// The rules that it is in reach of.
+    pub(super) fn reach(&self, prefix: Prefix, path: &Path) -> u64 {
+        let Origins(table) = &self.origins;
+        let state = table
+            .as_ref()
+            .map(|table| table.state(prefix, origin(&path.attributes.as_path, self.local_asn)));
+        rules_in_reach(&self.rules, prefix, state)
     }
 
     /// Why it does not go to the peer, whatever the rules are.

@@ -5,8 +5,8 @@ use crate::example::Example as _;
 use crate::rib::Encoding;
 use crate::wire::MESSAGE_LENGTH_BYTES_MAX;
 use fairway_ground::{
-    AsPath, Asn, ClientKind, Community, FamilySet, NextHop, PeerKey, PeerKind, PrefixFilter,
-    RouterId,
+    AsPath, Asn, ClientKind, Community, FamilySet, NextHop, OriginValidation, PeerKey, PeerKind,
+    PrefixFilter, RoaPayload, RouteMatch, RouteRule, RouterId, RuleAction,
 };
 use fairway_seam::{
     AdvertisedScope, DesiredRoute, PathAttributes, PathSource, RouteAttributes, RouteChange,
@@ -21,9 +21,14 @@ fn outbound(number: u8) -> Outbound {
 }
 
 fn outbound_of(number: u8, client: Option<ClientKind>) -> Outbound {
+    outbound_with(number, |config| config.client = client)
+}
+
+fn outbound_with(number: u8, change: impl FnOnce(&mut PeerConfig)) -> Outbound {
     let key = PeerKey::from(IpAddr::from([192, 0, 2, number]));
     let pass_on = PrefixFilter::Everything;
-    let config = PeerConfig { key, pass_on, client, ..PeerConfig::example(1) };
+    let mut config = PeerConfig { key, pass_on, ..PeerConfig::example(1) };
+    change(&mut config);
     let ipv4 = FamilySet::only(AddressFamily::Ipv4Unicast);
     let next_hops =
         LocalNextHops { ipv4: Some([198, 51, 100, number].into()), ..LocalNextHops::default() };
@@ -158,4 +163,32 @@ fn a_peer_that_lags_is_sent_the_withdrawals_of_prefixes_that_nobody_has_any_more
     };
     assert_eq!(change_all(Some(Arc::new(attributes(9)))), u32::from(PREFIXES));
     assert_eq!(change_all(None), 0);
+}
+
+/// A route that is nothing for a peer is not noted for it, so that what RPKI says later must make the peer look again.
+#[test]
+fn a_route_is_sent_when_rpki_calls_it_valid_and_withdrawn_when_it_does_no_more() {
+    let prefix = "198.51.100.0/24".parse().unwrap();
+    let unknown =
+        RouteMatch { origin_validation: Some(OriginValidation::NotFound), ..RouteMatch::default() };
+    let rule = RouteRule { matches: unknown, action: RuleAction::Reject, ..RouteRule::default() };
+    let says = |payload: Option<RoaPayload>| Arc::new(OriginTable::from_iter(payload));
+    let mut peer = outbound_with(2, |config| config.pass_on_rules = vec![rule].into());
+    peer.exporter = peer.exporter.with_own_cache().validate(&says(None));
+    let mut rib = LocRib::default();
+    let mut groups = ExportGroups::default();
+    learn(&mut rib, 1);
+    let changes = rib.take_changes();
+    peer.announce(&rib, &mut groups, &changes);
+    let mut sent = |peer: &mut Outbound| {
+        while peer.next_message(&rib, &mut groups, &mut BytesMut::new()).is_some() {}
+        peer.adj_rib_out.counts().ipv4
+    };
+    assert_eq!(sent(&mut peer), 0);
+    let concerned = [rib.id_of(prefix).unwrap()];
+    let valid = RoaPayload { prefix, length_max: 24, asn: 65_009 };
+    for (payload, count) in [(Some(valid), 1), (None, 0), (Some(valid), 1)] {
+        peer.validate_again(&rib, &says(payload), &concerned);
+        assert_eq!(sent(&mut peer), count);
+    }
 }

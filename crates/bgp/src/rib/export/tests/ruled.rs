@@ -1,7 +1,9 @@
 //! What do an operator's rules make of routes that are passed on?
 
 use super::*;
-use fairway_ground::{PrefixRange, RouteMatch, RouteRule, RouteSettings, RuleAction};
+use fairway_ground::{
+    OriginValidation, PrefixRange, RoaPayload, RouteMatch, RouteRule, RouteSettings, RuleAction,
+};
 use fairway_seam::{RuleName, Withheld};
 
 const PREFIX: &str = "203.0.113.0/24";
@@ -126,4 +128,41 @@ fn an_operator_is_told_what_becomes_of_a_route() {
     let mut silent = config(external, Vec::new(), "");
     silent.policy.pass_on = PrefixFilter::Nothing;
     assert_eq!(silent.passage(PREFIX.parse().unwrap(), &Routes::Learned(path)), None);
+}
+
+#[test]
+fn a_rule_about_the_origin_follows_what_rpki_says() {
+    let invalid =
+        RouteMatch { origin_validation: Some(OriginValidation::Invalid), ..RouteMatch::default() };
+    let rules =
+        vec![RouteRule { matches: invalid, action: RuleAction::Reject, ..RouteRule::default() }];
+    let prefix = PREFIX.parse().unwrap();
+    let path = heard(PeerKind::External);
+    // The path is 65009 7: 7 originates it.
+    for (asn, is_told) in [(7, true), (8, false)] {
+        let said = Arc::new(OriginTable::from_iter([RoaPayload { prefix, length_max: 24, asn }]));
+        let plain = exporter(PeerKind::External, rules.clone()).0;
+        let mut validating = plain.validate(&said);
+        assert!(validating.validates_origins());
+        assert_eq!(validating.pass_on(prefix, &path).unwrap().is_some(), is_told, "{asn}");
+    }
+    let other = Arc::new(OriginTable::default());
+    assert!(!exporter(PeerKind::External, Vec::new()).0.validate(&other).validates_origins());
+}
+
+/// Peers that RPKI says different things to would be sent one UPDATE.
+#[test]
+fn a_group_of_peers_has_one_table_of_origins() {
+    let rules = vec![RouteRule {
+        matches: RouteMatch {
+            origin_validation: Some(OriginValidation::Valid),
+            ..RouteMatch::default()
+        },
+        ..RouteRule::default()
+    }];
+    let tables = [(); 2].map(|()| Arc::new(OriginTable::default()));
+    let [one, other] =
+        tables.each_ref().map(|it| exporter(PeerKind::External, rules.clone()).0.validate(it));
+    let same = exporter(PeerKind::External, rules).0.validate(&tables[0]);
+    assert!(same.is_of_group(&one) && !other.is_of_group(&one));
 }

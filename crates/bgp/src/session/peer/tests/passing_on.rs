@@ -588,6 +588,7 @@ impl Hub {
         let (config, rib) = (self.configs[number].clone(), self.speaker.rib());
         let mut fresh = Peer::new(self.now, config.clone(), 0, 0);
         fresh.set_drain(rib, self.drain);
+        fresh.set_origins(Arc::new(self.payloads.table()));
         fresh.handle(self.now, session::Event::Tick);
         let id = fresh.connection_ids()[0];
         let connected = self.end_of(number);

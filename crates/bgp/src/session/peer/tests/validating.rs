@@ -50,7 +50,7 @@ fn table(prefix: &str, asn: u32) -> Arc<OriginTable> {
 }
 
 fn validate(helper: &mut Helper, origins: Arc<OriginTable>) {
-    helper.peer.validate_again(origins, &Concerned::everything());
+    helper.peer.validate_again(&helper.rib, origins, &Concerned::everything(), &[]);
     while helper.peer.has_to_validate() {
         helper.peer.validate_part(helper.now);
     }
