@@ -42,7 +42,7 @@ const LACKS: &[Lack] = &[
     (
         &FRR,
         &[],
-        &["rpki_decides_over_received_routes"],
+        &["rpki_decides_over_received_routes", "rpki_decides_over_advertised_routes"],
         "asks no RPKI cache for fairway: the peer is left out",
     ),
     (

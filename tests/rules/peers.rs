@@ -99,7 +99,6 @@ pub(crate) fn routes() -> Vec<Row> {
         row("peer-rule-replace", OURS, "communities.replace of a rule excludes add and remove", with("toReceive: {allowed: {mode: all}, rules: [{set: {communities: {replace: [], add: [no-export]}}}]}")).refused("cannot both be given"),
         row("peer-rule-expression", OURS, "asPath of a rule is a regular expression", with("toReceive: {allowed: {mode: all}, rules: [{match: {asPath: '(65010'}}]}")).refused("unclosed group"),
         row("peer-rule-origin", OURS, "originValidation of a rule is a state of RFC 6811", with("toReceive: {allowed: {mode: all}, rules: [{match: {originValidation: unknown}, action: reject}]}")).refused("valid, invalid or notFound"),
-        row("peer-rule-origin-sent", OURS, "originValidation is for rules of toReceive", with("toAdvertise: {allowed: {mode: all}, rules: [{match: {originValidation: invalid}, action: reject}]}")).refused("give the routes a community there"),
         row("peer-rule-next-hop", OURS, "nextHop is for rules of toAdvertise", with("toReceive: {allowed: {mode: all}, rules: [{set: {nextHop: {ipv4: 192.0.2.9}}}]}")).refused("is for toAdvertise"),
         row("peer-rule-unreached", OURS, "A rule is not behind one for every route", with("toAdvertise: {allowed: {mode: all}, rules: [{action: reject}, {set: {med: 1}}]}")).warned("move it up"),
         row("peer-next-hop-family", OURS, "A next hop is of a family that the session carries", with("toAdvertise: {nextHop: {ipv6: '2001:db8::1'}}")).warned("carries IPv4"),

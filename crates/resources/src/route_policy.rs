@@ -124,9 +124,6 @@ pub(super) fn to_advertise(
     let chosen = raw.next_hop.map(next_hops).unwrap_or_default();
     let allowed = filter(raw.allowed, &path, report);
     let rules = rules(raw.rules, &allowed, &path, report);
-    let matches_origin = |it: &RouteRule| it.matches.origin_validation.is_some();
-    let message = "is for toReceive; give the routes a community there, and match that here";
-    refuse(&rules, matches_origin, &path, "match.originValidation", message, report);
     (allowed, rules, chosen)
 }
 

@@ -53,7 +53,7 @@ impl Case {
         let lack =
             |(routers, names, _): &&Lack| routers.contains(&router) && names.contains(&self.name);
         let of_router = LACKS.iter().find(lack).map(|(_, _, reason)| *reason);
-        let needs_cache = self.name == "rpki_decides_over_received_routes";
+        let needs_cache = self.name.starts_with("rpki_decides_over_");
         let no_cache = (needs_cache && rpki::program().is_none())
             .then_some("there is no routinator here (scripts/routinator.sh)");
         speaker.not_applicable(self.name, router).or(of_router).or(no_cache)
@@ -364,6 +364,7 @@ pub(crate) const CASES: &[Case] = cases![
     SETTING reflection::a_client_of_a_route_server_receives_what_another_announced,
     SETTING ruling::rules_decide_what_is_received_and_passed_on,
     SETTING validating::rpki_decides_over_received_routes,
+    SETTING validating::rpki_decides_over_advertised_routes,
     SETTING decisions::sixty_decisions_have_the_winner_of_the_router,
     SETTING installing::learned_routes_are_in_the_kernel,
     SETTING installing::a_route_moves_when_an_interface_goes_down,

@@ -91,7 +91,7 @@ fn rejected_is_named(transit: &Transit) -> Result<()> {
 }
 
 /// `explain prefix` has this line about its first word.
-fn explained(transit: &Transit, line: &str) -> Result<()> {
+pub(super) fn explained(transit: &Transit, line: &str) -> Result<()> {
     let prefix = line.split(' ').next().unwrap_or_default();
     let text = transit.scene.fairway.explain("prefix", prefix)?;
     ensure!(text.contains(line), "no line {line:?} in\n{text}");

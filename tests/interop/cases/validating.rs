@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use serde_json::json;
 
+use super::ruling::explained;
 use super::scene::{Cell, expect_equal};
 use super::transit::{Transit, with_communities};
 use lab::Family;
@@ -39,6 +40,22 @@ const SAID_LATER: &[Payload] = &[
 /// what was refused arrives and what was valid leaves, without a reset and without a question to the router; when the cache
 /// is gone, what it said stays.
 pub(super) fn rpki_decides_over_received_routes(cell: &Cell) -> Result<()> {
+    rpki_decides(cell, Side::Receives)
+}
+
+/// Proves: the same where the rules are about what the second router is sent; the node itself uses all routes.
+pub(super) fn rpki_decides_over_advertised_routes(cell: &Cell) -> Result<()> {
+    rpki_decides(cell, Side::Advertises)
+}
+
+/// Whose routes the rules are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Receives,
+    Advertises,
+}
+
+fn rpki_decides(cell: &Cell, side: Side) -> Result<()> {
     let mut transit = Transit::open_with(cell, SECOND_AS, |router| {
         router.families = vec![Family::Ipv4, Family::Ipv6];
         let prefixes = ["10.90.1.0/24", "10.90.2.0/24", "10.91.1.0/24"];
@@ -51,9 +68,10 @@ pub(super) fn rpki_decides_over_received_routes(cell: &Cell) -> Result<()> {
     transit.scene.fairway.apply("rpki", &configuration("127.0.0.1", rpki::PORT))?;
     let mut router = transit.scene.peer();
     router.to_receive = Some(Allowed::All);
-    router.receive_rules = Some(RULES);
+    router.receive_rules = Some(RULES).filter(|_| side == Side::Receives);
     let mut second = transit.second_peer();
     second.to_advertise = Some(Allowed::All);
+    second.advertise_rules = Some(RULES.to_owned()).filter(|_| side == Side::Advertises);
     transit.join(&router, &second, PATIENCE)?;
     let incarnation = transit.scene.established()?;
 
@@ -67,6 +85,13 @@ pub(super) fn rpki_decides_over_received_routes(cell: &Cell) -> Result<()> {
     let unknown = transit.arrives("10.91.1.0/24")?;
     expect_equal("communities", &unknown.communities, &["65002:7".to_owned()].into())?;
     states_are_shown(&transit)?;
+    match side {
+        Side::Receives => rule_is_shown(&transit)?,
+        Side::Advertises => {
+            let line = "10.90.2.0/24 not to second: rule 1 (no-origin) of toAdvertise rejects it";
+            explained(&transit, line)?;
+        }
+    }
     let asked = refreshes(&transit)?;
 
     cache.say(SAID_LATER)?;
@@ -101,12 +126,16 @@ fn states_are_shown(transit: &Transit) -> Result<()> {
         let shown = entry.pointer("/paths/0/rpkiValidationState");
         expect_equal(prefix, &shown, &Some(&json!(state)))?;
     }
-    let router = transit.scene.spec.local_address.to_string();
-    let listed = fairway.show(&["bgp", "neighbors", &router, "filtered-routes"])?;
-    let rule = listed.pointer("/receivedRoutes/10.90.2.0~124/refusedByRule");
-    expect_equal("the rule", &rule, &Some(&json!({"number": 1, "name": "no-origin"})))?;
     let table = fairway.show(&["rpki", "prefix-table"])?;
     expect_equal("payloads", &table.get("ipv4PrefixCount"), &Some(&json!(2)))
+}
+
+/// The rule of toReceive that refuses a route.
+fn rule_is_shown(transit: &Transit) -> Result<()> {
+    let router = transit.scene.spec.local_address.to_string();
+    let listed = transit.scene.fairway.show(&["bgp", "neighbors", &router, "filtered-routes"])?;
+    let rule = listed.pointer("/receivedRoutes/10.90.2.0~124/refusedByRule");
+    expect_equal("the rule", &rule, &Some(&json!({"number": 1, "name": "no-origin"})))
 }
 
 /// How often the router was asked for all its routes.

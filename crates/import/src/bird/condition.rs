@@ -237,9 +237,6 @@ impl Facts<'_> {
     }
 
     fn origin_validation(&self, values: &[Value], state: &str) -> Condition {
-        if self.outbound {
-            return unknown("is for received routes; give them a community there, and match that");
-        }
         let is_known =
             matches!(values.first(), Some(Value::Plain(table)) if self.roa_tables.contains(table));
         let is_usual = match values {

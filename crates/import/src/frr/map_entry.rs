@@ -174,7 +174,7 @@ impl<'a> Reading<'a> {
                 self.matches = None;
                 Ok(())
             }
-            ["rpki", state @ ("valid" | "invalid" | "notfound")] if !self.how.outbound => {
+            ["rpki", state @ ("valid" | "invalid" | "notfound")] => {
                 let state = match *state {
                     "valid" => "valid",
                     "invalid" => "invalid",
@@ -182,10 +182,6 @@ impl<'a> Reading<'a> {
                 };
                 self.narrow(|it| it.origin_validation = Some(state));
                 Ok(())
-            }
-            ["rpki", ..] => {
-                Err("is for received routes; give them a community there, and match that"
-                    .to_owned())
             }
             _ => Err("has no equal in match of a rule".to_owned()),
         }

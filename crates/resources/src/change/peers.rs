@@ -109,7 +109,7 @@ pub(super) const BGP_PEER: &[Change] = &[
     Change::field("spec.toAdvertise.rules[].match.asPath", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].match.communities", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].match.nextHops", Session(SaysAgain)),
-    Change::field("spec.toAdvertise.rules[].match.originValidation", Kept),
+    Change::field("spec.toAdvertise.rules[].match.originValidation", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].set.localPref", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].set.med", Session(SaysAgain)),
     Change::field("spec.toAdvertise.rules[].set.communities.add", Session(SaysAgain)),
