@@ -81,11 +81,6 @@ impl Peer {
         self.origins = origins;
     }
 
-    /// Whether routes are withheld from the peer or changed for it by the state of their origin.
-    pub fn exports_by_origin(&self) -> bool {
-        self.established.as_ref().is_some_and(|up| up.outbound.validates_origins())
-    }
-
     /// The same, and it is something else about the origins of routes that `concerned` names: [`Peer::validate_part`] is due
     /// until [`Peer::has_to_validate`] no more. `known` are the concerned prefixes of the table, if
     /// [`Peer::exports_by_origin`].
@@ -110,6 +105,11 @@ impl Peer {
             // There was no room for all that a rule refused.
             self.ask_again();
         }
+    }
+
+    /// Whether routes are withheld from the peer or changed for it by the state of their origin.
+    pub fn exports_by_origin(&self) -> bool {
+        self.established.as_ref().is_some_and(|up| up.outbound.validates_origins())
     }
 
     /// Whether routes are to be judged again.
