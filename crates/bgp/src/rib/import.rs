@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::decision::LOCAL_PREF_LAST;
 use super::only_to_customer;
-use super::rules::{RejectedBy, apply_rules, rules_in_reach};
+use super::rules::{RejectedBy, apply_rules, are_about_origins, rules_in_reach};
 use fairway_ground::{
     AddressFamily, Asn, ClusterId, Community, ImportPolicy, NextHop, PeerKind, Prefix,
     PrefixFilter, Role, RouterId,
@@ -79,7 +79,7 @@ impl Importer {
     ) -> Self {
         Self {
             policy: config.import.clone(),
-            validates_origins: validates_origins(&config.import),
+            validates_origins: are_about_origins(&config.import.rules),
             kind: config.kind(),
             own_asns: [config.local_asn.get(), config.router_asn.get()],
             role: config.external_role(),
@@ -117,7 +117,7 @@ impl Importer {
             || self.policy.rules != policy.rules
             || (policy.keeps_filtered && !self.policy.keeps_filtered)
             || self.cluster_id != cluster_id;
-        self.validates_origins = validates_origins(&policy);
+        self.validates_origins = are_about_origins(&policy.rules);
         (self.policy, self.cluster_id) = (policy, cluster_id);
         accepts_others
     }
@@ -250,10 +250,6 @@ impl Importer {
         let mut networks = self.networks.iter().filter(|it| it.family() == family).peekable();
         networks.peek().is_none() || networks.any(|network| network.contains(address))
     }
-}
-
-fn validates_origins(policy: &ImportPolicy) -> bool {
-    policy.rules.iter().any(|rule| rule.matches.origin_validation.is_some())
 }
 
 /// The `networks` that determine which neighbours are directly connected. A host prefix means that the

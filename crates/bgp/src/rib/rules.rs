@@ -29,6 +29,11 @@ pub struct Ruled {
     pub accepted_by: Option<u8>,
 }
 
+/// Whether what they make of a route depends on the state of its origin.
+pub(super) fn are_about_origins(rules: &[RouteRule]) -> bool {
+    rules.iter().any(|rule| rule.matches.origin_validation.is_some())
+}
+
 /// The rules that a route to `prefix` with an origin in this state is in reach of.
 pub fn rules_in_reach(
     rules: &[RouteRule],

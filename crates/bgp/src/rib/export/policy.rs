@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::decision::{LOCAL_PREF_DEFAULT, LOCAL_PREF_LAST};
 use super::super::only_to_customer::{self, Leak};
 use super::super::passed_on::{reflected, to_client_of_server, to_external, to_internal};
-use super::super::rules::{RejectedBy, apply_rules, rules_in_reach};
+use super::super::rules::{RejectedBy, apply_rules, are_about_origins, rules_in_reach};
 use super::{Encoding, Export, Ineligible, Outgoing};
 use crate::wire::announce::{AttributeBlock, next_hop_octets};
 use fairway_ground::{
@@ -52,8 +52,7 @@ pub(super) struct Origins(Option<Arc<OriginTable>>);
 impl Origins {
     /// What `rules` need of `table`.
     pub(super) fn of(rules: &[RouteRule], table: &Arc<OriginTable>) -> Self {
-        let is_about_origin = |rule: &RouteRule| rule.matches.origin_validation.is_some();
-        Self(rules.iter().any(is_about_origin).then(|| Arc::clone(table)))
+        Self(are_about_origins(rules).then(|| Arc::clone(table)))
     }
 
     pub(super) fn are_needed(&self) -> bool {
