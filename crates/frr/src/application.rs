@@ -6,6 +6,7 @@
 //! applied. Knows no socket. Driven by `io::backend`.
 
 mod faults;
+mod left;
 mod legacy;
 mod load;
 mod memory;
@@ -107,6 +108,8 @@ pub struct Said {
     pub remarks: Vec<(Daemon, Step, String)>,
     /// The operator's own lines that were rejected: the others were sent all the same.
     pub rejected: Vec<(Daemon, Step, String)>,
+    /// Daemons that another client has locked, with their replies: they were sent nothing more.
+    pub locked: BTreeMap<Daemon, String>,
     /// Why the batch was aborted, if it was.
     pub broken: Option<Broken>,
 }
@@ -118,6 +121,7 @@ impl Said {
             && self.unknown.is_empty()
             && self.remarks.is_empty()
             && self.rejected.is_empty()
+            && self.locked.is_empty()
     }
 }
 
@@ -164,6 +168,8 @@ pub struct Application {
     read_at: Now,
     read_last: Now,
     failures: u32,
+    /// Daemons that another client has locked, with their replies, and since how many attempts any is.
+    locked: (BTreeMap<Daemon, String>, u32),
     /// The configuration in force is the wanted one, except for what was rejected.
     is_settled: bool,
     in_force: Option<u64>,
@@ -198,6 +204,7 @@ impl Application {
             read_at: Now::ZERO,
             read_last: Now::ZERO,
             failures: 0,
+            locked: (BTreeMap::new(), 0),
             is_settled: false,
             in_force: None,
             withdrawn: None,
@@ -369,7 +376,8 @@ impl Application {
         }
         if let Some(bgpd) = running.daemons.get(&Daemon::Bgpd) {
             let is_new_bgpd = std::mem::take(&mut self.is_new_bgpd);
-            self.recording.read(Record::read(bgpd, &self.mark), is_new_bgpd, &running);
+            let record = Record::read(bgpd, &self.mark);
+            self.recording.read(now, record, is_new_bgpd, &running);
             let other_owner = site::other_owner(bgpd, self.owner);
             self.other_owner = other_owner.filter(|_| !self.forgets);
             if is_new_bgpd {
@@ -383,11 +391,12 @@ impl Application {
                 self.loading_until = self.loading_until.max(now.saturating_add(wait));
             }
         }
+        let is_due = now >= self.read_last.saturating_add(LOOK_INTERVAL);
         for (daemon, configuration) in &running.daemons {
-            self.memory.entry(*daemon).or_default().compare(configuration);
+            let tries_again = is_due && *daemon == Daemon::Mgmtd;
+            self.memory.entry(*daemon).or_default().compare(configuration, tries_again);
         }
-        let bgpd = running.daemons.get(&Daemon::Bgpd).cloned().unwrap_or_default();
-        let look_at = self.read_load(now, &bgpd, running.is_loading);
+        let look_at = self.read_load(now, &running);
         if let Some(why) = running.away.get(&Daemon::Bgpd) {
             self.unready = Some(unreachable(Daemon::Bgpd, why));
         }
@@ -402,6 +411,8 @@ impl Application {
             self.failures = 0;
             self.read_at = now.saturating_add(LOOK_INTERVAL);
             self.read_at = self.read_at.min(look_at.unwrap_or(Now::MAX));
+            let late = self.known.as_ref().and_then(|it| self.recording.waits_for_zebra(it));
+            self.read_at = self.read_at.min(late.unwrap_or(Now::MAX));
             if now < self.loading_until {
                 self.read_at = self.read_at.min(self.loading_until);
             }
@@ -420,13 +431,15 @@ impl Application {
         }
         self.known = None;
         self.read_at = now;
-        self.recording.said(&said);
+        self.recording.said(now, &said);
         self.load_grew(&said.taken);
+        let mut lost = if said.locked.is_empty() { 0 } else { self.locked.1.saturating_add(1) };
+        self.locked = (said.locked, lost);
         for (daemon, step) in said.taken {
             if step.makes_something() {
                 self.refusals.forget_what_is_in(&step);
             }
-            self.memory.entry(daemon).or_default().took(daemon, step);
+            lost = lost.max(self.memory.entry(daemon).or_default().took(daemon, step));
         }
         for (daemon, step, words) in said.unknown {
             self.memory.entry(daemon).or_default().does_not_know(step, words);
@@ -440,6 +453,10 @@ impl Application {
             Some(Broken::Lost(..)) => self.back_off(now),
             None => {}
         }
+        // What is in the way, a commit of another client or its lock, is given time.
+        if let Some(more) = lost.checked_sub(1) {
+            self.say_at = self.say_at.max(now.saturating_add(backoff(more)));
+        }
         for (daemon, step, words) in rejected {
             // What was removed before the rejected line does not stay removed any longer than needed.
             self.say_at = now;
@@ -452,9 +469,8 @@ impl Application {
     }
 
     fn back_off(&mut self, now: Now) {
-        let doubled = BACKOFF_MIN.saturating_mul(1 << self.failures.min(10));
+        self.read_at = now.saturating_add(backoff(self.failures));
         self.failures = self.failures.saturating_add(1);
-        self.read_at = now.saturating_add(doubled.min(BACKOFF_MAX));
     }
 
     fn refuse(&mut self, daemon: Option<Daemon>, step: &Step, words: String) {
@@ -473,6 +489,11 @@ impl Application {
         let statements = self.wanted.iter().flat_map(|it| &it.configuration.statements);
         daemon == Daemon::Bgpd || statements.into_iter().any(|it| daemon.takes(it) == Takes::Must)
     }
+}
+
+/// The wait after this many failures and one more.
+fn backoff(failures: u32) -> Duration {
+    BACKOFF_MIN.saturating_mul(1 << failures.min(10)).min(BACKOFF_MAX)
 }
 
 #[cfg(test)]

@@ -6,6 +6,10 @@ use super::Application;
 use crate::configuration::without_secrets;
 use crate::daemon::Daemon;
 
+/// Attempts on a locked daemon after which the lock is a fault: FRR 10's mgmtd has one for a moment with each commit, and
+/// while it starts.
+const LOCKED_MAX: u32 = 6;
+
 impl Application {
     /// The parts of the wanted configuration that are not in force, and why.
     pub fn faults(&self) -> Vec<String> {
@@ -22,6 +26,11 @@ impl Application {
                 format!("FRR's {name} does not apply `{line}`: the setting is still configured")
             })
         });
+        let (locked, attempts) = &self.locked;
+        let locked = locked.iter().filter(|_| *attempts > LOCKED_MAX).map(|(daemon, words)| {
+            let name = daemon.name();
+            format!("FRR's {name} is locked by another client, and is tried each second: {words}")
+        });
         let other_owner = self.other_owner.map(|it| {
             format!(
                 "this FRR is configured by another Fairway, {it}; stop that one, and remove its \
@@ -32,6 +41,7 @@ impl Application {
             .into_iter()
             .chain(self.load_fault())
             .chain(away)
+            .chain(locked)
             .chain(self.obstacles.faults());
         let faults = faults.chain(self.recording.faults());
         faults.chain(self.refusals.faults()).chain(stubborn).collect()

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Application, Now};
+use super::{Application, Now, Running};
 use crate::configuration::Configuration;
 use crate::daemon::Daemon;
 use crate::difference::{Step, neighbor};
@@ -31,25 +31,21 @@ pub(super) struct Load {
 
 impl Application {
     /// Takes what bgpd shows. Returns when to look again.
-    pub(super) fn read_load(
-        &mut self,
-        now: Now,
-        bgpd: &Configuration,
-        is_loading: bool,
-    ) -> Option<Now> {
+    pub(super) fn read_load(&mut self, now: Now, running: &Running) -> Option<Now> {
         let before = self.load.take();
-        if !is_loading {
+        if !running.is_loading {
             return None;
         }
+        let bgpd = running.daemons.get(&Daemon::Bgpd).cloned().unwrap_or_default();
         // Those that were there when this process came may have been made in it.
         let is_first = self.good.is_none() && before.is_none();
         let has_neighbors = || bgpd.statements.iter().any(|it| self.is_neighbor_of_ours(it));
         let holds_ours =
             before.as_ref().is_some_and(|it| it.holds_ours) || (is_first && has_neighbors());
-        let same = before.filter(|it| it.has_ours || it.shown == *bgpd);
+        let same = before.filter(|it| it.has_ours || it.shown == bgpd);
         self.load = Some(Load {
             since: same.map_or(now, |it| it.since),
-            shown: bgpd.clone(),
+            shown: bgpd,
             has_ours: false,
             holds_ours,
         });

@@ -14,7 +14,7 @@ fn attempts_max(daemon: Daemon) -> u8 {
     match daemon {
         // 10.3 drops a change that it is committing when any other connection to it closes, as after each `vtysh -c`,
         // and reports success; or it rejects the next line, whose context is gone.
-        Daemon::Mgmtd => 6,
+        Daemon::Mgmtd => 10,
         _ => 2,
     }
 }
@@ -38,6 +38,8 @@ pub(super) struct Memory {
     pub(super) hidden: BTreeMap<Place, Option<Arc<str>>>,
     /// Removals that have no effect: the daemon still shows the setting.
     pub(super) stubborn: BTreeSet<Place>,
+    /// They are sent once more.
+    pub(super) tries_again: bool,
     /// How often each line was sent in a row.
     attempts: BTreeMap<Place, u8>,
     unknown: BTreeMap<Place, String>,
@@ -69,12 +71,15 @@ impl Memory {
         self.unknown.get(&(statement.context.clone(), statement.line.clone()))
     }
 
-    pub(super) fn took(&mut self, daemon: Daemon, step: Step) {
+    /// A line was accepted. Returns how often it was before, in a row, and had no effect.
+    pub(super) fn took(&mut self, daemon: Daemon, step: Step) -> u32 {
         self.tried(daemon, &step);
         let place = step.place();
+        let lost = self.attempts.get(&place).map_or(0, |it| u32::from(it.saturating_sub(1)));
         if step.purpose == Purpose::Add {
             self.told.insert(place);
         }
+        lost
     }
 
     /// Counts a line that was sent or rejected. Returns whether that was the last attempt.
@@ -93,7 +98,10 @@ impl Memory {
     }
 
     /// Compares with the running configuration: a line that is no longer there counts as not sent.
-    pub(super) fn compare(&mut self, running: &Configuration) {
+    ///
+    /// `tries_again`: what kept the daemon from a removal may have gone.
+    pub(super) fn compare(&mut self, running: &Configuration, tries_again: bool) {
+        self.tries_again = tries_again;
         let shown: BTreeSet<(&[Arc<str>], &str)> =
             running.statements.iter().map(|it| (&*it.context, &*it.line)).collect();
         let hidden = &self.hidden;
@@ -120,6 +128,9 @@ impl Memory {
         }
         match step.purpose {
             Purpose::Remove => {
+                if self.tries_again && self.stubborn.contains(&place) {
+                    return Learnt::Nothing;
+                }
                 self.stubborn.insert(place);
             }
             Purpose::Add => {
@@ -140,6 +151,9 @@ impl Memory {
         let places: BTreeSet<Place> = steps.map(Step::place).collect();
         self.attempts.retain(|it, _| places.contains(it));
         self.stubborn.retain(|it| places.contains(it));
+        if self.tries_again {
+            return;
+        }
         batch.additions.retain(|it| !self.stubborn.contains(&it.place()));
         batch.removals.retain(|it| !self.stubborn.contains(&it.place()));
         // FRR 8.4 crashes when a router goes that has neighbours.

@@ -60,7 +60,11 @@ impl Application {
         if plan.to_write.is_empty() {
             for (daemon, running) in &known.daemons {
                 let Some(memory) = self.memory.get(daemon) else { continue };
-                let record = plan.record.iter().filter(|_| *daemon == Daemon::Bgpd);
+                let of_ours = match daemon {
+                    Daemon::Bgpd => plan.record.as_slice(),
+                    Daemon::Mgmtd => plan.again.as_slice(),
+                    _ => &[],
+                };
                 let here = target
                     .iter()
                     .copied()
@@ -68,7 +72,7 @@ impl Application {
                 let told = self.told(*daemon);
                 let mut batch = difference(&Sides {
                     running,
-                    wanted: &here.chain(record).collect::<Vec<_>>(),
+                    wanted: &here.chain(of_ours).collect::<Vec<_>>(),
                     mark: &self.mark,
                     told: &told,
                     replaced: &self.recording.replaced(*daemon),
@@ -89,7 +93,8 @@ impl Application {
             self.memory.entry(*daemon).or_default().sort_out(batch);
         }
         batches.retain(|(_, batch)| !batch.is_empty());
-        Some(Orders { batches, is_repair: self.is_settled, are_many })
+        let is_attempt = self.memory.values().any(|it| it.tries_again && !it.stubborn.is_empty());
+        Some(Orders { batches, is_repair: self.is_settled && !is_attempt, are_many })
     }
 
     /// The lines of ours in a daemon that do not carry the mark.

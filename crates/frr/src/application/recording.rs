@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Broken, Running, Said, Step};
+use super::left::Left;
+use super::{Broken, Now, Running, Said, Step};
 use crate::configuration::{Configuration, Statement};
 use crate::daemon::Daemon;
 use crate::difference::{
@@ -34,6 +35,8 @@ pub(super) struct Recording {
     theirs: BTreeSet<EntryKey>,
     /// Entries whose lines were undone.
     undone: BTreeSet<EntryKey>,
+    /// Lines that zebra shows although mgmtd, which gave them to it, does not.
+    left: Left,
     /// The step that undoes each line that is no longer wanted.
     undoing: BTreeMap<EntryKey, Vec<EntryKey>>,
     /// Entries are being written, and nothing else.
@@ -72,6 +75,8 @@ pub(super) struct Plan {
     absent: BTreeSet<EntryKey>,
     /// The steps that undo lines that FRR shows in another form, or not at all.
     unseen: Vec<(Daemon, Step)>,
+    /// Lines that mgmtd is sent for their removal to reach zebra.
+    pub(super) again: Vec<Statement>,
     undoing: BTreeMap<EntryKey, Vec<EntryKey>>,
 }
 
@@ -79,11 +84,15 @@ fn place(it: &Statement) -> Place {
     (it.context.clone(), it.line.clone())
 }
 
+fn statement((context, line): &Place) -> Statement {
+    Statement { context: context.clone(), line: line.clone(), origin: None }
+}
+
 impl Recording {
     /// Takes the record that FRR shows.
     ///
     /// `is_new_bgpd`: it has restarted since the last time.
-    pub(super) fn read(&mut self, record: Record, is_new_bgpd: bool, running: &Running) {
+    pub(super) fn read(&mut self, now: Now, record: Record, is_new_bgpd: bool, running: &Running) {
         for key in std::mem::take(&mut self.fresh) {
             // It was sent by nobody here: somebody else was faster.
             let is_there = running.daemons.get(&key.0).is_some_and(|it| shows(it, &key.1));
@@ -93,6 +102,7 @@ impl Recording {
         }
         self.theirs.retain(|key| record.0.contains_key(key));
         self.undone.retain(|key| record.0.contains_key(key));
+        self.left.read(now, &record, &running.daemons);
         // What bgpd itself loads again after a restart may be somebody's by then.
         let of_others = record.0.iter().filter(|((daemon, _), _)| *daemon != Daemon::Bgpd);
         let of_others = of_others.map(|(key, before)| (key.clone(), before.clone()));
@@ -161,12 +171,28 @@ impl Recording {
             }
             record.0.retain(|key, _| !plan.held_back.contains(key));
         }
-        for (key, before) in &self.record.0 {
-            if needed.contains_key(key) || is_partial {
-                continue;
-            }
+        if !is_partial {
+            self.plan_to_undo(facts, &needed, &mut record, &mut plan);
+        }
+        plan.record = record.statements(mark);
+        plan
+    }
+
+    /// What to do about entries whose lines are no longer wanted.
+    fn plan_to_undo(
+        &self,
+        Facts { running, shared_routers, .. }: &Facts<'_>,
+        needed: &BTreeMap<EntryKey, Option<Arc<str>>>,
+        record: &mut Record,
+        plan: &mut Plan,
+    ) {
+        for (key, before) in self.record.0.iter().filter(|(key, _)| !needed.contains_key(*key)) {
             let (daemon, (context, line)) = key;
             let Some(shown) = running.get(daemon) else { continue };
+            if let Some(is_due) = self.left.has(key, &self.record, running) {
+                plan.again.extend(is_due.then(|| statement(&key.1)));
+                continue;
+            }
             if self.theirs.contains(key) || self.is_undone(key, shown) {
                 record.0.remove(key);
                 continue;
@@ -187,7 +213,7 @@ impl Recording {
                 || context
                     .split_last()
                     .is_some_and(|(opener, outer)| !shows(shown, &(outer.into(), opener.clone())));
-            if is_router(line) && facts.shared_routers.contains(line) {
+            if is_router(line) && shared_routers.contains(line) {
                 // Others have lines in it: it is left to them.
                 record.0.remove(key);
                 continue;
@@ -204,8 +230,11 @@ impl Recording {
                 plan.unseen.push((*daemon, step));
             }
         }
-        plan.record = record.statements(mark);
-        plan
+    }
+
+    /// When zebra is to be looked at again.
+    pub(super) fn waits_for_zebra(&self, running: &Running) -> Option<Now> {
+        self.left.next_look(&self.record, &running.daemons)
     }
 
     /// Whether nothing is left of an entry's line. FRR 10's mgmtd may lose a removal: the entry stays as long as the line.
@@ -295,16 +324,17 @@ impl Recording {
     }
 
     pub(super) fn faults(&self) -> impl Iterator<Item = String> {
-        self.unwritable.values().map(|words| {
+        let unwritable = self.unwritable.values().map(|words| {
             format!(
                 "lines of bgpextras or settings of FRR's zebra are not configured: FRR's bgpd refused the \
                  record of them: {words}"
             )
-        })
+        });
+        unwritable.chain(self.left.faults())
     }
 
     /// Takes the outcome.
-    pub(super) fn said(&mut self, said: &Said) {
+    pub(super) fn said(&mut self, now: Now, said: &Said) {
         if self.is_writing {
             if let Some(Broken::Refused(_, step, words)) = &said.broken {
                 self.unwritable.insert(step.line.clone(), words.clone());
@@ -319,6 +349,7 @@ impl Recording {
         }
         let added = said.taken.iter().filter(|(_, step)| step.purpose == Purpose::Add);
         let added = added.map(|(daemon, step)| (*daemon, step.place()));
+        added.clone().for_each(|key| self.left.added(now, &key));
         self.sent.extend(added.filter(|key| self.record.0.contains_key(key)));
         if self.sent.len() > SENT_MAX {
             self.sent.clear();
@@ -362,7 +393,7 @@ impl Plan {
 }
 
 /// Whether a daemon shows a line, or the same entry of a list with a number.
-fn shows(running: &Configuration, (context, line): &Place) -> bool {
+pub(super) fn shows(running: &Configuration, (context, line): &Place) -> bool {
     let is_it =
         |it: &&Statement| it.line == *line || unnumbered(&it.line).is_some_and(|it| *it == **line);
     running.statements.iter().filter(is_it).any(|it| it.context == *context)

@@ -1,6 +1,7 @@
 //! The wanted configuration meets an FRR that rejects lines, hangs, loses its configuration and is edited by
 //! hand: stories, and schedules drawn from a seed.
 
+mod extras;
 mod loading;
 mod mgmtd;
 
@@ -24,9 +25,14 @@ struct World {
     application: Application,
     bgpd: Model,
     bfdd: Model,
-    /// With it, FRR has a zebra that knows no line, and shows the prefix lists of mgmtd.
+    /// With it, FRR has a zebra that knows no line, and shows the prefix lists that mgmtd gave it.
     mgmtd: Option<Model>,
+    zebra: Configuration,
+    /// Removals by mgmtd that do not reach zebra.
+    zebra_misses: u8,
     mgmtd_loses: u8,
+    /// Another client has locked mgmtd until then.
+    mgmtd_is_locked_until: Now,
     now: Now,
     wanted: Option<(u64, String)>,
     /// The instance that it was rendered for.
@@ -51,7 +57,10 @@ impl World {
             bgpd: Model::default(),
             bfdd: Model::default(),
             mgmtd: None,
+            zebra: Configuration::default(),
+            zebra_misses: 0,
             mgmtd_loses: 0,
+            mgmtd_is_locked_until: Now::ZERO,
             now: Now::ZERO,
             wanted: None,
             site: None,
@@ -80,10 +89,8 @@ impl World {
             false => drop(running.daemons.insert(Daemon::Bgpd, self.bgpd.running.clone())),
         }
         if let Some(mgmtd) = &self.mgmtd {
-            let mut lists = mgmtd.running.clone();
-            lists.statements.retain(|it| it.line.starts_with("ip prefix-list "));
             running.daemons.insert(Daemon::Mgmtd, mgmtd.running.clone());
-            running.daemons.insert(Daemon::Zebra, lists);
+            running.daemons.insert(Daemon::Zebra, self.zebra.clone());
         }
         running
     }
@@ -110,6 +117,10 @@ impl World {
                 said.broken = Some(Broken::Lost(daemon, "the end".to_owned()));
                 return said;
             }
+            if daemon == Daemon::Mgmtd && self.now < self.mgmtd_is_locked_until {
+                said.locked.insert(daemon, "% could not lock running DS".to_owned());
+                continue;
+            }
             self.dies_after = self.dies_after.map(|it| it - 1);
             self.ends_after = self.ends_after.map(|it| it - 1);
             let reply = match (daemon, &mut self.mgmtd) {
@@ -118,7 +129,16 @@ impl World {
                     self.mgmtd_loses -= 1;
                     Ok(())
                 }
-                (Daemon::Mgmtd, Some(mgmtd)) => mgmtd.say(step),
+                (Daemon::Mgmtd, Some(mgmtd)) => {
+                    let reply = mgmtd.say(step);
+                    let is_missed = step.purpose == Purpose::Remove && self.zebra_misses > 0;
+                    self.zebra_misses -= u8::from(is_missed);
+                    if !is_missed {
+                        self.zebra = mgmtd.running.clone();
+                        self.zebra.statements.retain(|it| it.line.starts_with("ip prefix-list "));
+                    }
+                    reply
+                }
                 (Daemon::Zebra, Some(_)) => Err("% Unknown command".to_owned()),
                 _ => self.bfdd.say(step),
             };
@@ -480,58 +500,6 @@ fn a_daemon_that_is_away_does_not_make_it_unready() {
     assert!(unready.as_ref().is_some_and(|it| it.contains("no neighbor")), "{unready:?}");
 }
 
-#[test]
-fn a_bad_line_of_the_extras_takes_no_other_along() {
-    let mut world = World::new();
-    let extras = |value: u8, bad: &str| {
-        format!(
-            "{}! ConfigMap x/bgpextras\nrouter bgp 1\n coalesce-time {value}\n {bad}\n bgp bestpath med\n",
-            text(&[(1, "a")])
-        )
-    };
-    let with =
-        |value: u8| format!("{} coalesce-time {value}\n bgp bestpath med\n", text(&[(1, "a")]));
-    world.want(1, &extras(1, "bad line"));
-    world.pass(INTERVAL * 3);
-    assert!(world.has(&with(1)), "{:?}", world.bgpd.running);
-    let faults = world.application.faults();
-    assert_eq!(faults.len(), 1, "{faults:?}");
-    assert!(faults[0].contains("a line is not in force in `router bgp 1`"), "{faults:?}");
-    assert_eq!(world.application.in_force(), None);
-    world.want(2, &extras(2, "bad line"));
-    world.pass(INTERVAL * 3);
-    assert!(world.has(&with(2)));
-    // A rejected value leaves the earlier one.
-    world.want(3, &extras(2, "coalesce-time bad"));
-    world.pass(INTERVAL * 3);
-    assert!(world.has(&with(2)), "{:?}", world.bgpd.running);
-    assert!(world.application.faults()[0].contains("coalesce-time bad"));
-    world.want(4, &format!("{} coalesce-time 3\n", text(&[(1, "a")])));
-    world.pass(INTERVAL * 3);
-    assert_eq!(world.application.faults(), Vec::<String>::new());
-    assert_eq!(world.application.in_force(), Some(4));
-}
-
-#[test]
-fn a_setting_of_the_extras_that_had_two_values_goes_with_them() {
-    let mut world = World::new();
-    let extras = |value: u8| {
-        format!(
-            "{}! ConfigMap x/bgpextras\nrouter bgp 1\n coalesce-time {value}\n",
-            text(&[(1, "a")])
-        )
-    };
-    world.want(1, &extras(1));
-    world.pass(INTERVAL * 3);
-    world.want(2, &extras(2));
-    world.pass(INTERVAL * 3);
-    assert!(world.has(&format!("{} coalesce-time 2\n", text(&[(1, "a")]))));
-    world.want(3, &text(&[(1, "a")]));
-    world.pass(INTERVAL * 3);
-    assert!(world.has(&text(&[(1, "a")])), "{:?}", world.bgpd.lines());
-    assert_eq!(world.application.in_force(), Some(3));
-}
-
 /// Whatever happens: once things are quiet, FRR has the wanted configuration, or the last good one of a
 /// resource with a fault.
 #[test]
@@ -608,12 +576,16 @@ fn any_schedule_ends_with_what_is_wanted_or_with_a_fault() {
 }
 
 #[test]
-fn extras_go_to_whoever_knows_them() {
-    let text = "! router\nrouter bgp 1\n bgp router-id 1.1.1.1\nexit\n!\n! ConfigMap x/y\nip route 203.0.113.0/24 blackhole\ninterface cable\n description to the router\n!\n";
+fn a_record_that_frr_does_not_take_is_a_fault() {
     let mut world = World::new();
-    world.want(1, text);
-    world.settle();
-    assert!(world.bfdd.lines().contains(&"ip route 203.0.113.0/24 blackhole".to_owned()));
+    world.bgpd.refuses = Some("route-map fairway-00000000-record");
+    world.want(1, &text(&[(1, "a")]));
+    world.pass(Duration::from_secs(5));
+    let faults = world.application.faults();
+    assert!(faults.iter().any(|it| it.contains("refused the record")), "{faults:?}");
+    assert!(!world.bgpd.lines().iter().any(|it| it.contains("router")), "{:?}", world.bgpd.lines());
+    assert_eq!(world.application.in_force(), None);
+    assert!(world.said_at.len() < 20, "{} attempts", world.said_at.len());
 }
 
 /// With its names: of an earlier version, or of today.
@@ -641,60 +613,4 @@ fn names_of_an_earlier_version_are_taken_over_without_a_reset() {
     assert!(world.has(&expected), "{:#?}", world.bgpd.lines());
     assert_eq!(world.application.in_force(), Some(1));
     assert!(world.bgpd.reset.is_empty() && world.bgpd.withdrawn.is_empty());
-}
-
-const EXTRAS: &str = "! ConfigMap x/y\nrouter bgp 1\n bgp default local-preference 7\n";
-
-/// A world in which we have a router, and extras with a value of their own.
-fn with_extras(extras: &str) -> World {
-    let mut world = World::new();
-    world.want(1, &text(&[(1, "a")]));
-    world.settle();
-    let of_operator = "router bgp 1\n bgp default local-preference 5\n";
-    world.bgpd.running.statements.extend(
-        Model::with(of_operator).running.statements.into_iter().filter(|it| !it.context.is_empty()),
-    );
-    world.application.hint(world.now);
-    world.pass(HINT_INTERVAL);
-    world.want(2, &format!("{}{extras}", text(&[(1, "a")])));
-    world.pass(INTERVAL * 2);
-    world
-}
-
-#[test]
-fn what_extras_replace_comes_back_when_they_go() {
-    let place = "router bgp 1 / bgp default local-preference";
-    let mut world = with_extras(EXTRAS);
-    assert!(world.bgpd.lines().contains(&format!("{place} 7")), "{:#?}", world.bgpd.lines());
-    // Another process finds in FRR what this one has replaced.
-    world.application = Application::new(Owner::default(), INTERVAL);
-    world.want(3, &text(&[(1, "a")]));
-    world.pass(INTERVAL * 4);
-    let lines = world.bgpd.lines();
-    assert!(lines.contains(&format!("{place} 5")), "{lines:#?}");
-    assert!(!lines.iter().any(|it| it.contains("local-preference 7")), "{lines:#?}");
-    assert_eq!(world.application.in_force(), Some(3));
-}
-
-#[test]
-fn what_an_operator_has_already_stays_when_extras_go() {
-    let mut world = with_extras(&EXTRAS.replace(" 7", " 5"));
-    assert_eq!(world.application.in_force(), Some(2));
-    world.want(3, &text(&[(1, "a")]));
-    world.pass(INTERVAL * 4);
-    let kept = "router bgp 1 / bgp default local-preference 5".to_owned();
-    assert!(world.bgpd.lines().contains(&kept), "{:#?}", world.bgpd.lines());
-}
-
-#[test]
-fn a_record_that_frr_does_not_take_is_a_fault() {
-    let mut world = World::new();
-    world.bgpd.refuses = Some("route-map fairway-00000000-record");
-    world.want(1, &text(&[(1, "a")]));
-    world.pass(Duration::from_secs(5));
-    let faults = world.application.faults();
-    assert!(faults.iter().any(|it| it.contains("refused the record")), "{faults:?}");
-    assert!(!world.bgpd.lines().iter().any(|it| it.contains("router")), "{:?}", world.bgpd.lines());
-    assert_eq!(world.application.in_force(), None);
-    assert!(world.said_at.len() < 20, "{} attempts", world.said_at.len());
 }

@@ -17,7 +17,7 @@ use fairway_ground::PeerKey;
 use fairway_seam::{Backend, Clear, ClearFuture, Desired, Latencies, Leave, ViewFuture, ViewScope};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::daemons::{Daemons, Look};
 use super::lock::{Lock, Locked};
@@ -353,7 +353,11 @@ impl Task {
 
     fn report(&self, orders: &Orders, said: &Said, took: Duration) {
         let (commands, milliseconds) = (said.taken.len(), took.as_millis());
+        for (daemon, words) in &said.locked {
+            debug!(daemon = daemon.name(), words, "FRR daemon is locked by another client");
+        }
         match &said.broken {
+            None if commands == 0 && !said.locked.is_empty() => {}
             None if orders.is_repair => {
                 warn!(
                     commands,

@@ -21,6 +21,10 @@ use crate::difference::{Batch, Step};
 /// How long a daemon may take for one line: changes take milliseconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Attempts on a locked daemon after which it is connected to again: 10.3's mgmtd may keep the lock of a commit that it
+/// dropped for as long as the connection lasts.
+const LOCKED_MAX: u8 = 4;
+
 /// The timers of a daemon, as 10.x and as 8.4 call them.
 const TIMERS: [&str; 2] = ["show event timers", "show thread timers"];
 /// bgpd's timer while it is in a configuration, of 10.x and of 8.4. It starts no new neighbor until this timer ends.
@@ -46,6 +50,8 @@ pub(super) struct Daemons {
     marked_at: Option<Instant>,
     /// For many lines to bgpd at once.
     transactions: Option<Transactions>,
+    /// How often in a row each daemon was locked.
+    locked: BTreeMap<Daemon, u8>,
     /// bgpd is in a configuration that has not ended.
     is_loading: bool,
     /// It may be ours: the connection broke between its marks.
@@ -75,6 +81,7 @@ impl Daemons {
             version: None,
             marked_at: None,
             transactions: None,
+            locked: BTreeMap::new(),
             is_loading: false,
             is_open: false,
         }
@@ -170,9 +177,13 @@ impl Daemons {
             return Err(Broken::Lost(daemon, "not connected".to_owned()));
         };
         let outcome = self.configure(daemon, &mut connection, steps, are_many, said).await;
+        let times = self.locked.remove(&daemon).unwrap_or_default().saturating_add(1);
         if matches!(outcome, Err(Broken::Lost(..))) {
             self.transactions = None;
-        } else {
+        } else if !said.locked.contains_key(&daemon) {
+            self.connections.insert(daemon, connection);
+        } else if times < LOCKED_MAX {
+            self.locked.insert(daemon, times);
             self.connections.insert(daemon, connection);
         }
         outcome

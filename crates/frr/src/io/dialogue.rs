@@ -16,6 +16,8 @@ use crate::difference::{MANY_LINES, Purpose, Step, is_of_route_map};
 /// The marks around a configuration, as `vtysh -f` sends them.
 const BEGIN: &str = "XFRR_start_configuration";
 const END: &str = "XFRR_end_configuration";
+/// What a reply has where another client holds the configuration.
+const LOCKED: [&str; 2] = ["could not lock", "is locked by"];
 /// Anything that is not configuration: FRR commits before it, and its reply begins with what was rejected.
 const COMMIT: &str = "do show version";
 
@@ -94,6 +96,10 @@ impl<'a> Dialogue<'a> {
         said: &mut Said,
     ) -> Result<(), Broken> {
         let reply = self.command("configure terminal").await?;
+        if is_locked(&reply) {
+            said.locked.insert(self.daemon, words(&reply));
+            return Ok(());
+        }
         if reply.status != Status::Success {
             return Err(Broken::Lost(self.daemon, words(&reply)));
         }
@@ -125,6 +131,9 @@ impl<'a> Dialogue<'a> {
             // FRR rejected a line, and does not always say which one: they can all be sent again.
         }
         for step in steps {
+            if said.locked.contains_key(&self.daemon) {
+                break;
+            }
             self.step(step, said).await?;
         }
         Ok(())
@@ -146,6 +155,10 @@ impl<'a> Dialogue<'a> {
                     said.remarks.push((self.daemon, step.clone(), words(&reply)));
                 }
                 said.taken.push((self.daemon, step.clone()));
+                Ok(())
+            }
+            _ if is_locked(&reply) => {
+                said.locked.insert(self.daemon, words(&reply));
                 Ok(())
             }
             _ if may_be_unknown => {
@@ -196,6 +209,13 @@ impl<'a> Dialogue<'a> {
 /// Whether a line was accepted without a warning.
 fn is_clean(reply: &Reply) -> bool {
     reply.status == Status::Success && !reply.text.trim_start().starts_with('%')
+}
+
+/// Whether a line was not taken because another client holds the configuration: mgmtd does for each commit of a client, and
+/// while it starts other daemons.
+fn is_locked(reply: &Reply) -> bool {
+    let is_taken = matches!(reply.status, Status::Success | Status::Warning);
+    !is_taken && LOCKED.iter().any(|it| reply.text.contains(it))
 }
 
 fn is_of_map(step: &Step) -> bool {
