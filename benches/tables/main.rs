@@ -2,11 +2,7 @@
 //! in the middle, in the same run; the neighbours around them are the same. The time is from the start to the last
 //! prefix at the last neighbour, and a run counts only when each neighbour has every prefix.
 //!
-//! `cargo bench --bench tables -- [--scenario WORD] [--speaker NAME] [--runs N] [--links] [--growth] [--json FILE]
-//! [--svg FOLDER]`, as root. With `--growth`, from 10^3 to 10^6 routes and from 1 to 500 neighbours in place of the scenarios.
-//! With `--links` each neighbour has a link of its own, a /31, in place of one network for all. With `--internet` a table of
-//! the Internet's shape in place of the scenarios: `[--clients N] [--divisor N] [--resets N] [--route-server]`,
-//! see [`internet`]. With `--killed` Fairway is killed while it installs the routes of `install-1M`, see [`killed`].
+//! [`USAGE`] has the options; see [`internet`] and [`killed`], too.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
@@ -62,10 +58,47 @@ struct Row {
     removed_seconds: Option<f64>,
 }
 
+const USAGE: &str = "Usage: cargo bench --bench tables -- [OPTIONS]    (as root)
+
+How long a table takes through Fairway, BIRD, FRR and GoBGP, side by side.
+
+  --scenario WORD    only scenarios with this word in their name
+  --speaker NAME     only fairway, bird, frr or gobgp
+  --runs N           runs of each, of which the median counts [3]
+  --links            each neighbor has a link of its own
+  --growth           10^3 to 10^6 routes, and 1 to 500 neighbors, in place of the scenarios
+  --json FILE        writes the figures
+  --svg FOLDER       draws them
+  --killed           Fairway is killed while it installs a million routes
+  --internet         a table of the Internet's shape in place of the scenarios:
+    --clients N      neighbors that hear everything [200]
+    --divisor N      one Nth of the table [1]
+    --resets N       resets of a transit, one each minute [30]
+    --route-server   the clients are those of a route server, with a filter each
+
+Example: cargo bench --bench tables -- --scenario transit --speaker fairway --runs 1";
+
+/// An option that nobody knows would be a measurement of an hour of something else.
+fn check_arguments(arguments: &[String]) -> Result<()> {
+    let known = USAGE.split_whitespace().filter(|it| it.starts_with("--") && it.len() > 2);
+    let unknown = arguments.iter().find(|it| {
+        let is_known = *it == "--bench" || known.clone().any(|known| known == it.as_str());
+        it.starts_with('-') && !is_known
+    });
+    ensure!(unknown.is_none(), "unknown option {}\n{USAGE}", unknown.map_or("", |it| it));
+    Ok(())
+}
+
 fn main() -> Result<ExitCode> {
     if let Some(code) = lab::probe::other_role() {
         return Ok(code);
     }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|it| it == "--help" || it == "-h") {
+        println!("{USAGE}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    check_arguments(&arguments)?;
     measure_all()?;
     Ok(ExitCode::SUCCESS)
 }
