@@ -2,6 +2,8 @@
 //!
 //! POSIX's, as bgpd compiles them, by the crate `regex`, whose search takes linear time whatever the expression is.
 
+use std::sync::OnceLock;
+
 use regex::{Regex, RegexBuilder};
 
 use super::{AsPath, AsPathSegment};
@@ -30,8 +32,9 @@ pub fn compile_expression(text: &str) -> Result<Regex, String> {
 #[derive(Debug, Clone)]
 pub struct AsPathPattern {
     text: String,
-    regex: Regex,
     plain: Option<PlainForm>,
+    /// Some 20 KiB. Of a plain form it is compiled where a path is there as text only.
+    regex: OnceLock<Option<Regex>>,
 }
 
 /// What most expressions say, so that a path need not be written down for them: a route server tries each route with the
@@ -83,8 +86,16 @@ impl PlainForm {
 impl AsPathPattern {
     /// The expression that `text` is, or what is wrong with it, in one line.
     pub fn new(text: &str) -> Result<Self, String> {
-        let regex = compile_expression(&text.replace('_', BORDER))?;
-        Ok(Self { text: text.to_owned(), regex, plain: PlainForm::of(text) })
+        let plain = PlainForm::of(text);
+        let regex = match plain {
+            Some(_) => OnceLock::new(),
+            None => OnceLock::from(Some(Self::compile(text)?)),
+        };
+        Ok(Self { text: text.to_owned(), plain, regex })
+    }
+
+    fn compile(text: &str) -> Result<Regex, String> {
+        compile_expression(&text.replace('_', BORDER))
     }
 
     /// As it was written.
@@ -112,7 +123,8 @@ impl AsPathPattern {
 
     /// Whether a path that is written as `text` has this form.
     pub fn is_in(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        let regex = self.regex.get_or_init(|| Self::compile(&self.text).ok());
+        regex.as_ref().is_some_and(|it| it.is_match(text))
     }
 }
 

@@ -109,18 +109,14 @@ async fn read_all(
     stream: Arc<OwnedReadHalf>,
     events: mpsc::Sender<NetworkEvent>,
 ) {
-    let mut buffer = vec![0; READ_LENGTH_BYTES];
     let budget = Arc::new(Semaphore::new(READS_MAX));
     loop {
         // The semaphore is never closed, so the error cannot happen.
         let Ok(permit) = Arc::clone(&budget).acquire_owned().await else { return };
-        let news = match read(&stream, &mut buffer).await {
-            Ok(0) => News::Closed { id, why: None },
+        let news = match read(&stream).await {
+            Ok(bytes) if bytes.is_empty() => News::Closed { id, why: None },
+            Ok(bytes) => News::Received { id, bytes, permit },
             Err(error) => News::Closed { id, why: Some(error.to_string()) },
-            Ok(count) => {
-                let bytes = Bytes::copy_from_slice(buffer.get(..count).unwrap_or_default());
-                News::Received { id, bytes, permit }
-            }
         };
         let last = matches!(news, News::Closed { .. });
         if events.send(NetworkEvent { key, news }).await.is_err() || last {
@@ -129,13 +125,18 @@ async fn read_all(
     }
 }
 
-/// Reads what there is, once there is something.
-async fn read(stream: &OwnedReadHalf, buffer: &mut [u8]) -> io::Result<usize> {
+/// Reads what there is, once there is something; nothing at the end.
+async fn read(stream: &OwnedReadHalf) -> io::Result<Bytes> {
     loop {
         stream.readable().await?;
-        match stream.try_read(buffer) {
+        // On the stack of the thread: hundreds of sessions have nothing to read most of the time.
+        let mut buffer = [0; READ_LENGTH_BYTES];
+        match stream.try_read(&mut buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            outcome => return outcome,
+            outcome => {
+                let read = buffer.get(..outcome?).unwrap_or_default();
+                return Ok(Bytes::copy_from_slice(read));
+            }
         }
     }
 }
