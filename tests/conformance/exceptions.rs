@@ -62,7 +62,7 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     except(4271, "6.3", Must, "a next hop of an external peer next door is refused where we have no subnet of its family",
         "It is taken: an address that DHCP or a cloud gave without its network, or none at all yet, says nothing about who is next door."),
     except(4271, "9.1.2", Must, "a route whose next hop cannot be resolved is not chosen",
-        "It is not asked: it is not installed in the kernel, but passed on, and other systems are told a next hop of ours."),
+        "Where routes are installed (`installRoutes`) it is not. Where they are not, it is not asked: no packet is sent there by Fairway, and other systems are told a next hop of ours."),
     except(4271, "9.1.2.2", Must, "the lowest cost to the next hop wins",
         "No cost is known, so all are equal, as the step allows where none can be determined."),
     except(2545, "3", Must, "a link-local address goes along with the next hop on a subnet that is shared",

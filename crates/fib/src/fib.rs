@@ -12,9 +12,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_ground::{Instant, InterfaceName};
+use fairway_ground::Instant;
 use fairway_netlink::{NextHop, Route};
-use fairway_seam::{Forward, ForwardingChange, Gateway};
+use fairway_seam::{Forward, ForwardingChange, Gateway, TrackedNextHop};
 
 pub use self::entry::Place;
 use self::entry::{Entry, Group};
@@ -32,8 +32,10 @@ const NOTES_MAX: usize = 16;
 pub enum Note {
     /// A route of somebody else leads to this destination: ours is not installed beside it.
     Foreign(Place, Route),
-    /// None of the routers can be reached: the route is not installed.
-    Unreachable(Option<InterfaceName>, Arc<[Gateway]>),
+    /// A next hop cannot be reached: its routes are not used.
+    Unreachable(TrackedNextHop),
+    /// It can be reached again.
+    Reachable(TrackedNextHop),
     /// The kernel refused an order.
     Refused(Place, Refused),
     /// The process may not change routes.
@@ -49,6 +51,9 @@ pub struct Fib {
     groups: Interned<Group>,
     ways_of: BTreeMap<Number, Number>,
     ways: Interned<[NextHop]>,
+    /// Next hops that cannot be reached, as was told, and those of which is to be told whether they can.
+    unreachable: BTreeSet<TrackedNextHop>,
+    untold: BTreeMap<TrackedNextHop, bool>,
     /// Places to look at.
     due: BTreeSet<Place>,
     /// All places behind this one are to be looked at, too.
@@ -85,7 +90,7 @@ impl Fib {
 
     /// Whether that is all there is to know.
     pub fn is_over(&self) -> bool {
-        self.is_complete && self.is_empty()
+        self.is_complete && self.is_empty() && self.unreachable.is_empty()
     }
 
     /// How many routes of ours the kernel has.
@@ -123,6 +128,7 @@ impl Fib {
         for number in numbers {
             self.release(number);
         }
+        self.unreachable.clear();
         self.complete();
     }
 
@@ -143,13 +149,46 @@ impl Fib {
             self.ways.release(known);
             if ways != known {
                 self.sweep = Some(Bound::Unbounded);
-                if ways == 0 {
-                    self.note_unreachable(&group);
-                }
             }
         }
+        let known = self.unreachable.iter().copied();
+        let next_hops: BTreeSet<TrackedNextHop> = self.next_hops().chain(known).collect();
+        next_hops.into_iter().for_each(|it| self.look_at(it));
         self.due.append(&mut self.refused);
         self.retry_at = None;
+    }
+
+    /// The next hops whose reachability is another one than was told, or for the first time told to be none: each with
+    /// whether it can be reached. Those that cannot are followed until [`Fib::untrack`], whatever is wanted.
+    pub fn take_next_hops(&mut self) -> BTreeMap<TrackedNextHop, bool> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// These next hops need not be followed any more.
+    pub fn untrack(&mut self, next_hops: impl IntoIterator<Item = TrackedNextHop>) {
+        let gone: BTreeSet<TrackedNextHop> = next_hops.into_iter().collect();
+        self.unreachable.retain(|it| !gone.contains(it));
+        let used: Vec<TrackedNextHop> = self.next_hops().filter(|it| gone.contains(it)).collect();
+        used.into_iter().for_each(|it| self.look_at(it));
+    }
+
+    fn next_hops(&self) -> impl Iterator<Item = TrackedNextHop> + '_ {
+        self.groups.iter().flat_map(|(_, group)| next_hops_of(group))
+    }
+
+    fn look_at(&mut self, next_hop: TrackedNextHop) {
+        let is_reachable = self.surroundings.reaches(next_hop);
+        let is_news = match is_reachable {
+            true => self.unreachable.remove(&next_hop),
+            false => self.unreachable.insert(next_hop),
+        };
+        if is_news {
+            self.untold.insert(next_hop, is_reachable);
+            self.note(match is_reachable {
+                true => Note::Reachable(next_hop),
+                false => Note::Unreachable(next_hop),
+            });
+        }
     }
 
     /// The kernel has these routes of ours: others may have removed or changed some, and an interface that was down for a
@@ -209,8 +248,10 @@ impl Fib {
         if !self.on_the_way.is_empty() || !self.has_orders() {
             return orders;
         }
+        // A place that is due may be swept, too: not before its order is answered.
+        let sweeps = self.due.is_empty();
         while orders.len() < limit
-            && let Some(place) = self.next_place()
+            && let Some(place) = self.next_place(sweeps)
         {
             if let Some((order, ways)) = self.order_for(place) {
                 self.ways.hold_again(ways);
@@ -251,11 +292,11 @@ impl Fib {
         self.notes.pop_front()
     }
 
-    fn next_place(&mut self) -> Option<Place> {
+    fn next_place(&mut self, sweeps: bool) -> Option<Place> {
         if let Some(place) = self.due.pop_first() {
             return Some(place);
         }
-        let after = self.sweep?;
+        let after = self.sweep.filter(|_| sweeps)?;
         let next = self.entries.range((after, Bound::Unbounded)).next().map(|(place, _)| *place);
         self.sweep = next.map(Bound::Excluded);
         next
@@ -325,21 +366,13 @@ impl Fib {
         if ways.is_empty() { 0 } else { self.ways.hold(ways) }
     }
 
-    fn note_unreachable(&mut self, group: &Group) {
-        if let Forward::By(gateways) = &group.forward {
-            self.note(Note::Unreachable(group.vrf, Arc::clone(gateways)));
-        }
-    }
-
     fn hold(&mut self, group: Group) -> Number {
         let group = Arc::new(group);
         let number = self.groups.hold(Arc::clone(&group));
         if !self.ways_of.contains_key(&number) {
             let ways = self.ways_to(&group);
             self.ways_of.insert(number, ways);
-            if ways == 0 {
-                self.note_unreachable(&group);
-            }
+            next_hops_of(&group).for_each(|it| self.look_at(it));
         }
         number
     }
@@ -367,4 +400,16 @@ impl Fib {
             self.notes.push_back(note);
         }
     }
+}
+
+fn next_hops_of(group: &Group) -> impl Iterator<Item = TrackedNextHop> + '_ {
+    let gateways: &[Gateway] = match &group.forward {
+        Forward::By(gateways) => gateways,
+        Forward::Drop => &[],
+    };
+    gateways.iter().map(|Gateway { address, on_link_of, .. }| TrackedNextHop {
+        vrf: group.vrf,
+        address: *address,
+        on_link_of: *on_link_of,
+    })
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fairway_ground::{InterfaceName, Prefix, Remote};
 use fairway_netlink::{Machine, NextHop, Route, RouteKind, RouteMark};
-use fairway_seam::Gateway;
+use fairway_seam::{Gateway, TrackedNextHop};
 use ipnet::IpNet;
 
 /// The routes that are ours: protocol `bgp`, as of other BGP daemons, and a metric that none of them uses by default (FRR
@@ -72,24 +72,29 @@ impl Surroundings {
         let Some(table) = self.table(vrf) else { return Arc::default() };
         let ranks = gateways.chunk_by(|one, next| one.rank == next.rank);
         let ways = ranks.map(|rank| {
-            let ways = rank.iter().flat_map(|gateway| self.ways_to(table, gateway));
+            let ways = rank.iter().flat_map(|it| self.ways_to(table, it.address, it.on_link_of));
             ways.collect::<BTreeSet<NextHop>>()
         });
         let first = ways.into_iter().find(|ways| !ways.is_empty());
         first.into_iter().flatten().collect()
     }
 
-    fn ways_to(&self, table: u32, gateway: &Gateway) -> Vec<NextHop> {
-        if let Some(neighbour) = gateway.on_link_of {
-            let way =
-                |index| NextHop { index: Some(index), gateway: Some(gateway.address), weight: 1 };
+    /// Whether packets can be sent to a next hop.
+    pub fn reaches(&self, TrackedNextHop { vrf, address, on_link_of }: TrackedNextHop) -> bool {
+        let table = self.table(vrf);
+        table.is_some_and(|table| !self.ways_to(table, address, on_link_of).is_empty())
+    }
+
+    fn ways_to(&self, table: u32, address: IpAddr, on_link_of: Option<Remote>) -> Vec<NextHop> {
+        if let Some(neighbour) = on_link_of {
+            let way = |index| NextHop { index: Some(index), gateway: Some(address), weight: 1 };
             return self.link_of(table, neighbour).map(way).into_iter().collect();
         }
-        let Some(route) = self.best_match(table, gateway.address) else { return Vec::new() };
+        let Some(route) = self.best_match(table, address) else { return Vec::new() };
         let usable = route.next_hops.iter().filter(|way| self.is_usable(way));
         let through = |way: &NextHop| NextHop {
             // On the link of the interface itself, or behind another router.
-            gateway: way.gateway.or(Some(gateway.address)),
+            gateway: way.gateway.or(Some(address)),
             ..way.clone()
         };
         usable.map(through).collect()

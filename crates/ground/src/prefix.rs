@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 use super::AddressFamily;
@@ -44,11 +44,8 @@ impl Prefix {
     /// The prefix of `length` bits that contains `address`; host bits are cleared.
     pub fn new(address: IpAddr, length: u8) -> Result<Self, PrefixError> {
         let family = AddressFamily::of(address);
-        IpNet::new(address, length).map(|net| Self(net.trunc())).map_err(|_| PrefixError::Length {
-            length,
-            family,
-            maximum: family.address_bits(),
-        })
+        let net = IpNet::new(address, length);
+        net.map(|net| Self(net.trunc())).map_err(|_| too_long(length, family))
     }
 
     /// The prefix of `address` alone: /32 or /128.
@@ -57,16 +54,19 @@ impl Prefix {
     }
 
     /// The network address.
+    #[inline]
     pub fn address(self) -> IpAddr {
         self.0.addr()
     }
 
     /// The length in bits.
+    #[inline]
     pub fn length(self) -> u8 {
         self.0.prefix_len()
     }
 
     /// The family.
+    #[inline]
     pub fn family(self) -> AddressFamily {
         AddressFamily::of(self.address())
     }
@@ -96,14 +96,26 @@ impl Prefix {
     }
 
     /// An IPv4 prefix from its wire form.
+    #[inline]
     pub fn from_ipv4_bits(bits: u32, length: u8) -> Result<Self, PrefixError> {
-        Self::new(IpAddr::V4(Ipv4Addr::from(bits)), length)
+        let host = u32::MAX.checked_shr(length.into()).unwrap_or(0);
+        let net = Ipv4Net::new(Ipv4Addr::from(bits & !host), length);
+        net.map(|net| Self(IpNet::V4(net)))
+            .map_err(|_| too_long(length, AddressFamily::Ipv4Unicast))
     }
 
     /// An IPv6 prefix from its wire form.
+    #[inline]
     pub fn from_ipv6_bits(bits: u128, length: u8) -> Result<Self, PrefixError> {
-        Self::new(IpAddr::V6(Ipv6Addr::from(bits)), length)
+        let host = u128::MAX.checked_shr(length.into()).unwrap_or(0);
+        let net = Ipv6Net::new(Ipv6Addr::from(bits & !host), length);
+        net.map(|net| Self(IpNet::V6(net)))
+            .map_err(|_| too_long(length, AddressFamily::Ipv6Unicast))
     }
+}
+
+fn too_long(length: u8, family: AddressFamily) -> PrefixError {
+    PrefixError::Length { length, family, maximum: family.address_bits() }
 }
 
 impl fmt::Display for Prefix {

@@ -38,6 +38,17 @@ impl Forward {
     }
 }
 
+/// A next hop of received routes that are installed, of which is told whether this machine can reach it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TrackedNextHop {
+    /// The VRF of its neighbours.
+    pub vrf: Option<InterfaceName>,
+    /// See [`Gateway::address`].
+    pub address: IpAddr,
+    /// See [`Gateway::on_link_of`].
+    pub on_link_of: Option<Remote>,
+}
+
 /// A router.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gateway {

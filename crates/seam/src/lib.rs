@@ -39,7 +39,7 @@ pub use desired::{
 };
 
 pub use bmp::BmpStationView;
-pub use forwarding::{Forward, ForwardingChange, GATEWAYS_MAX, Gateway};
+pub use forwarding::{Forward, ForwardingChange, GATEWAYS_MAX, Gateway, TrackedNextHop};
 pub use ineligible::Ineligible;
 pub use latencies::Latencies;
 pub use layer2::{AddressAnswer, AnsweredAddress, CheckedAddress, ForeignClaim, Layer2View};

@@ -48,6 +48,8 @@ pub struct RouteChange {
 /// The steps of route selection in order (RFC 4271 §9.1), with the names that FRR prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DecisionStep {
+    /// A path whose next hop this machine cannot reach is not used (§9.1.2).
+    NextHop,
     /// Routes that this node originates are preferred to all received ones.
     Originated,
     /// A long-lived stale path is the last resort (RFC 9494 §4.4).
@@ -73,6 +75,7 @@ pub enum DecisionStep {
 impl fmt::Display for DecisionStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::NextHop => "Next Hop",
             Self::Originated => "Weight",
             Self::LongLivedStale => "Path Staleness",
             Self::LocalPref => "Local Pref",

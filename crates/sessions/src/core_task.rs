@@ -48,7 +48,7 @@ const BURST_MAX: usize = 16;
 
 /// Bytes given to a socket at once. Small enough that a change never waits behind much, large
 /// enough that a full table needs few turns.
-const TRANSMIT_LENGTH_BYTES: usize = 64 * 1024;
+const TRANSMIT_LENGTH_BYTES: usize = 16 * 1024;
 
 /// Connections that an address may make: ten in a second for as long as it likes, which costs little.
 const ACCEPTS: Allowance = Allowance { burst: 50, interval: Duration::from_millis(100) };
@@ -201,6 +201,9 @@ impl CoreTask {
                 () = self.forwarding.has_room(), if self.forwarding.waits() => {
                     self.forwarding.pass_on();
                 }
+                next_hops = self.forwarding.next_hops() => {
+                    self.handle(clock.now(), Event::NextHops(next_hops));
+                }
                 (origins, concerned) = self.rpki.verdicts() => {
                     self.handle(clock.now(), Event::Origins(origins, concerned));
                 }
@@ -304,6 +307,7 @@ impl CoreTask {
                 Action::WithdrawnUpTo(generation) => drop(self.withdrawn.send_replace(generation)),
                 Action::Changed => self.has_changed = true,
                 Action::Forward(changes) => self.forwarding.want(changes),
+                Action::Untrack(next_hops) => self.forwarding.untrack(next_hops),
                 Action::Monitored(key, events) => self.bmp.tell(key, events),
                 Action::LocRib(changes) => self.bmp.tell_best(changes),
                 Action::ForwardingComplete => self.forwarding.complete(),

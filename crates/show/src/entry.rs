@@ -107,11 +107,13 @@ fn lines(
     entry: &Entry<'_>,
     told: &[PeerKey],
 ) -> String {
+    let best = entry.paths.first().is_some_and(|it| it.is_best(0));
     let mut text = format!(
-        "BGP routing table entry for {}, version {}\nPaths: ({} available, best #1, table default)\n",
+        "BGP routing table entry for {}, version {}\nPaths: ({} available, {}, table default)\n",
         entry.prefix,
         instance.table_version,
-        entry.paths.len()
+        entry.paths.len(),
+        if best { "best #1" } else { "no best path" }
     );
     if told.is_empty() {
         text.push_str("  Not advertised to any peer\n");
@@ -166,9 +168,10 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
         ),
     };
     let mut text = format!(
-        "  {head}{}{}\n    {next_hop} from {from} ({router_id}){}\n      Origin {}",
+        "  {head}{}{}\n    {next_hop}{} from {from} ({router_id}){}\n      Origin {}",
         if path.is_from_client() { ", (Received from a RR-client)" } else { "" },
         if path.is_stale() { ", (stale)" } else { "" },
+        if path.is_accessible() { "" } else { " (inaccessible)" },
         path.link_local().map(|it| format!("\n    ({it}) (used)")).unwrap_or_default(),
         path.origin()
     );
@@ -179,9 +182,10 @@ fn path_lines(path: EntryPath<'_>, position: usize, reason: &str, instance: &Ins
     text.push_str(&number("localpref", path.local_pref()));
     text.push_str(&number("weight", Some(path.weight()).filter(|weight| *weight > 0)));
     text.push_str(&number("otc", path.only_to_customer()));
-    let _ = write!(text, ", valid, {kind}");
+    text.push_str(if path.is_accessible() { ", valid" } else { "" });
+    let _ = write!(text, ", {kind}");
     match path {
-        _ if position == 0 => drop(write!(text, ", best ({reason})")),
+        _ if path.is_best(position) => drop(write!(text, ", best ({reason})")),
         EntryPath::Originated(_) => text.push_str(", multipath"),
         EntryPath::Learned(learned) => {
             let lost_at = learned.lost_at.map(|step| step.to_string()).unwrap_or_default();
@@ -264,8 +268,8 @@ pub(super) fn all_json<'a>(snapshot: &Snapshot<'a>, family: AddressFamily) -> Do
 fn paths(snapshot: &Snapshot<'_>, instance: &Instance, entry: &Entry<'_>) -> Vec<Value> {
     let reason = entry.selection_reason();
     let one = |(position, path): (usize, &EntryPath<'_>)| {
-        let rank = |object: Object| match (position, path) {
-            (0, _) => {
+        let rank = |object: Object| match (path.is_best(position), path) {
+            (true, _) => {
                 let best = Object::new().field("overall", true);
                 object.field("bestpath", best.field("selectionReason", reason.as_str()))
             }
@@ -335,7 +339,7 @@ fn learned(
         .field("origin", path.origin().name())
         .optional("metric", path.metric())
         .optional("locPrf", path.local_pref())
-        .field("valid", true)
+        .flag("valid", path.is_accessible())
         .field("version", instance.table_version)
         .optional("rpkiValidationState", path.origin_validation().map(rpki::words))
         .flag("atomicAggregate", attributes.atomic_aggregate)

@@ -39,6 +39,7 @@ impl EntryPath<'_> {
             Self::Learned(learned) => learned.path.attributes.next_hop.address(),
         };
         let metric = (detail == Detail::Entry).then_some(0);
+        let accessible = (detail == Detail::Entry).then_some(self.is_accessible());
         let one = |address: IpAddr| {
             Object::new()
                 .field("ip", address.to_string())
@@ -48,10 +49,10 @@ impl EntryPath<'_> {
         };
         let first = one(first)
             .optional("metric", metric)
-            .flag("accessible", detail == Detail::Entry)
+            .optional("accessible", accessible)
             .flag("used", link_local.is_none());
         let second = link_local.map(|address: Ipv6Addr| {
-            one(address.into()).flag("accessible", detail == Detail::Entry).field("used", true)
+            one(address.into()).optional("accessible", accessible).field("used", true)
         });
         std::iter::once(first).chain(second).map(Value::from).collect()
     }

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use fairway_ground::AddressFamily;
+use fairway_seam::DecisionStep;
 
 use super::family_key::family_key;
 use super::object::Object;
@@ -34,6 +35,7 @@ fn counts(
         learned.filter(|it| it.path.source.key == peer.config.key)
     };
     let accepted = paths().count();
+    let valid = paths().filter(|it| it.lost_at != Some(DecisionStep::NextHop)).count();
     let best = paths().filter(|it| it.lost_at.is_none()).count();
     let rows = [
         ("Adj-in", accepted),
@@ -41,11 +43,11 @@ fn counts(
         ("Removed", 0),
         ("History", 0),
         ("Stale", 0),
-        ("Valid", accepted),
+        ("Valid", valid),
         ("All RIB", accepted),
         ("PfxCt counted", accepted),
         ("PfxCt Best Selected", best),
-        ("Useable", accepted),
+        ("Useable", valid),
     ];
     Ok(Counts { peer: peer.config.key.to_string(), accepted, rows })
 }

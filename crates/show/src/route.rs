@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use fairway_ground::{
     AddressFamily, Community, ExtendedCommunity, LargeCommunity, OriginValidation, PeerKind, Prefix,
 };
-use fairway_seam::{DesiredRoute, LearnedRoute, Origin};
+use fairway_seam::{DecisionStep, DesiredRoute, LearnedRoute, Origin};
 use serde_json::Value;
 
 use super::Snapshot;
@@ -63,6 +63,16 @@ impl Entry<'_> {
 impl EntryPath<'_> {
     pub(super) fn is_multipath(self, position: usize) -> bool {
         position > 0 && matches!(self, Self::Originated(_))
+    }
+
+    /// Its next hop can be reached, as far as is known.
+    pub(super) fn is_accessible(self) -> bool {
+        !matches!(self, Self::Learned(it) if it.lost_at == Some(DecisionStep::NextHop))
+    }
+
+    /// Whether the path at this place of its entry is the best one.
+    pub(super) fn is_best(self, position: usize) -> bool {
+        position == 0 && self.is_accessible()
     }
 
     pub(super) fn is_internal(self) -> bool {

@@ -137,9 +137,10 @@ fn line(entry: &Entry<'_>, is_first: bool, position: usize, path: EntryPath<'_>)
 
 /// The first characters of a row.
 fn status(path: EntryPath<'_>, position: usize) -> String {
-    let rank = match (position, path.is_multipath(position), path.is_internal()) {
-        (0, _, false) => ">",
-        (0, _, true) => ">i",
+    let is_best = path.is_best(position);
+    let rank = match (is_best, path.is_multipath(position), path.is_internal()) {
+        (true, _, false) => ">",
+        (true, _, true) => ">i",
         (_, true, _) => "=",
         (_, false, false) => "",
         (_, false, true) => " i",
@@ -151,7 +152,12 @@ fn status(path: EntryPath<'_>, position: usize) -> String {
         Some(OriginValidation::Invalid) => "I",
         Some(OriginValidation::NotFound) => "N",
     };
-    let status = format!("{}{rank}", if path.is_stale() { 'S' } else { '*' });
+    let is_usable = match (path.is_stale(), path.is_accessible()) {
+        (true, _) => 'S',
+        (false, true) => '*',
+        (false, false) => ' ',
+    };
+    let status = format!("{is_usable}{rank}");
     format!("{origin}{status:3}")
 }
 
@@ -201,14 +207,14 @@ fn rows(
 ) -> Vec<Value> {
     let reason = entry.selection_reason();
     let one = |(position, path): (usize, EntryPath<'_>)| {
-        let is_best = position == 0;
+        let is_best = path.is_best(position);
         let (peer, host) = match path {
             EntryPath::Originated(_) => ("(unspec)".to_owned(), Some(host)),
             EntryPath::Learned(learned) => (learned.path.source.address.to_string(), None),
         };
         Object::new()
             .flag("stale", path.is_stale())
-            .field("valid", true)
+            .flag("valid", path.is_accessible())
             .flag("multipath", path.is_multipath(position))
             .flag("bestpath", is_best)
             .optional("selectionReason", is_best.then_some(reason.as_str()))

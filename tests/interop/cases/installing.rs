@@ -104,13 +104,17 @@ impl Monitor {
     }
 }
 
-/// Topology: as above; both routers announce one prefix, and a rule prepends to the path of the second.
+/// Topology: as above; both routers announce one prefix, and a rule prepends to the path of the second, which is told all
+/// routes.
 /// Proves: the route leads to the first router, and to the second at once when the interface of the first goes down, long
-/// before its session ends; and back when the interface is up again.
+/// before its session ends; what only the first announces is withdrawn from the second then, and is said to be
+/// inaccessible; and all is back when the interface is up again.
+//= RFC 4271 §9.1.2 MUST: a route whose next hop cannot be resolved is not chosen where routes are installed.
 pub(super) fn a_route_moves_when_an_interface_goes_down(cell: &Cell) -> Result<()> {
     let (mut transit, router, second) = open(cell)?;
     let longer = Some("- {set: {asPathPrepend: 3}}\n");
-    let second = Peer { receive_rules: longer, ..second };
+    let to_advertise = Some(Allowed::All);
+    let second = Peer { receive_rules: longer, to_advertise, ..second };
     transit.join(&router, &second, cell.router.patience())?;
     transit.second.originate(&[Origination::plain(SHARED)])?;
     transit.wait("both paths are learned", PATIENCE, |transit| {
@@ -119,11 +123,21 @@ pub(super) fn a_route_moves_when_an_interface_goes_down(cell: &Cell) -> Result<(
         Ok(())
     })?;
     kernel_leads(&mut transit, SHARED, Some(ROUTER))?;
-    for (state, gateway) in [("down", SECOND[0]), ("up", ROUTER)] {
-        transit.scene.lab.node.ip(&["link", "set", NODE_INTERFACE, state])?;
-        kernel_leads(&mut transit, SHARED, Some(gateway))?;
-    }
-    Ok(())
+    transit.arrives(ONE)?;
+    transit.scene.lab.node.ip(&["link", "set", NODE_INTERFACE, "down"])?;
+    kernel_leads(&mut transit, SHARED, Some(SECOND[0]))?;
+    transit.leaves(ONE)?;
+    let entry = transit.scene.fairway.show(&["bgp", "ipv4", "unicast", ONE])?;
+    expect_equal(
+        "accessible",
+        &entry.pointer("/paths/0/nexthops/0/accessible"),
+        &Some(&false.into()),
+    )?;
+    let neighbour = transit.scene.fairway.neighbour(ROUTER)?;
+    ensure!(neighbour.is_established(), "the session ended before: {}", neighbour.state);
+    transit.scene.lab.node.ip(&["link", "set", NODE_INTERFACE, "up"])?;
+    kernel_leads(&mut transit, SHARED, Some(ROUTER))?;
+    transit.arrives(ONE).map(drop)
 }
 
 /// Topology: router (AS 65002) --- node (AS 65001) --- second router (AS 65003), both families over IPv4; `installRoutes` is on

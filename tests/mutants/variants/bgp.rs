@@ -588,7 +588,7 @@ const VARIANTS: &[Variant] = &[
     variant(
         "origins: routes after the first part are not judged again",
         SPEAKER_TOLD,
-        "|| neighbour.peer.has_to_validate()",
+        "|| neighbour.peer.has_to_look_again()",
         "",
     ),
     variant(
@@ -612,13 +612,13 @@ const VARIANTS: &[Variant] = &[
     variant(
         "origins: what a peer was sent stays when RPKI says something else",
         OUTBOUND,
-        "                self.update(id, prefix, Before::ByEarlier(&mut before, routes), routes);\n",
-        "                let _ = (&mut before, prefix, routes);\n",
+        "        self.replace_policy(validated, concerned);\n",
+        "        self.replace_policy(validated, PrefixSet::default());\n",
     ),
     variant(
         "origins: a route that was nothing for a peer is not sent when RPKI calls it valid",
         OUTBOUND,
-        "            self.is_behind |= concerned.iter().any(|id| *id >= ahead);\n",
+        "        self.is_behind |= self.was_told && concerned.first_from(self.ahead).is_some();\n",
         "",
     ),
     variant(

@@ -70,4 +70,28 @@ const VARIANTS: &[Variant] = &[
         "if route.kind == RouteKind::Blackhole {",
         "if route.kind == RouteKind::Throw {",
     ),
+    variant(
+        "forwarding: a next hop that cannot be reached is forgotten with its last route",
+        "fib.rs",
+        "self.is_complete && self.is_empty() && self.unreachable.is_empty()",
+        "self.is_complete && self.is_empty()",
+    ),
+    variant(
+        "forwarding: a next hop that can be reached again is not told",
+        "fib.rs",
+        "let next_hops: BTreeSet<TrackedNextHop> = self.next_hops().chain(known).collect();",
+        "let next_hops: BTreeSet<TrackedNextHop> = self.next_hops().chain(known.take(0)).collect();",
+    ),
+    variant(
+        "forwarding: a next hop that is wanted still is let go",
+        "fib.rs",
+        "used.into_iter().for_each(|it| self.look_at(it));",
+        "used.into_iter().take(0).for_each(|it| self.look_at(it));",
+    ),
+    variant(
+        "forwarding: a route is ordered twice where it is due and swept",
+        "fib.rs",
+        "self.sweep.filter(|_| sweeps)?;",
+        "self.sweep.filter(|_| sweeps || !sweeps)?;",
+    ),
 ];

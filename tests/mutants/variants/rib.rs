@@ -32,8 +32,14 @@ const ADJ_RIB_OUT: &str = "rib/adj_rib_out.rs";
 const EXPORT_GROUPS: &str = "rib/export_groups.rs";
 const GROUP_UPDATES: &str = "rib/group_updates.rs";
 const OUTBOUND: &str = "session/outbound.rs";
+/// What was told by an earlier policy.
+const EARLIER: &str = "session/outbound/earlier.rs";
+const LOOK_AGAIN: &str = "session/outbound/look_again.rs";
 /// What passes between peers, and what the start, the desired state and a panic do to them.
 const SPEAKER: &str = "speaker/speaker.rs";
+/// What is not used because its next hop cannot be reached.
+const UNREACHABLE: &str = "rib/unreachable.rs";
+const NEXT_HOPS: &str = "speaker/next_hops.rs";
 
 const VARIANTS: &[Variant] = &[
     variant(
@@ -56,9 +62,9 @@ const VARIANTS: &[Variant] = &[
     ),
     variant(
         "RIB: another policy forgets what was told",
-        OUTBOUND,
-        "Before::ByEarlier(earlier, routes)",
-        "{ let _ = &earlier; Before::Nothing }",
+        LOOK_AGAIN,
+        "Before::ByEarlier(exporter, routes)",
+        "{ let _ = &exporter; Before::Nothing }",
     ),
     variant(
         "RIB: a path that is no longer among the best stays with the peer",
@@ -69,14 +75,14 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: a session that comes up between two changes knows the later one",
         LOC_RIB,
-        "before.unwrap_or(&net.routes)",
-        "before.filter(|_| false).unwrap_or(&net.routes)",
+        "self.changed(id).map_or(routes, |it| &it.before)",
+        "self.changed(id).filter(|_| false).map_or(routes, |it| &it.before)",
     ),
     variant(
         "RIB: what has changed again since the changes were taken counts as told",
         LOC_RIB,
-        "(slot.prefix, self.known_of(&slot.entry)))\n    }\n\n    fn known_of",
-        "(slot.prefix, &slot.entry.routes))\n    }\n\n    fn known_of",
+        "self.known_of(id, self.nets.get(id)?)",
+        "self.nets.get(id)?",
     ),
     variant(
         "RIB: a neighbour that has caught up is told nothing new",
@@ -237,8 +243,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: a prefix changes once and never again",
         LOC_RIB,
-        "            net.change = 0;\n",
-        "",
+        "                *place = 0;\n",
+        "                let _ = place;\n",
     ),
     variant(
         "RIB: changes of our own routes concern only those that learned routes are passed on to",
@@ -249,14 +255,14 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: the number of a prefix is given away while a peer awaits it",
         LOC_RIB,
-        "net.change != 0 || is_awaited(*id)",
-        "net.change != 0",
+        "(self.changed(*id).is_some() || is_awaited(*id))",
+        "self.changed(*id).is_some()",
     ),
     variant(
         "RIB: a prefix that came back is forgotten with the vacant ones",
         LOC_RIB,
-        "            net.is_vacant = net.routes.is_none();\n",
-        "",
+        "self.nets.get(*id).is_some_and(Routes::is_none);",
+        "self.nets.get(*id).is_some();",
     ),
     variant(
         "RIB: another best path is no change",
@@ -279,8 +285,26 @@ const VARIANTS: &[Variant] = &[
     variant(
         "RIB: the last path to a prefix gets another identifier",
         ROUTES,
-        "|path_id: Option<&PathId>| !keeps_path_ids || path_id == Some(&FIRST_PATH_ID)",
-        "|_: Option<&PathId>| keeps_path_ids || !keeps_path_ids",
+        "|path_id| !keeps_path_ids || path_id == FIRST_PATH_ID",
+        "|_: PathId| keeps_path_ids || !keeps_path_ids",
+    ),
+    variant(
+        "RIB: a path is counted with the identifier of our own route",
+        ROUTES,
+        "!self.offers().is_empty() && number >= self.offer_id().get()",
+        "self.offers().is_empty() && number > self.offer_id().get()",
+    ),
+    variant(
+        "RIB: identifiers of paths are counted again when one is withdrawn",
+        ROUTES,
+        "            true => (0..self.paths.len()).map(|place| self.path_id(place)).collect(),\n",
+        "            true => Vec::new(),\n",
+    ),
+    variant(
+        "RIB: a number of one family is given to a prefix of the other",
+        "rib/prefix_table.rs",
+        "self.numbers.of_mut(prefix.family()).free.push(id);",
+        "self.numbers.of_mut(AddressFamily::Ipv4Unicast).free.push(id);",
     ),
     variant(
         "waiting routes: one that left a group is announced with it",
@@ -453,8 +477,110 @@ const VARIANTS: &[Variant] = &[
     ),
     variant(
         "RIB: sessions that end at once do not share a turn",
-        "speaker/unlearned.rs",
+        "speaker/parts.rs",
         "(PART_MAX / neighbours.max(1)).max(PART_MIN)",
         "(PART_MAX / neighbours.clamp(1, 1)).max(PART_MIN)",
+    ),
+    variant(
+        "earlier policy: a route that changes meanwhile counts as told by the policy in force",
+        OUTBOUND,
+        "} else if let Some(exporter) = earlier.take(change.id) {",
+        "} else if let Some(exporter) = earlier.take(change.id).filter(|_| false) {",
+    ),
+    variant(
+        "earlier policy: a route that changes meanwhile is looked at once more",
+        EARLIER,
+        "        policy.prefixes.remove(id);\n        Some(&mut policy.exporter)\n",
+        "        Some(&mut policy.exporter)\n",
+    ),
+    variant(
+        "earlier policy: what waited too long is told, and counts as told before",
+        OUTBOUND,
+        "            self.earlier.take(id);\n",
+        "",
+    ),
+    variant(
+        "earlier policy: a peer that is told nothing of others keeps what it was told",
+        "session/receive.rs",
+        " || up.outbound.has_earlier()",
+        "",
+    ),
+    variant(
+        "earlier policy: what was told by it is listed as if by the one in force",
+        OUTBOUND,
+        "earlier.policy_of(id).or(exporter.as_mut())",
+        "earlier.policy_of(id).filter(|_| false).or(exporter.as_mut())",
+    ),
+    variant(
+        "earlier policy: two have the same prefix",
+        EARLIER,
+        "        self.oldest_first.iter().for_each(|it| prefixes.subtract(&it.prefixes));\n",
+        "",
+    ),
+    variant(
+        "earlier policy: each change keeps one more",
+        EARLIER,
+        "self.oldest_first.len() > POLICIES_MAX",
+        "self.oldest_first.len() == usize::MAX",
+    ),
+    variant(
+        "earlier policy: routes of our own wait like those of others",
+        LOOK_AGAIN,
+        "            if let Some(exporter) = earlier.take(id) {\n",
+        "            if let Some(exporter) = earlier.take(id).filter(|_| false) {\n",
+    ),
+    variant(
+        "earlier policy: all of it is looked at in one turn",
+        LOOK_AGAIN,
+        "        for _ in 0..count {\n",
+        "        for _ in 0..count.max(1 << 20) {\n",
+    ),
+    variant(
+        "next hops: paths of one that is lost stay in use",
+        LOC_RIB,
+        "        if are_lost {",
+        "        if are_lost && self.unreachable.is_empty() {",
+    ),
+    variant(
+        "next hops: paths of one that is back stay out of use",
+        LOC_RIB,
+        "self.unreachable.released().for_each(|(nlri, path)| add(nlri, path));",
+        "self.unreachable.released().take(0).for_each(|(nlri, path)| add(nlri, path));",
+    ),
+    variant(
+        "next hops: a path that was withdrawn meanwhile comes back",
+        UNREACHABLE,
+        "            && let Some(before) = paths.remove(&nlri)\n",
+        "            && attributes.is_some()\n            && let Some(before) = paths.remove(&nlri)\n",
+    ),
+    variant(
+        "next hops: the paths of a neighbor that is gone are not forgotten",
+        LOC_RIB,
+        "        self.unreachable.forget(peer);\n",
+        "",
+    ),
+    variant(
+        "next hops: one that has paths is let go",
+        UNREACHABLE,
+        "*count = count.saturating_add(1);",
+        "*count = (*count).max(1);",
+    ),
+    variant(
+        "next hops: what waits enters the RIB behind what is newer",
+        NEXT_HOPS,
+        "            neighbour.unlearned.learn_all(&mut self.rib);\n",
+        "            let _ = neighbour;\n",
+    ),
+    variant(
+        "next hops: one is let go while its paths are on their way",
+        NEXT_HOPS,
+        "if !self.rib.may_have_unused_next_hops() || waits() {",
+        "if !self.rib.may_have_unused_next_hops() {",
+    ),
+    variant(
+        "origins: what RPKI says goes before what it said and waits",
+        OUTBOUND,
+        "        if self.has_earlier() {\n            // Caches that start",
+        "        if !self.earlier.is_empty() {\n            // Caches that start",
     ),
 ];

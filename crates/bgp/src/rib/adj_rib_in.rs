@@ -35,32 +35,38 @@ pub struct AdjRibIn {
 }
 
 /// The paths of the peer to one prefix. Most sessions have one, which takes no memory of its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 enum Paths {
-    #[default]
-    None,
     One(Announced),
-    /// In no order. In a box: a list would make the others larger.
-    #[expect(clippy::box_collection, reason = "see above")]
-    Several(Box<Vec<Announced>>),
+    NotOne(NotOne),
 }
 
+/// None, or some in no order. A list in a box needs no more room than there is in [`Paths::One`] beside what tells them
+/// apart, and so none at all.
+type NotOne = Option<Box<Vec<Announced>>>;
+
 type Announced = (PathId, Arc<PathAttributes>);
+
+const _: () = assert!(size_of::<Paths>() == size_of::<Announced>());
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self::NotOne(None)
+    }
+}
 
 impl Paths {
     fn as_slice(&self) -> &[Announced] {
         match self {
-            Self::None => &[],
             Self::One(path) => std::slice::from_ref(path),
-            Self::Several(paths) => paths,
+            Self::NotOne(paths) => paths.as_deref().map_or(&[], Vec::as_slice),
         }
     }
 
     fn as_mut_slice(&mut self) -> &mut [Announced] {
         match self {
-            Self::None => &mut [],
             Self::One(path) => std::slice::from_mut(path),
-            Self::Several(paths) => paths,
+            Self::NotOne(paths) => paths.as_deref_mut().map_or(&mut [], Vec::as_mut_slice),
         }
     }
 
@@ -70,24 +76,24 @@ impl Paths {
 
     fn push(&mut self, path: Announced) {
         *self = match std::mem::take(self) {
-            Self::None => Self::One(path),
-            Self::One(known) => Self::Several(Box::new(vec![known, path])),
-            Self::Several(mut paths) => {
+            Self::NotOne(None) => Self::One(path),
+            Self::One(known) => Self::NotOne(Some(Box::new(vec![known, path]))),
+            Self::NotOne(Some(mut paths)) => {
                 paths.push(path);
-                Self::Several(paths)
+                Self::NotOne(Some(paths))
             }
         };
     }
 
     fn remove(&mut self, path_id: PathId) -> Option<Arc<PathAttributes>> {
         let place = self.position(path_id)?;
-        let Self::Several(paths) = self else {
+        let Self::NotOne(Some(paths)) = self else {
             let Self::One((_, attributes)) = std::mem::take(self) else { return None };
             return Some(attributes);
         };
         let (_, attributes) = paths.swap_remove(place);
         if paths.len() == 1 {
-            *self = paths.pop().map_or(Self::None, Self::One);
+            *self = paths.pop().map_or_else(Self::default, Self::One);
         }
         Some(attributes)
     }
@@ -100,10 +106,9 @@ impl AdjRibIn {
         if let Some(said_again) = self.said_again.of_mut(prefix.family()) {
             said_again.insert(nlri);
         }
-        let slot = self.routes.id_or_insert(prefix).and_then(|id| self.routes.get_mut(id));
-        let Some(slot) = slot else { return false };
-        let mut paths = slot.entry.as_mut_slice().iter_mut();
-        match paths.find(|(known, _)| *known == path_id) {
+        let known = self.routes.id_or_insert(prefix).and_then(|id| self.routes.get_mut(id));
+        let Some((_, paths)) = known else { return false };
+        match paths.as_mut_slice().iter_mut().find(|(known, _)| *known == path_id) {
             // The value that is shared with other routes stays: a neighbour cannot make copies of it.
             Some((_, known)) if known == attributes => false,
             Some((_, known)) => {
@@ -114,7 +119,7 @@ impl AdjRibIn {
             }
             None => {
                 self.attributes.take(attributes);
-                slot.entry.push((path_id, Arc::clone(attributes)));
+                paths.push((path_id, Arc::clone(attributes)));
                 let count = self.counts.of_mut(prefix.family());
                 *count = count.saturating_add(1);
                 true
@@ -166,9 +171,9 @@ impl AdjRibIn {
     pub fn withdraw(&mut self, nlri: Nlri) -> bool {
         let Nlri { prefix, path_id } = nlri;
         let Some(id) = self.routes.id(prefix) else { return false };
-        let Some(slot) = self.routes.get_mut(id) else { return false };
-        let Some(attributes) = slot.entry.remove(path_id) else { return false };
-        if let Paths::None = slot.entry {
+        let Some((_, paths)) = self.routes.get_mut(id) else { return false };
+        let Some(attributes) = paths.remove(path_id) else { return false };
+        if paths.as_slice().is_empty() {
             self.routes.remove(id);
         }
         self.attributes.release(&attributes);
@@ -232,9 +237,9 @@ impl AdjRibIn {
         let mut changes = Vec::new();
         // Thousands of routes share one value, and must continue to.
         let mut marked: BTreeMap<Shared<PathAttributes>, Arc<PathAttributes>> = BTreeMap::new();
-        for slot in self.routes.iter_mut().filter(|slot| slot.prefix.family() == family) {
-            for (path_id, attributes) in slot.entry.as_mut_slice() {
-                let nlri = Nlri { prefix: slot.prefix, path_id: *path_id };
+        for (prefix, paths) in self.routes.iter_mut().filter(|(it, _)| it.family() == family) {
+            for (path_id, attributes) in paths.as_mut_slice() {
+                let nlri = Nlri { prefix, path_id: *path_id };
                 let communities = &attributes.communities;
                 if communities.contains(&Community::NO_LLGR) {
                     changes.push(RouteChange { nlri, attributes: None });
@@ -291,8 +296,8 @@ impl AdjRibIn {
 
     /// All paths to the prefix of `nlri`.
     fn paths(&self, nlri: Nlri) -> &[Announced] {
-        let slot = self.routes.id(nlri.prefix).and_then(|id| self.routes.get(id));
-        slot.map(|slot| slot.entry.as_slice()).unwrap_or_default()
+        let paths = self.routes.id(nlri.prefix).and_then(|id| self.routes.get(id));
+        paths.map(Paths::as_slice).unwrap_or_default()
     }
 
     /// The number of routes of each family. Several paths to one prefix are several routes, as in FRR and
@@ -308,9 +313,9 @@ impl AdjRibIn {
 
     /// All routes, in no order.
     pub fn routes(&self) -> impl Iterator<Item = (Nlri, &Arc<PathAttributes>)> {
-        self.routes.iter().flat_map(|(_, slot)| {
-            let nlri = |path_id| Nlri { prefix: slot.prefix, path_id };
-            slot.entry.as_slice().iter().map(move |(path_id, it)| (nlri(*path_id), it))
+        self.routes.iter().flat_map(|(_, prefix, paths)| {
+            let nlri = move |path_id| Nlri { prefix, path_id };
+            paths.as_slice().iter().map(move |(path_id, it)| (nlri(*path_id), it))
         })
     }
 }

@@ -108,7 +108,7 @@ impl ExportGroups {
         first: PrefixId,
         limit: usize,
     ) -> Option<(Arc<GroupUpdates>, PrefixId)> {
-        const NOTHING: &Routes = &Routes::None;
+        const NOTHING: &Routes = &Routes::NONE;
         let encode = |group: &mut Exporter| {
             let mut end = rib.end();
             let mut count = 0_usize;

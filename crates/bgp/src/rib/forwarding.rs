@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::decision::decide;
 use super::routes::Routes;
 use fairway_ground::InterfaceName;
-use fairway_seam::{DecisionStep, GATEWAYS_MAX, Gateway, Path, PathSource};
+use fairway_seam::{DecisionStep, GATEWAYS_MAX, Gateway, Path, PathSource, TrackedNextHop};
 
 /// Ranks of routers: who has more paths than that has lost more routers at once.
 const RANKS_MAX: u8 = 8;
@@ -60,9 +60,15 @@ fn is_equal((_, lost_at): &(&Path, Option<DecisionStep>)) -> bool {
 }
 
 fn gateway(rank: u8, path: &Path) -> Gateway {
-    let next_hop = path.attributes.next_hop;
-    let on_link_of = next_hop.is_link_local().then_some(path.source.key.remote);
-    Gateway { rank, address: next_hop.address(), on_link_of }
+    let TrackedNextHop { address, on_link_of, .. } = tracked(path);
+    Gateway { rank, address, on_link_of }
+}
+
+/// The next hop of a path, where its neighbour is.
+pub(super) fn tracked(path: &Path) -> TrackedNextHop {
+    let (key, next_hop) = (path.source.key, path.attributes.next_hop);
+    let on_link_of = next_hop.is_link_local().then_some(key.remote);
+    TrackedNextHop { vrf: key.vrf, address: next_hop.address(), on_link_of }
 }
 
 #[cfg(test)]

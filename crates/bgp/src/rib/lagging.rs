@@ -2,17 +2,18 @@
 //! something? Two bits for each prefix, where a route that waits takes some forty octets: two hundred peers that are behind
 //! by a table of a million would take eight gigabytes. Knows no route. Used by [`super::AdjRibOut`].
 
+use super::prefix_set::PrefixSet;
 use super::prefix_table::PrefixId;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Lagging {
-    changed: Bits,
+    changed: PrefixSet,
     /// Of those that have changed.
-    told: Bits,
+    told: PrefixSet,
     count: usize,
     /// The place behind the prefix that was taken out last.
-    next: usize,
+    next: PrefixId,
 }
 
 impl Lagging {
@@ -46,8 +47,8 @@ impl Lagging {
     /// Takes one prefix out, and whether the peer was told something of it. They go round, so that none waits forever.
     pub(super) fn pop(&mut self) -> Option<(PrefixId, bool)> {
         let behind = self.changed.first_from(self.next);
-        let id = behind.or_else(|| self.changed.first_from(0))?;
-        self.next = id.place().saturating_add(1);
+        let id = behind.or_else(|| self.changed.first_from(PrefixId::FIRST))?;
+        self.next = id.next();
         let is_told = self.told.contains(id);
         self.changed.remove(id);
         self.told.remove(id);
@@ -60,63 +61,7 @@ impl Lagging {
 
     /// All of them.
     pub(super) fn prefixes(&self) -> impl Iterator<Item = PrefixId> + '_ {
-        let words = self.changed.words.iter().enumerate();
-        words.flat_map(|(word, bits)| {
-            let places = (0..u64::BITS).filter(move |bit| bits & 1 << bit != 0);
-            places.filter_map(move |bit| id(word, bit))
-        })
-    }
-}
-
-#[derive(Debug, Default)]
-struct Bits {
-    words: Vec<u64>,
-}
-
-const WORD_BITS: usize = u64::BITS as usize;
-
-fn word(id: PrefixId) -> usize {
-    id.place() / WORD_BITS
-}
-
-fn bit(id: PrefixId) -> u64 {
-    1 << (id.place() % WORD_BITS)
-}
-
-fn id(word: usize, bit: u32) -> Option<PrefixId> {
-    let bit = usize::try_from(bit).ok()?;
-    PrefixId::at(word.checked_mul(WORD_BITS)?.checked_add(bit)?)
-}
-
-impl Bits {
-    fn contains(&self, id: PrefixId) -> bool {
-        self.words.get(word(id)).is_some_and(|bits| bits & bit(id) != 0)
-    }
-
-    fn insert(&mut self, id: PrefixId) {
-        if self.words.len() <= word(id) {
-            self.words.resize(word(id).saturating_add(1), 0);
-        }
-        if let Some(bits) = self.words.get_mut(word(id)) {
-            *bits |= bit(id);
-        }
-    }
-
-    fn remove(&mut self, id: PrefixId) {
-        if let Some(bits) = self.words.get_mut(word(id)) {
-            *bits &= !bit(id);
-        }
-    }
-
-    /// The first one at this place or behind it.
-    fn first_from(&self, place: usize) -> Option<PrefixId> {
-        let first = place / WORD_BITS;
-        let mut words = self.words.iter().enumerate().skip(first).map(|(word, bits)| {
-            let before = if word == first { place % WORD_BITS } else { 0 };
-            (word, bits & u64::MAX << before)
-        });
-        let (word, bits) = words.find(|(_, bits)| *bits != 0)?;
-        id(word, bits.trailing_zeros())
+        self.changed.iter()
     }
 }
 
@@ -149,7 +94,7 @@ mod tests {
         while let Some((id, is_told)) = lagging.pop() {
             assert_eq!(plain.remove(&id), Some(is_told));
         }
-        assert!(plain.is_empty() && lagging.changed.words.is_empty());
+        assert!(plain.is_empty() && lagging.changed == PrefixSet::default());
     }
 
     #[test]

@@ -4,44 +4,49 @@
 //! A change is kept together with what was there before, until peers are told: what a peer has been told follows from
 //! that, and needs no table for each of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::decision::MedScope;
 use super::originated::Originated;
+use super::prefix_set::PrefixSet;
 use super::prefix_table::{PrefixId, PrefixTable};
 use super::routes::{Routes, Selection};
+use super::unreachable::Unreachable;
 use fairway_ground::{Nlri, PeerKey, PerFamily, Prefix};
-use fairway_seam::{DesiredRoute, LearnedRoute, Path, PathSource, RouteChange};
+use fairway_seam::{DesiredRoute, LearnedRoute, Path, PathSource, RouteChange, TrackedNextHop};
 
 /// All routes. A prefix may have several originated ones, each for other peers; an originated route is
 /// preferred to received ones.
 #[derive(Debug, Default)]
 pub struct LocRib {
     originated: Originated,
-    nets: PrefixTable<Net>,
+    nets: PrefixTable<Routes>,
     /// Prefixes with a route.
     counts: PerFamily<usize>,
     changed: Vec<Changed>,
+    /// By the number of a prefix, its place there, from 1; 0, or none, without a change.
+    places: Vec<u32>,
     /// Prefixes without a route, whose number a peer may still wait to be told of.
     vacant: Vec<PrefixId>,
+    /// The same.
+    are_vacant: PrefixSet,
     /// How many vacant ones are worth a look whether peers wait for them.
     vacant_max: usize,
     selection: Selection,
+    unreachable: Unreachable,
     /// How many times changes were taken.
     version: u64,
 }
 
+/// As many places for changes are added at once.
+const PLACES: usize = 1024;
+
 /// Fewer vacant prefixes than this are kept.
 const VACANT_MIN: usize = 1024;
 
-#[derive(Debug, Default)]
-struct Net {
-    routes: Routes,
-    /// The place in `changed`, from 1; 0 without a change.
-    change: u32,
-    /// It is among the vacant ones.
-    is_vacant: bool,
-}
+/// Changes of routes of one session.
+pub type OfSource = (Arc<PathSource>, Vec<RouteChange>);
 
 /// A prefix with a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,9 +86,9 @@ impl LocRib {
         if std::mem::replace(&mut self.selection.meds, meds) == meds {
             return;
         }
-        let slots = self.nets.iter_mut();
-        let others = slots
-            .filter_map(|slot| slot.entry.routes.compare_meds(meds, true).then_some(slot.prefix));
+        let others = self.nets.iter_mut();
+        let others =
+            others.filter_map(|(it, routes)| routes.compare_meds(meds, true).then_some(it));
         let others: Vec<Prefix> = others.collect();
         for prefix in others {
             if let Some(id) = self.nets.id(prefix) {
@@ -113,7 +118,12 @@ impl LocRib {
         changes: impl IntoIterator<Item = RouteChange>,
     ) {
         let selection = self.selection;
-        for RouteChange { nlri: Nlri { prefix, path_id }, attributes } in changes {
+        for change in changes {
+            let change = match self.unreachable.is_empty() {
+                true => change,
+                false => self.unreachable.sort_out(source, change),
+            };
+            let RouteChange { nlri: Nlri { prefix, path_id }, attributes } = change;
             let id = match attributes {
                 Some(_) => self.nets.id_or_insert(prefix),
                 None => self.nets.id(prefix),
@@ -127,30 +137,82 @@ impl LocRib {
     }
 
     fn change(&mut self, id: PrefixId, change: impl FnOnce(&mut Routes)) {
-        let Some(slot) = self.nets.get_mut(id) else { return };
-        let net = &mut slot.entry;
-        if net.change == 0 {
-            self.changed.push(Changed { id, before: net.routes.clone() });
-            net.change = u32::try_from(self.changed.len()).unwrap_or(0);
+        let Some((family, routes)) = self.nets.get_mut(id) else { return };
+        if self.places.len() <= id.place() {
+            self.places.resize(id.place().saturating_add(PLACES), 0);
         }
-        let was_none = net.routes.is_none();
-        change(&mut net.routes);
-        let count = self.counts.of_mut(slot.prefix.family());
-        match (was_none, net.routes.is_none()) {
+        if let Some(place @ 0) = self.places.get_mut(id.place()) {
+            self.changed.push(Changed { id, before: routes.clone() });
+            *place = u32::try_from(self.changed.len()).unwrap_or(0);
+        }
+        let was_none = routes.is_none();
+        change(routes);
+        let count = self.counts.of_mut(family);
+        match (was_none, routes.is_none()) {
             (true, false) => *count = count.saturating_add(1),
             (false, true) => *count = count.saturating_sub(1),
             _ => {}
         }
     }
 
+    /// Notes whether these next hops can be reached. Returns the changes to [`LocRib::learn`] for each peer: the same paths
+    /// once more, so that those that may not be used any more are left out, and those that may be used again are there.
+    pub fn follow_next_hops(
+        &mut self,
+        next_hops: impl IntoIterator<Item = (TrackedNextHop, bool)>,
+    ) -> Vec<OfSource> {
+        let (mut are_lost, mut are_back) = (false, false);
+        for (next_hop, is_reachable) in next_hops {
+            self.unreachable.note(next_hop, is_reachable);
+            are_lost |= !is_reachable;
+            are_back |= is_reachable;
+        }
+        let mut lists: BTreeMap<PeerKey, Vec<OfSource>> = BTreeMap::new();
+        let mut add = |nlri: Nlri, path: &Path| {
+            let change = RouteChange { nlri, attributes: Some(Arc::clone(&path.attributes)) };
+            let of_peer = lists.entry(path.source.key).or_default();
+            match of_peer.last_mut().filter(|(source, _)| Arc::ptr_eq(source, &path.source)) {
+                Some((_, changes)) => changes.push(change),
+                None => of_peer.push((Arc::clone(&path.source), vec![change])),
+            }
+        };
+        if are_back {
+            self.unreachable.released().for_each(|(nlri, path)| add(nlri, path));
+        }
+        if are_lost {
+            for (_, prefix, routes) in self.nets.iter() {
+                for path in routes.paths().iter().filter(|path| !self.unreachable.permits(path)) {
+                    add(Nlri { prefix, path_id: path.path_id }, path);
+                }
+            }
+        }
+        lists.into_values().flatten().collect()
+    }
+
+    /// The next hops that cannot be reached.
+    pub fn unreachable_next_hops(&self) -> impl Iterator<Item = TrackedNextHop> + '_ {
+        self.unreachable.next_hops()
+    }
+
+    /// Whether a path of one of them has gone, or it is new.
+    pub fn may_have_unused_next_hops(&self) -> bool {
+        self.unreachable.may_have_unused()
+    }
+
+    /// Forgets those of them that no path has any more, and returns them.
+    pub fn take_unused_next_hops(&mut self) -> Vec<TrackedNextHop> {
+        self.unreachable.take_unused()
+    }
+
     /// Removes all paths of `peer` when its announcements are not known any more.
     pub fn forget(&mut self, peer: PeerKey) {
+        self.unreachable.forget(peer);
         let mut source = None;
         let mut gone = Vec::new();
-        for (_, slot) in self.nets.iter() {
-            for path in slot.entry.routes.paths().iter().filter(|path| path.source.key == peer) {
+        for (_, prefix, routes) in self.nets.iter() {
+            for path in routes.paths().iter().filter(|path| path.source.key == peer) {
                 source = Some(Arc::clone(&path.source));
-                let nlri = Nlri { prefix: slot.prefix, path_id: path.path_id };
+                let nlri = Nlri { prefix, path_id: path.path_id };
                 gone.push(RouteChange { nlri, attributes: None });
             }
         }
@@ -177,17 +239,18 @@ impl LocRib {
         let changed = std::mem::take(&mut self.changed);
         changes.list.reserve(changed.len());
         for Changed { id, before } in changed {
-            let Some(slot) = self.nets.get_mut(id) else { continue };
-            let net = &mut slot.entry;
-            net.change = 0;
-            if net.routes.is_none() && !net.is_vacant {
-                net.is_vacant = true;
+            if let Some(place) = self.places.get_mut(id.place()) {
+                *place = 0;
+            }
+            let Some(routes) = self.nets.get(id) else { continue };
+            if routes.is_none() && !self.are_vacant.contains(id) {
+                self.are_vacant.insert(id);
                 self.vacant.push(id);
             }
-            let concerns_all = !net.routes.is_used_like(&before);
-            if concerns_all || net.routes != before {
+            let concerns_all = !routes.is_used_like(&before);
+            if concerns_all || *routes != before {
                 changes.of_originated |=
-                    concerns_all && !(net.routes.offers().is_empty() && before.offers().is_empty());
+                    concerns_all && !(routes.offers().is_empty() && before.offers().is_empty());
                 changes.list.push(Change { id, before, concerns_all });
             }
         }
@@ -210,18 +273,22 @@ impl LocRib {
     pub fn reclaim(&mut self, is_awaited: impl Fn(PrefixId) -> bool) {
         let mut vacant = std::mem::take(&mut self.vacant);
         vacant.retain(|id| {
-            let Some(slot) = self.nets.get_mut(*id) else { return false };
-            let net = &mut slot.entry;
-            net.is_vacant = net.routes.is_none();
-            if !net.is_vacant || net.change != 0 || is_awaited(*id) {
-                return net.is_vacant;
+            let is_vacant = self.nets.get(*id).is_some_and(Routes::is_none);
+            if is_vacant && (self.changed(*id).is_some() || is_awaited(*id)) {
+                return true;
             }
-            self.nets.remove(*id);
+            self.are_vacant.remove(*id);
+            if is_vacant {
+                self.nets.remove(*id);
+            }
             false
         });
         self.vacant_max = vacant.len().saturating_mul(2);
         vacant.shrink_to(self.vacant_max);
         self.vacant = vacant;
+        if self.nets.end() == PrefixId::FIRST {
+            (self.places, self.are_vacant) = (Vec::new(), PrefixSet::default());
+        }
     }
 
     /// The number of a prefix, which has one from now on.
@@ -232,13 +299,12 @@ impl LocRib {
 
     /// The prefix with this number.
     pub fn prefix(&self, id: PrefixId) -> Option<Prefix> {
-        self.nets.get(id).map(|slot| slot.prefix)
+        self.nets.prefix(id)
     }
 
     /// The routes to `prefix` now.
     pub fn routes_to(&self, prefix: Prefix) -> Option<&Routes> {
-        let slot = self.nets.id(prefix).and_then(|id| self.nets.get(id));
-        slot.map(|slot| &slot.entry.routes)
+        self.nets.id(prefix).and_then(|id| self.nets.get(id))
     }
 
     /// The number of `prefix`, if there are routes to it, or were lately.
@@ -248,13 +314,16 @@ impl LocRib {
 
     /// A prefix, with its routes at the last call of [`LocRib::take_changes`].
     pub fn known_routes(&self, id: PrefixId) -> Option<(Prefix, &Routes)> {
-        self.nets.get(id).map(|slot| (slot.prefix, self.known_of(&slot.entry)))
+        Some((self.nets.prefix(id)?, self.known_of(id, self.nets.get(id)?)))
     }
 
-    fn known_of<'a>(&'a self, net: &'a Net) -> &'a Routes {
-        let change = usize::try_from(net.change).unwrap_or(0).checked_sub(1);
-        let before = change.and_then(|place| self.changed.get(place)).map(|it| &it.before);
-        before.unwrap_or(&net.routes)
+    fn known_of<'a>(&'a self, id: PrefixId, routes: &'a Routes) -> &'a Routes {
+        self.changed(id).map_or(routes, |it| &it.before)
+    }
+
+    fn changed(&self, id: PrefixId) -> Option<&Changed> {
+        let place = usize::try_from(*self.places.get(id.place())?).ok()?.checked_sub(1)?;
+        self.changed.get(place)
     }
 
     /// The prefixes that routes are originated for; one with several routes several times.
@@ -279,7 +348,7 @@ impl LocRib {
 
     /// The numbers of prefixes for which this holds.
     pub fn ids_where(&self, holds: impl Fn(Prefix) -> bool) -> impl Iterator<Item = PrefixId> {
-        self.nets.iter().filter(move |(_, slot)| holds(slot.prefix)).map(|(id, _)| id)
+        self.nets.iter().filter(move |(_, prefix, _)| holds(*prefix)).map(|(id, ..)| id)
     }
 
     /// All prefixes, with their routes at the last call of [`LocRib::take_changes`].
@@ -294,8 +363,8 @@ impl LocRib {
         first: PrefixId,
         end: PrefixId,
     ) -> impl Iterator<Item = (PrefixId, Prefix, &Routes)> {
-        let nets = self.nets.iter_from(first).take_while(move |(id, _)| *id < end);
-        nets.map(|(id, slot)| (id, slot.prefix, self.known_of(&slot.entry)))
+        let nets = self.nets.iter_from(first).take_while(move |(id, ..)| *id < end);
+        nets.map(|(id, prefix, routes)| (id, prefix, self.known_of(id, routes)))
     }
 
     /// All originated routes in the order of their prefixes.
@@ -303,19 +372,20 @@ impl LocRib {
         self.originated.iter()
     }
 
-    /// All learned paths in the order of their prefixes, each with the result of route selection.
+    /// All learned paths in the order of their prefixes, each with the result of route selection; those whose next hop cannot
+    /// be reached are the last ones of all.
     pub fn learned(&self) -> impl Iterator<Item = LearnedRoute> + '_ {
-        self.nets.sorted().into_iter().flat_map(|slot| {
-            let routes = &slot.entry.routes;
+        let used = self.nets.sorted().into_iter().flat_map(|(prefix, routes)| {
             let paths = routes.paths().iter().zip(routes.steps());
-            paths.map(|(path, lost_at)| LearnedRoute {
-                prefix: slot.prefix,
+            paths.map(move |(path, lost_at)| LearnedRoute {
+                prefix,
                 path: path.clone(),
                 lost_at,
                 stale: false,
                 origin_validation: None,
             })
-        })
+        });
+        used.chain(self.unreachable.learned())
     }
 
     /// The number of prefixes of each family.
@@ -510,5 +580,68 @@ mod tests {
         assert_eq!(best_from(&rib, "11.0.0.0/8"), None);
         assert_eq!(rib.learned().count(), 1);
         assert_eq!(rib.counts(), PerFamily { ipv4: 1, ipv6: 0 });
+    }
+
+    fn next_hop() -> TrackedNextHop {
+        TrackedNextHop { vrf: None, address: [192, 0, 2, 9].into(), on_link_of: None }
+    }
+
+    fn follow(rib: &mut LocRib, is_reachable: bool) -> usize {
+        let lists = rib.follow_next_hops([(next_hop(), is_reachable)]);
+        lists.into_iter().fold(0, |sum, (source, changes)| {
+            let count = changes.len();
+            rib.learn(&source, changes);
+            sum + count
+        })
+    }
+
+    fn held(rib: &LocRib) -> usize {
+        rib.learned().filter(|it| it.lost_at == Some(DecisionStep::NextHop)).count()
+    }
+
+    #[test]
+    fn a_path_is_used_only_while_its_next_hop_can_be_reached() {
+        let mut rib = LocRib::default();
+        let elsewhere = RouteChange {
+            attributes: Some(Arc::new(PathAttributes::originated(
+                AsPath::sequence(vec![7; 3]),
+                NextHop::Ipv4([192, 0, 2, 8].into()),
+            ))),
+            ..withdrawn("10.0.0.0/8")
+        };
+        rib.learn(&source(1), [announced("10.0.0.0/8", 1), announced("11.0.0.0/8", 1)]);
+        rib.learn(&source(2), [elsewhere]);
+        rib.take_changes();
+        assert_eq!(follow(&mut rib, false), 2);
+        assert_eq!(changed(&mut rib), (2, 0));
+        assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2), "the next best one");
+        assert_eq!((best_from(&rib, "11.0.0.0/8"), held(&rib), rib.counts().ipv4), (None, 2, 1));
+        // What is announced meanwhile waits as well, and what is withdrawn is not there afterwards.
+        rib.learn(&source(1), [announced("12.0.0.0/8", 1), withdrawn("10.0.0.0/8")]);
+        assert_eq!((best_from(&rib, "12.0.0.0/8"), held(&rib)), (None, 2));
+        assert_eq!(rib.take_unused_next_hops(), []);
+        assert_eq!(follow(&mut rib, true), 2);
+        assert_eq!(
+            (best_from(&rib, "11.0.0.0/8"), best_from(&rib, "12.0.0.0/8")),
+            (Some(1), Some(1))
+        );
+        assert_eq!((best_from(&rib, "10.0.0.0/8"), held(&rib)), (Some(2), 0));
+        assert!(rib.unreachable.is_empty());
+    }
+
+    #[test]
+    fn a_next_hop_that_no_path_has_any_more_is_let_go() {
+        let mut rib = LocRib::default();
+        rib.learn(&source(1), [announced("10.0.0.0/8", 1)]);
+        rib.learn(&source(2), [announced("10.0.0.0/8", 1)]);
+        follow(&mut rib, false);
+        rib.forget(source(1).key);
+        assert_eq!(rib.take_unused_next_hops(), []);
+        rib.learn(&source(2), [withdrawn("10.0.0.0/8")]);
+        assert_eq!(rib.take_unused_next_hops(), [next_hop()]);
+        assert!(rib.unreachable.is_empty());
+        // Nothing is known of it then.
+        rib.learn(&source(2), [announced("10.0.0.0/8", 1)]);
+        assert_eq!(best_from(&rib, "10.0.0.0/8"), Some(2));
     }
 }

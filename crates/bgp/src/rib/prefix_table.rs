@@ -5,18 +5,23 @@
 use std::hash::Hash;
 use std::net::IpAddr;
 
-use fairway_ground::Prefix;
+use fairway_ground::{AddressFamily, PerFamily, Prefix};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry as Place;
 
 /// The number of a prefix. Another prefix may get it when nothing is kept under it any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrefixId(u32);
 
 impl PrefixId {
     /// The first one.
     pub const FIRST: Self = Self(0);
+
+    /// The number behind this one.
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
 
     /// The number at this place in such a table.
     pub(super) fn at(place: usize) -> Option<Self> {
@@ -34,8 +39,8 @@ impl PrefixId {
     }
 }
 
-/// Slots are allocated so many at a time, and given back when all of them are free.
-const PAGE_SLOTS: usize = 128;
+/// Numbers are given out so many at a time to one family, and their memory is given back when none of them is used.
+const PAGE_PREFIXES: usize = 128;
 /// An index of this many entries is never made smaller.
 const SMALL: usize = 1024;
 /// So many neighbouring prefixes are found together. Routers announce neighbours in succession, and a search in a large
@@ -48,21 +53,40 @@ pub(super) struct PrefixTable<Entry> {
     ipv4: Index<u32>,
     ipv6: Index<u128>,
     pages: Vec<Option<Page<Entry>>>,
-    /// Numbers below `next` that no prefix has.
-    free: Vec<PrefixId>,
-    next: u32,
+    numbers: PerFamily<Numbers>,
+    end: PrefixId,
 }
 
+/// Numbers that prefixes of a family may get.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// The next one of the last page of the family. Without one, the first one of another page.
+    next: Option<PrefixId>,
+    /// Those that prefixes had.
+    free: Vec<PrefixId>,
+}
+
+/// What is kept under prefixes of one family.
 struct Page<Entry> {
-    slots: Box<[Option<Slot<Entry>>]>,
+    prefixes: Prefixes,
+    entries: Box<[Entry]>,
     used: usize,
 }
 
-/// A prefix and what is kept under it.
-pub(super) struct Slot<Entry> {
-    pub(super) prefix: Prefix,
-    pub(super) entry: Entry,
+enum Prefixes {
+    Ipv4(Box<Packed<u32>>),
+    Ipv6(Box<Packed<u128>>),
 }
+
+/// Prefixes without a word of padding: of a million, that is a third of what a table takes.
+struct Packed<Bits> {
+    bits: [Bits; PAGE_PREFIXES],
+    /// [`NO_LENGTH`] where there is no prefix.
+    lengths: [u8; PAGE_PREFIXES],
+}
+
+/// No prefix has this length.
+const NO_LENGTH: u8 = u8::MAX;
 
 impl<Entry> Default for PrefixTable<Entry> {
     fn default() -> Self {
@@ -70,8 +94,8 @@ impl<Entry> Default for PrefixTable<Entry> {
             ipv4: Index::default(),
             ipv6: Index::default(),
             pages: Vec::new(),
-            free: Vec::new(),
-            next: 0,
+            numbers: PerFamily::default(),
+            end: PrefixId::FIRST,
         }
     }
 }
@@ -82,7 +106,7 @@ impl<Entry> std::fmt::Debug for PrefixTable<Entry> {
     }
 }
 
-impl<Entry> PrefixTable<Entry> {
+impl<Entry: Default> PrefixTable<Entry> {
     /// The number of `prefix`, if it has one.
     pub(super) fn id(&self, prefix: Prefix) -> Option<PrefixId> {
         match Key::of(prefix) {
@@ -91,31 +115,34 @@ impl<Entry> PrefixTable<Entry> {
         }
     }
 
-    /// How many prefixes have a number.
-    fn len(&self) -> usize {
-        self.ipv4.count.saturating_add(self.ipv6.count)
+    pub(super) fn prefix(&self, id: PrefixId) -> Option<Prefix> {
+        let (page, place) = page_of(id);
+        self.pages.get(page)?.as_ref()?.prefixes.get(place)
     }
 
-    pub(super) fn get(&self, id: PrefixId) -> Option<&Slot<Entry>> {
-        slot(&self.pages, id)
+    /// What is kept under a number; what is kept under none is the default.
+    pub(super) fn get(&self, id: PrefixId) -> Option<&Entry> {
+        let (page, place) = page_of(id);
+        self.pages.get(page)?.as_ref()?.entries.get(place)
     }
 
-    pub(super) fn get_mut(&mut self, id: PrefixId) -> Option<&mut Slot<Entry>> {
-        let place = id.place();
-        let page = self.pages.get_mut(place / PAGE_SLOTS)?.as_mut()?;
-        page.slots.get_mut(place % PAGE_SLOTS)?.as_mut()
+    /// The same, to change it, with the family of its prefix.
+    pub(super) fn get_mut(&mut self, id: PrefixId) -> Option<(AddressFamily, &mut Entry)> {
+        let (page, place) = page_of(id);
+        let page = self.pages.get_mut(page)?.as_mut()?;
+        Some((page.prefixes.family(), page.entries.get_mut(place)?))
     }
 
     /// The number of `prefix`, which has one from now on. `None` when all numbers are given out.
-    pub(super) fn id_or_insert(&mut self, prefix: Prefix) -> Option<PrefixId>
-    where
-        Entry: Default,
-    {
+    pub(super) fn id_or_insert(&mut self, prefix: Prefix) -> Option<PrefixId> {
+        let family = prefix.family();
         // What it gets if it has none.
-        let id = self.free.last().copied().unwrap_or(PrefixId(self.next));
-        if id == NO_PREFIX {
+        let numbers = self.numbers.of(family);
+        let last = numbers.free.last().copied().or(numbers.next);
+        let of_new_page = || PrefixId::at(self.pages.len().checked_mul(PAGE_PREFIXES)?);
+        let Some(id) = last.or_else(of_new_page).filter(|id| *id != NO_PREFIX) else {
             return self.id(prefix);
-        }
+        };
         let known = match Key::of(prefix) {
             Key::Ipv4(block, place) => self.ipv4.id_or_insert(block, place, id),
             Key::Ipv6(block, place) => self.ipv6.id_or_insert(block, place, id),
@@ -123,53 +150,56 @@ impl<Entry> PrefixTable<Entry> {
         if known != id {
             return Some(known);
         }
-        if self.free.pop().is_none() {
-            self.next = self.next.saturating_add(1);
+        let numbers = self.numbers.of_mut(family);
+        let (page, place) = page_of(id);
+        if numbers.free.pop().is_none() {
+            let is_last = place.saturating_add(1) == PAGE_PREFIXES;
+            numbers.next = Some(id.next()).filter(|_| !is_last);
+            self.end = self.end.max(id.next());
         }
-        let place = id.place();
-        let number = place / PAGE_SLOTS;
-        if self.pages.len() <= number {
-            self.pages.resize_with(number.saturating_add(1), || None);
+        if self.pages.len() <= page {
+            self.pages.resize_with(page.saturating_add(1), || None);
         }
-        let page = self.pages.get_mut(number)?.get_or_insert_with(Page::empty);
-        *page.slots.get_mut(place % PAGE_SLOTS)? = Some(Slot { prefix, entry: Entry::default() });
+        let page = self.pages.get_mut(page)?.get_or_insert_with(|| Page::empty(family));
+        page.prefixes.set(place, Some(prefix));
         page.used = page.used.saturating_add(1);
         Some(id)
     }
 
     /// Forgets a prefix and its number.
     pub(super) fn remove(&mut self, id: PrefixId) {
-        let Some(prefix) = self.get(id).map(|slot| slot.prefix) else { return };
+        let Some(prefix) = self.prefix(id) else { return };
         match Key::of(prefix) {
             Key::Ipv4(block, place) => self.ipv4.remove(block, place),
             Key::Ipv6(block, place) => self.ipv6.remove(block, place),
         }
-        let place = id.place();
-        if let Some(place_of_page) = self.pages.get_mut(place / PAGE_SLOTS)
+        let (number, place) = page_of(id);
+        if let Some(place_of_page) = self.pages.get_mut(number)
             && let Some(page) = place_of_page
         {
-            if let Some(slot) = page.slots.get_mut(place % PAGE_SLOTS) {
-                *slot = None;
+            page.prefixes.set(place, None);
+            if let Some(entry) = page.entries.get_mut(place) {
+                *entry = Entry::default();
             }
             page.used = page.used.saturating_sub(1);
             if page.used == 0 {
                 *place_of_page = None;
             }
         }
-        self.free.push(id);
+        self.numbers.of_mut(prefix.family()).free.push(id);
         // What a million prefixes took is given back when they are gone.
         if self.len() == 0 {
-            (self.pages, self.free, self.next) = (Vec::new(), Vec::new(), 0);
+            *self = Self::default();
         }
     }
 
     /// Above the numbers of all prefixes.
     pub(super) fn end(&self) -> PrefixId {
-        PrefixId(self.next)
+        self.end
     }
 
     /// All prefixes, in the order of their numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (PrefixId, &Slot<Entry>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (PrefixId, Prefix, &Entry)> {
         self.iter_from(PrefixId::FIRST)
     }
 
@@ -177,39 +207,116 @@ impl<Entry> PrefixTable<Entry> {
     pub(super) fn iter_from(
         &self,
         first: PrefixId,
-    ) -> impl Iterator<Item = (PrefixId, &Slot<Entry>)> {
-        let pages = self.pages.iter().zip((0_u32..).step_by(PAGE_SLOTS));
-        let pages = pages.skip(first.place() / PAGE_SLOTS);
-        let pages = pages.filter_map(|(page, number)| Some((page.as_ref()?, number)));
-        let all = pages.flat_map(|(page, number)| {
-            let slots = page.slots.iter().zip(number..);
-            slots.filter_map(|(slot, number)| Some((PrefixId(number), slot.as_ref()?)))
-        });
-        all.skip_while(move |(id, _)| *id < first)
+    ) -> impl Iterator<Item = (PrefixId, Prefix, &Entry)> {
+        let (first_page, first_place) = page_of(first);
+        let pages = self.pages.iter().enumerate().skip(first_page);
+        pages.filter_map(|(number, page)| Some((number, page.as_ref()?))).flat_map(
+            move |(number, page)| {
+                let start = if number == first_page { first_place } else { 0 };
+                (start..PAGE_PREFIXES).filter_map(move |place| {
+                    let id =
+                        PrefixId::at(number.saturating_mul(PAGE_PREFIXES).saturating_add(place))?;
+                    Some((id, page.prefixes.get(place)?, page.entries.get(place)?))
+                })
+            },
+        )
     }
 
     /// The same, to change what is kept.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot<Entry>> {
-        self.pages.iter_mut().flatten().flat_map(|page| page.slots.iter_mut().flatten())
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Prefix, &mut Entry)> {
+        self.pages.iter_mut().flatten().flat_map(|Page { prefixes, entries, .. }| {
+            let entries = entries.iter_mut().enumerate();
+            entries.filter_map(|(place, entry)| Some((prefixes.get(place)?, entry)))
+        })
     }
 
     /// All prefixes, in their own order.
-    pub(super) fn sorted(&self) -> Vec<&Slot<Entry>> {
-        let mut slots: Vec<_> = self.iter().map(|(_, slot)| slot).collect();
-        slots.sort_unstable_by_key(|slot| slot.prefix);
-        slots
+    pub(super) fn sorted(&self) -> Vec<(Prefix, &Entry)> {
+        let mut all: Vec<_> = self.iter().map(|(_, prefix, entry)| (prefix, entry)).collect();
+        all.sort_unstable_by_key(|(prefix, _)| *prefix);
+        all
     }
 }
 
-impl<Entry> Page<Entry> {
-    fn empty() -> Self {
-        Self { slots: (0..PAGE_SLOTS).map(|_| None).collect(), used: 0 }
+impl<Entry> PrefixTable<Entry> {
+    /// How many prefixes have a number.
+    fn len(&self) -> usize {
+        self.ipv4.count.saturating_add(self.ipv6.count)
     }
 }
 
-fn slot<Entry>(pages: &[Option<Page<Entry>>], id: PrefixId) -> Option<&Slot<Entry>> {
-    let place = id.place();
-    pages.get(place / PAGE_SLOTS)?.as_ref()?.slots.get(place % PAGE_SLOTS)?.as_ref()
+impl<Entry: Default> Page<Entry> {
+    fn empty(family: AddressFamily) -> Self {
+        let prefixes = match family {
+            AddressFamily::Ipv4Unicast => Prefixes::Ipv4(Box::default()),
+            AddressFamily::Ipv6Unicast => Prefixes::Ipv6(Box::default()),
+        };
+        let entries = std::iter::repeat_with(Entry::default).take(PAGE_PREFIXES).collect();
+        Self { prefixes, entries, used: 0 }
+    }
+}
+
+impl Prefixes {
+    fn family(&self) -> AddressFamily {
+        match self {
+            Self::Ipv4(_) => AddressFamily::Ipv4Unicast,
+            Self::Ipv6(_) => AddressFamily::Ipv6Unicast,
+        }
+    }
+
+    #[inline]
+    fn get(&self, place: usize) -> Option<Prefix> {
+        match self {
+            Self::Ipv4(packed) => {
+                let (bits, length) = packed.get(place)?;
+                Prefix::from_ipv4_bits(bits, length).ok()
+            }
+            Self::Ipv6(packed) => {
+                let (bits, length) = packed.get(place)?;
+                Prefix::from_ipv6_bits(bits, length).ok()
+            }
+        }
+    }
+
+    fn set(&mut self, place: usize, prefix: Option<Prefix>) {
+        let length = prefix.map_or(NO_LENGTH, Prefix::length);
+        match (self, prefix.map(Prefix::address)) {
+            (Self::Ipv4(packed), Some(IpAddr::V4(address))) => {
+                packed.set(place, address.to_bits(), length);
+            }
+            (Self::Ipv6(packed), Some(IpAddr::V6(address))) => {
+                packed.set(place, address.to_bits(), length);
+            }
+            (Self::Ipv4(packed), _) => packed.set(place, 0, NO_LENGTH),
+            (Self::Ipv6(packed), _) => packed.set(place, 0, NO_LENGTH),
+        }
+    }
+}
+
+impl<Bits: Copy + Default> Default for Packed<Bits> {
+    fn default() -> Self {
+        Self { bits: [Bits::default(); PAGE_PREFIXES], lengths: [NO_LENGTH; PAGE_PREFIXES] }
+    }
+}
+
+impl<Bits: Copy> Packed<Bits> {
+    fn get(&self, place: usize) -> Option<(Bits, u8)> {
+        let length = self.lengths.get(place).copied().filter(|it| *it != NO_LENGTH)?;
+        Some((*self.bits.get(place)?, length))
+    }
+
+    fn set(&mut self, place: usize, bits: Bits, length: u8) {
+        if let (Some(known), Some(known_length)) =
+            (self.bits.get_mut(place), self.lengths.get_mut(place))
+        {
+            (*known, *known_length) = (bits, length);
+        }
+    }
+}
+
+/// The page of a number, and its place there.
+fn page_of(id: PrefixId) -> (usize, usize) {
+    (id.place() / PAGE_PREFIXES, id.place() % PAGE_PREFIXES)
 }
 
 /// The number that no prefix has.
@@ -329,7 +436,7 @@ mod tests {
             let prefix = prefix(u32::try_from(rng.next_u64() % 3_000).unwrap());
             if rng.next_u64().is_multiple_of(2) {
                 let id = table.id_or_insert(prefix).unwrap();
-                table.get_mut(id).unwrap().entry = round;
+                *table.get_mut(id).unwrap().1 = round;
                 let known = plain.entry(prefix).or_insert((id, round));
                 assert_eq!(known.0, id);
                 known.1 = round;
@@ -340,9 +447,9 @@ mod tests {
                 }
             }
         }
-        let sorted: Vec<_> = table.sorted().iter().map(|it| (it.prefix, it.entry)).collect();
-        assert!(sorted.iter().copied().eq(plain.iter().map(|(it, (_, value))| (*it, *value))));
-        let by_number: Vec<_> = table.iter().map(|(id, slot)| (id, slot.prefix)).collect();
+        let sorted = table.sorted().into_iter().map(|(prefix, value)| (prefix, *value));
+        assert!(sorted.eq(plain.iter().map(|(it, (_, value))| (*it, *value))));
+        let by_number: Vec<_> = table.iter().map(|(id, prefix, _)| (id, prefix)).collect();
         assert!(by_number.is_sorted() && by_number.len() == plain.len());
         assert!(by_number.iter().all(|(id, prefix)| plain[prefix].0 == *id));
     }
@@ -378,10 +485,10 @@ mod tests {
         let full = table.ipv4.blocks.capacity();
         ids[10..].iter().for_each(|id| table.remove(*id));
         assert!(table.ipv4.blocks.capacity() <= SMALL.max(full / 8));
-        assert_eq!(table.pages.iter().flatten().count(), 1);
+        assert_eq!(table.pages.iter().flatten().count(), 2, "one of each family");
         assert_eq!(table.iter().count(), 10);
         ids[..10].iter().for_each(|id| table.remove(*id));
-        assert_eq!((table.pages.len(), table.free.len()), (0, 0));
+        assert_eq!((table.pages.len(), table.end()), (0, PrefixId::FIRST));
         assert_eq!(table.id_or_insert(prefix(7)), Some(PrefixId::new(0)));
     }
 }

@@ -18,31 +18,59 @@ pub struct Offer {
 }
 
 /// All routes to one prefix. A copy is cheap.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Routes {
-    /// There is none.
-    #[default]
-    None,
-    /// Only this one.
-    Originated(Offer),
-    /// Only this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routes(Kept);
+
+/// Nested so that none of them needs a word that says which it is: a million prefixes have one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kept {
     Learned(Path),
-    /// All others.
-    Several(Arc<Several>),
+    NotOneLearned(NotOneLearned),
 }
 
-/// Routes to a prefix that has more than one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum NotOneLearned {
+    Originated(Offer),
+    NotOne(Option<Arc<Several>>),
+}
+
+const _: () = assert!(size_of::<Routes>() == size_of::<Path>());
+
+/// Which routes there are.
+enum View<'a> {
+    None,
+    /// Only this one.
+    Originated(&'a Offer),
+    /// Only this one.
+    Learned(&'a Path),
+    /// All others.
+    Several(&'a Arc<Several>),
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// Routes to a prefix that has more than one. Beside ten neighbours with full tables, each of a million prefixes has one of these.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Several {
+struct Several {
+    paths: Vec<Path>,
+    best: u32,
+    meds: MedScope,
+    seldom: Option<Box<Seldom>>,
+}
+
+/// What few prefixes have, or those of few configurations.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Seldom {
     /// For different peers.
     offers: Vec<Offer>,
     /// The identifier of the originated route: a peer is told one of them at most.
     offer_id: PathId,
-    paths: Vec<Path>,
-    /// For each path, the identifier that peers are told.
+    /// For each path, the identifier that peers are told. None unless they are kept: then they are counted.
     path_ids: Vec<PathId>,
-    best: usize,
-    meds: MedScope,
 }
 
 /// How routes are kept and chosen, of all prefixes alike.
@@ -66,35 +94,60 @@ pub enum Route<'a> {
 const FIRST_PATH_ID: PathId = PathId::new(1);
 
 impl Routes {
+    /// There is none.
+    pub const NONE: Self = Self(Kept::NotOneLearned(NotOneLearned::NotOne(None)));
+
+    /// Only this one.
+    pub fn learned(path: Path) -> Self {
+        Self(Kept::Learned(path))
+    }
+
+    fn originated(offer: Offer) -> Self {
+        Self(Kept::NotOneLearned(NotOneLearned::Originated(offer)))
+    }
+
+    fn several(several: Arc<Several>) -> Self {
+        Self(Kept::NotOneLearned(NotOneLearned::NotOne(Some(several))))
+    }
+
+    fn view(&self) -> View<'_> {
+        match &self.0 {
+            Kept::Learned(path) => View::Learned(path),
+            Kept::NotOneLearned(NotOneLearned::Originated(offer)) => View::Originated(offer),
+            Kept::NotOneLearned(NotOneLearned::NotOne(None)) => View::None,
+            Kept::NotOneLearned(NotOneLearned::NotOne(Some(several))) => View::Several(several),
+        }
+    }
+
     /// Whether there is none.
     pub fn is_none(&self) -> bool {
-        matches!(self, Self::None)
+        matches!(self.view(), View::None)
     }
 
     /// Those that are originated here, which are preferred to all received ones.
     pub fn offers(&self) -> &[Offer] {
-        match self {
-            Self::None | Self::Learned(_) => &[],
-            Self::Originated(offer) => std::slice::from_ref(offer),
-            Self::Several(several) => &several.offers,
+        match self.view() {
+            View::None | View::Learned(_) => &[],
+            View::Originated(offer) => std::slice::from_ref(offer),
+            View::Several(several) => several.offers(),
         }
     }
 
     /// Those that were received.
     pub fn paths(&self) -> &[Path] {
-        match self {
-            Self::None | Self::Originated(_) => &[],
-            Self::Learned(path) => std::slice::from_ref(path),
-            Self::Several(several) => &several.paths,
+        match self.view() {
+            View::None | View::Originated(_) => &[],
+            View::Learned(path) => std::slice::from_ref(path),
+            View::Several(several) => &several.paths,
         }
     }
 
     /// The best received one.
     pub fn best(&self) -> Option<&Path> {
-        match self {
-            Self::None | Self::Originated(_) => None,
-            Self::Learned(path) => Some(path),
-            Self::Several(several) => several.paths.get(several.best),
+        match self.view() {
+            View::None | View::Originated(_) => None,
+            View::Learned(path) => Some(path),
+            View::Several(several) => several.best(),
         }
     }
 
@@ -157,40 +210,42 @@ impl Routes {
         may_be_told: impl Fn(&Path) -> bool,
     ) -> Vec<(PathId, Route<'_>)> {
         let mut routes = Vec::new();
-        let (offer_id, path_ids) = match self {
-            Self::Several(several) => (several.offer_id, several.path_ids.as_slice()),
-            _ => (FIRST_PATH_ID, [FIRST_PATH_ID].as_slice()),
+        let several = match self.view() {
+            View::Several(several) => Some(several),
+            View::None | View::Originated(_) | View::Learned(_) => None,
         };
         let offers = self.offers();
         if !offers.is_empty() {
             let offer = offer_where(offers, |peers| peers.contains(&peer));
             let Some(offer) = offer else { return routes };
-            routes.push((offer_id, offer));
+            routes.push((several.map_or(FIRST_PATH_ID, |it| it.offer_id()), offer));
         }
         let all = self.paths();
         let paths = all.iter().filter(|path| may_be_told(path)).collect();
         for path in best_first(paths, limit.saturating_sub(routes.len()), self.meds()) {
             let place = all.iter().position(|it| std::ptr::eq(it, path));
-            let path_id = place.and_then(|place| path_ids.get(place));
-            routes.extend(path_id.map(|path_id| (*path_id, Route::Learned(path))));
+            let path_id = |place| several.map_or(FIRST_PATH_ID, |it| it.path_id(place));
+            routes.extend(place.map(|place| (path_id(place), Route::Learned(path))));
         }
         routes
     }
 
     /// Which paths are compared by their MED.
     pub(super) fn meds(&self) -> MedScope {
-        match self {
-            Self::Several(several) => several.meds,
+        match self.view() {
+            View::Several(several) => several.meds,
             // There is nothing to compare.
-            Self::None | Self::Originated(_) | Self::Learned(_) => MedScope::default(),
+            View::None | View::Originated(_) | View::Learned(_) => MedScope::default(),
         }
     }
 
     /// Other paths are compared by their MED from now on. Returns whether another one is the best, which is left as it was
     /// with `only_asks`.
     pub(super) fn compare_meds(&mut self, meds: MedScope, only_asks: bool) -> bool {
-        let Self::Several(several) = self else { return false };
-        let now = best(&several.paths, meds).unwrap_or(0);
+        let Kept::NotOneLearned(NotOneLearned::NotOne(Some(several))) = &mut self.0 else {
+            return false;
+        };
+        let now = place_of_best(&several.paths, meds);
         let is_other = now != several.best;
         if !is_other || !only_asks {
             let several = Arc::make_mut(several);
@@ -206,17 +261,15 @@ impl Routes {
             attributes: Arc::clone(&route.attributes),
         };
         // What nearly all changes are needs no list.
-        if let (Self::None | Self::Originated(_), [] | [_]) = (&*self, routes) {
-            *self = routes.first().map_or(Self::None, |route| Self::Originated(offer(route)));
+        if let (View::None | View::Originated(_), [] | [_]) = (self.view(), routes) {
+            *self = routes.first().map_or(Self::NONE, |route| Self::originated(offer(route)));
             return;
         }
         let offers = routes.iter().map(offer).collect();
         let mut several = std::mem::take(self).into_several();
         let of_several = Arc::make_mut(&mut several);
-        if of_several.offers.is_empty() {
-            of_several.offer_id = of_several.free_id();
-        }
-        of_several.offers = offers;
+        of_several.keep_path_ids(selection.keeps_path_ids);
+        of_several.set_offers(offers);
         of_several.meds = selection.meds;
         *self = Self::from_several(several, selection.keeps_path_ids);
     }
@@ -231,14 +284,15 @@ impl Routes {
     ) {
         let is_it = |known: &Path| known.source.key == peer && known.path_id == path_id;
         // What nearly all changes are needs no list.
-        match (&mut *self, path) {
-            (Self::None, Some(path)) => *self = Self::Learned(path),
-            (Self::Learned(known), Some(path)) if is_it(known) => *known = path,
-            (Self::Learned(known), None) if is_it(known) => *self = Self::None,
+        match (self.view(), path) {
+            (View::None, Some(path)) => *self = Self::learned(path),
+            (View::Learned(known), Some(path)) if is_it(known) => *self = Self::learned(path),
+            (View::Learned(known), None) if is_it(known) => *self = Self::NONE,
             (_, path) => {
                 let mut several = std::mem::take(self).into_several();
                 let of_several = Arc::make_mut(&mut several);
                 of_several.meds = selection.meds;
+                of_several.keep_path_ids(selection.keeps_path_ids);
                 of_several.replace(is_it, path);
                 *self = Self::from_several(several, selection.keeps_path_ids);
             }
@@ -246,32 +300,84 @@ impl Routes {
     }
 
     fn into_several(self) -> Arc<Several> {
-        let several = match self {
-            Self::Several(several) => return several,
-            Self::None => Several::default(),
-            Self::Originated(offer) => {
-                Several { offers: vec![offer], offer_id: FIRST_PATH_ID, ..Several::default() }
+        let several = match self.0 {
+            Kept::Learned(path) => Several { paths: vec![path], ..Several::default() },
+            Kept::NotOneLearned(NotOneLearned::Originated(offer)) => {
+                let mut several = Several::default();
+                several.set_offers(vec![offer]);
+                several
             }
-            Self::Learned(path) => {
-                Several { paths: vec![path], path_ids: vec![FIRST_PATH_ID], ..Several::default() }
+            Kept::NotOneLearned(NotOneLearned::NotOne(several)) => {
+                return several.unwrap_or_default();
             }
         };
         Arc::new(several)
     }
 
     fn from_several(several: Arc<Several>, keeps_path_ids: bool) -> Self {
-        let may_be_one =
-            |path_id: Option<&PathId>| !keeps_path_ids || path_id == Some(&FIRST_PATH_ID);
-        match (several.offers.as_slice(), several.paths.as_slice()) {
-            ([], []) => Self::None,
-            ([offer], []) if may_be_one(Some(&several.offer_id)) => Self::Originated(offer.clone()),
-            ([], [path]) if may_be_one(several.path_ids.first()) => Self::Learned(path.clone()),
-            _ => Self::Several(several),
+        let may_be_one = |path_id| !keeps_path_ids || path_id == FIRST_PATH_ID;
+        match (several.offers(), several.paths.as_slice()) {
+            ([], []) => Self::NONE,
+            ([offer], []) if may_be_one(several.offer_id()) => Self::originated(offer.clone()),
+            ([], [path]) if may_be_one(several.path_id(0)) => Self::learned(path.clone()),
+            _ => Self::several(several),
         }
     }
 }
 
 impl Several {
+    fn offers(&self) -> &[Offer] {
+        self.seldom.as_ref().map_or(&[], |it| &it.offers)
+    }
+
+    fn best(&self) -> Option<&Path> {
+        self.paths.get(usize::try_from(self.best).ok()?)
+    }
+
+    fn offer_id(&self) -> PathId {
+        self.seldom.as_ref().map_or(FIRST_PATH_ID, |it| it.offer_id)
+    }
+
+    /// The identifier that peers are told of the path at this place: the next one that the originated route does not have,
+    /// where none are kept.
+    fn path_id(&self, place: usize) -> PathId {
+        let kept = self.seldom.as_ref().and_then(|it| it.path_ids.get(place).copied());
+        kept.unwrap_or_else(|| {
+            let place = u32::try_from(place).unwrap_or(u32::MAX);
+            let number = FIRST_PATH_ID.get().saturating_add(place);
+            let is_behind = !self.offers().is_empty() && number >= self.offer_id().get();
+            PathId::new(number.saturating_add(u32::from(is_behind)))
+        })
+    }
+
+    fn set_offers(&mut self, offers: Vec<Offer>) {
+        let offer_id = match self.offers().is_empty() {
+            true => self.free_id(),
+            false => self.offer_id(),
+        };
+        let seldom = self.seldom.get_or_insert_default();
+        (seldom.offers, seldom.offer_id) = (offers, offer_id);
+        self.forget_seldom();
+    }
+
+    /// Identifiers of paths stay from now on, or are counted.
+    fn keep_path_ids(&mut self, keeps: bool) {
+        let path_ids: Vec<PathId> = match keeps {
+            true => (0..self.paths.len()).map(|place| self.path_id(place)).collect(),
+            false => Vec::new(),
+        };
+        if keeps || self.seldom.is_some() {
+            self.seldom.get_or_insert_default().path_ids = path_ids;
+            self.forget_seldom();
+        }
+    }
+
+    fn forget_seldom(&mut self) {
+        if self.seldom.as_ref().is_some_and(|it| it.offers.is_empty() && it.path_ids.is_empty()) {
+            self.seldom = None;
+        }
+    }
+
     fn replace(&mut self, is_it: impl Fn(&Path) -> bool, path: Option<Path>) {
         let place = self.paths.iter().position(is_it);
         match (place, path) {
@@ -282,22 +388,30 @@ impl Several {
             }
             (Some(place), None) => {
                 self.paths.remove(place);
-                self.path_ids.remove(place);
+                if let Some(seldom) = self.seldom.as_mut().filter(|it| place < it.path_ids.len()) {
+                    seldom.path_ids.remove(place);
+                }
             }
             (None, Some(path)) => {
-                let path_id = self.free_id();
+                let keeps = |it: &Seldom| it.path_ids.len() == self.paths.len();
+                if self.seldom.as_deref().is_some_and(keeps) {
+                    let path_id = self.free_id();
+                    self.seldom.get_or_insert_default().path_ids.push(path_id);
+                }
+                // A copy has no room for more; twice as much would be a third of all that routes of ten neighbours take.
+                self.paths.reserve_exact(1);
                 self.paths.push(path);
-                self.path_ids.push(path_id);
             }
             (None, None) => {}
         }
-        self.best = best(&self.paths, self.meds).unwrap_or(0);
+        self.best = place_of_best(&self.paths, self.meds);
     }
 
     /// The smallest identifier that no route has.
     fn free_id(&self) -> PathId {
-        let own = (!self.offers.is_empty()).then_some(self.offer_id);
-        let taken: BTreeSet<PathId> = self.path_ids.iter().copied().chain(own).collect();
+        let own = (!self.offers().is_empty()).then_some(self.offer_id());
+        let paths = (0..self.paths.len()).map(|place| self.path_id(place));
+        let taken: BTreeSet<PathId> = paths.chain(own).collect();
         let mut free = FIRST_PATH_ID.get();
         for path_id in taken {
             if path_id.get() == free {
@@ -306,6 +420,10 @@ impl Several {
         }
         PathId::new(free)
     }
+}
+
+fn place_of_best(paths: &[Path], meds: MedScope) -> u32 {
+    best(paths, meds).and_then(|place| u32::try_from(place).ok()).unwrap_or(0)
 }
 
 /// Whether no path has another MULTI_EXIT_DISC than the others. Then each step of the decision is about each path alone, so the
@@ -379,10 +497,48 @@ mod tests {
         routes.routes_for(key(99), limit, not_from_one).into_iter().map(name).collect()
     }
 
+    /// The fourth removes the second by its MED, and loses to the third; where it is hidden, the second is the best.
+    #[test]
+    fn a_hidden_path_removes_no_other_by_its_med() {
+        let mut routes = Routes::NONE;
+        for (number, asn, med) in [(2, 7, 10), (3, 8, 0), (4, 7, 0)] {
+            let plain = path(number, 0, 1);
+            let as_path = AsPath::sequence(vec![asn]);
+            let attributes =
+                PathAttributes { as_path, med: Some(med), ..(*plain.attributes).clone() };
+            learn(&mut routes, Path { attributes: Arc::new(attributes), ..plain });
+        }
+        assert_eq!(routes.best().unwrap().source.key, key(3));
+        let chosen = |hidden| routes.choose(key(99), |path| path.source.key != key(hidden));
+        let Some(Route::Learned(path)) = chosen(4) else { panic!("{routes:?}") };
+        assert_eq!(path.source.key, key(2));
+    }
+
+    /// Paths that no peer was told several of are counted; a peer that comes is told these numbers, and they stay.
+    #[test]
+    fn identifiers_that_were_counted_stay_when_they_are_kept_from_then_on() {
+        let mut routes = Routes::NONE;
+        let counted = Selection { keeps_path_ids: false, ..KEPT };
+        let learn = |routes: &mut Routes, number: u8, hops: usize| {
+            routes.learn(key(number), PathId::new(0), Some(path(number, 0, hops)), counted);
+        };
+        learn(&mut routes, 2, 1);
+        learn(&mut routes, 3, 2);
+        routes.originate(&[originated(99)], counted);
+        learn(&mut routes, 4, 3);
+        assert_eq!(told(&routes, 9), [(3, 0), (1, 2), (2, 3), (4, 4)]);
+        withdraw(&mut routes, 2, 0);
+        assert_eq!(told(&routes, 9), [(3, 0), (2, 3), (4, 4)]);
+        routes.originate(&[], KEPT);
+        assert_eq!(told(&routes, 9), [(2, 3), (4, 4)]);
+        withdraw(&mut routes, 3, 0);
+        assert_eq!(told(&routes, 9), [(4, 4)]);
+    }
+
     //= RFC 7911 §5 SHOULD: the best route is among the paths that are sent, unless it came from that neighbour.
     #[test]
     fn several_paths_are_told_best_first_and_only_what_may_be_told() {
-        let mut routes = Routes::None;
+        let mut routes = Routes::NONE;
         for path in [path(1, 0, 1), path(2, 9, 3), path(2, 8, 3), path(3, 0, 2)] {
             learn(&mut routes, path);
         }
@@ -398,7 +554,7 @@ mod tests {
     //= RFC 7911 §3 MUST: a path that is passed on has an identifier of our own.
     #[test]
     fn a_path_keeps_its_identifier_and_the_smallest_free_one_is_next() {
-        let mut routes = Routes::None;
+        let mut routes = Routes::NONE;
         for number in [7, 8, 9] {
             learn(&mut routes, path(number, 0, number.into()));
         }
@@ -415,18 +571,18 @@ mod tests {
         assert_eq!(told(&routes, 9), [(1, 0), (3, 9)]);
         routes.originate(&[], KEPT);
         withdraw(&mut routes, 9, 0);
-        assert_eq!(routes, Routes::None);
+        assert_eq!(routes, Routes::NONE);
     }
 
     #[test]
     fn a_route_that_is_alone_takes_no_list_where_identifiers_may_change() {
-        let mut routes = Routes::None;
+        let mut routes = Routes::NONE;
         learn(&mut routes, path(7, 0, 1));
         learn(&mut routes, path(8, 0, 1));
         withdraw(&mut routes, 7, 0);
-        assert!(matches!(routes, Routes::Several(_)));
+        assert!(matches!(routes.view(), View::Several(_)));
         routes.learn(key(8), PathId::NONE, Some(path(8, 0, 2)), Selection::default());
-        assert!(matches!(routes, Routes::Learned(_)));
+        assert!(matches!(routes.view(), View::Learned(_)));
     }
 
     /// Random changes: identifiers are small, and no two paths have the same; what is used is what [`decide`] says.
@@ -434,7 +590,7 @@ mod tests {
     fn identifiers_are_small_and_tell_paths_apart() {
         let mut rng = Rng::seeded(8);
         let mut draw = |bound: u64| u8::try_from(rng.next_u64() % bound).unwrap();
-        let mut routes = Routes::None;
+        let mut routes = Routes::NONE;
         for _ in 0..20_000 {
             let (number, path_id) = (2 + draw(4), u32::from(draw(2)));
             match draw(4) {
@@ -461,7 +617,7 @@ mod tests {
             let first = routes.routes_for(key(99), 1, may_be_told).first().map(|(_, it)| *it);
             assert_eq!(routes.choose(key(99), may_be_told), first);
             if routes.paths().is_empty() && routes.offers().is_empty() {
-                assert_eq!(routes, Routes::None);
+                assert_eq!(routes, Routes::NONE);
             }
         }
     }
@@ -474,7 +630,7 @@ mod tests {
             (attributes.as_path, attributes.med) = (AsPath::sequence(vec![asn]), Some(med));
             path
         };
-        let mut routes = Routes::None;
+        let mut routes = Routes::NONE;
         learn(&mut routes, through(2, 8, 50));
         learn(&mut routes, through(3, 9, 1));
         let best = |routes: &Routes| routes.best().unwrap().source.router_id.get();

@@ -4,14 +4,18 @@
 //! was when neighbours were told last, and from the export policy; so a change of either says both what is wanted now and
 //! what was told before. Another part of [`super::Peer`]'s Established state.
 
+mod earlier;
+mod look_again;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use self::earlier::EarlierPolicies;
 use crate::rib::{
     AdjRibOut, Changes, ExportGroups, Exporter, GroupUpdates, Ineligible, LocRib, OnTheWay,
-    Outgoing, PrefixId, Routes,
+    Outgoing, PrefixId, PrefixSet, Routes,
 };
 use crate::wire::MessageType;
 use fairway_ground::{AddressFamily, LocalNextHops, Nlri, PathId, Prefix};
@@ -45,7 +49,12 @@ const ON_THE_WAY_MAX: usize = if cfg!(test) { 3 } else { 1024 };
 pub(super) struct Outbound {
     pub(super) adj_rib_out: AdjRibOut,
     pub(super) exporter: Exporter,
-    told_by: ToldBy,
+    /// It was told what there is to tell, or has it [`ahead`](Self::ahead).
+    was_told: bool,
+    /// Prefixes that it was told by other policies than the one in force.
+    earlier: EarlierPolicies,
+    /// What RPKI says since, while prefixes of an earlier policy are looked at again.
+    postponed: Option<Arc<OriginTable>>,
     /// Prefixes from this number on were not looked at yet: the neighbour was told nothing of them. So a neighbour that is
     /// slower than the others, or has come later, has no more in memory than what is sent next.
     ahead: PrefixId,
@@ -56,24 +65,15 @@ pub(super) struct Outbound {
     pub(super) unannounced: BTreeMap<Prefix, Ineligible>,
 }
 
-/// The policy by which the neighbour was told what does not wait.
-#[derive(Debug)]
-enum ToldBy {
-    /// It was told nothing yet.
-    Nobody,
-    /// The policy that was replaced since.
-    Earlier(Box<Exporter>),
-    /// The policy in force.
-    Present,
-}
-
 impl Outbound {
     /// A neighbour that was told nothing yet.
     pub(super) fn new(adj_rib_out: AdjRibOut, exporter: Exporter) -> Self {
         Self {
             adj_rib_out,
             exporter,
-            told_by: ToldBy::Nobody,
+            was_told: false,
+            earlier: EarlierPolicies::default(),
+            postponed: None,
             ahead: PrefixId::FIRST,
             is_behind: false,
             on_the_way: VecDeque::new(),
@@ -93,9 +93,22 @@ impl Outbound {
         if renewed.has_policy_of(&self.exporter) {
             return;
         }
-        let before = std::mem::replace(&mut self.exporter, renewed);
-        if let ToldBy::Present = self.told_by {
-            self.told_by = ToldBy::Earlier(Box::new(before));
+        self.postponed = None;
+        self.replace_policy_of_all(renewed);
+    }
+
+    /// Another policy is in force, by which every prefix may be something else.
+    fn replace_policy_of_all(&mut self, exporter: Exporter) {
+        self.replace_policy(exporter, PrefixSet::below(self.ahead));
+        // What was nothing for the neighbour was not looked at.
+        self.is_behind |= self.was_told;
+    }
+
+    /// Another policy is in force, by which `concerned` prefixes may be something else.
+    fn replace_policy(&mut self, exporter: Exporter, concerned: PrefixSet) {
+        let before = std::mem::replace(&mut self.exporter, exporter);
+        if self.was_told {
+            self.earlier.push(before, concerned);
         }
     }
 
@@ -104,44 +117,30 @@ impl Outbound {
         self.exporter.validates_origins()
     }
 
-    /// RPKI says something else about the origins of routes to `concerned`: queues what the neighbour should have by that.
-    pub(super) fn validate_again(
-        &mut self,
-        rib: &LocRib,
-        origins: &Arc<OriginTable>,
-        concerned: &[PrefixId],
-    ) {
+    /// RPKI says something else about the origins of routes to `concerned`: [`Outbound::announce_all`] is due.
+    pub(super) fn validate_again(&mut self, origins: &Arc<OriginTable>, concerned: &PrefixSet) {
         if !self.exporter.validates_origins() {
             return;
         }
-        let validated = self.exporter.with_own_cache().validate(origins);
-        let mut before = std::mem::replace(&mut self.exporter, validated);
-        if let ToldBy::Present = self.told_by {
-            let ahead = self.ahead;
-            // What was nothing for the neighbour was not looked at.
-            self.is_behind |= concerned.iter().any(|id| *id >= ahead);
-            for id in concerned.iter().copied().filter(|id| *id < ahead) {
-                let Some((prefix, routes)) = rib.known_routes(id) else { continue };
-                self.update(id, prefix, Before::ByEarlier(&mut before, routes), routes);
-            }
+        if self.has_earlier() {
+            // Caches that start one after another would each leave an earlier policy.
+            self.postponed = Some(Arc::clone(origins));
+            return;
         }
-        self.exporter.forget();
+        let validated = self.exporter.with_own_cache().validate(origins);
+        self.is_behind |= self.was_told && concerned.first_from(self.ahead).is_some();
+        let mut concerned = concerned.clone();
+        concerned.keep_below(self.ahead);
+        self.replace_policy(validated, concerned);
     }
 
-    /// Queues what the neighbour should have by the policy in force, where it has something else.
+    /// Queues what the neighbour should have by the policy in force, where it has something else: routes of our own at once,
+    /// the rest in parts. [`Outbound::look_again`] is due while [`Outbound::has_to_look_again`].
     pub(super) fn announce_all(&mut self, rib: &LocRib) {
-        let mut earlier = match std::mem::replace(&mut self.told_by, ToldBy::Present) {
-            ToldBy::Nobody => None,
-            ToldBy::Earlier(exporter) => Some(exporter),
-            ToldBy::Present => return,
-        };
-        self.is_behind |= self.ahead < rib.end();
-        if let Some(earlier) = &mut earlier {
-            for (id, prefix, routes) in rib.known_between(PrefixId::FIRST, self.ahead) {
-                self.update(id, prefix, Before::ByEarlier(earlier, routes), routes);
-            }
-            self.exporter.forget();
+        if !std::mem::replace(&mut self.was_told, true) {
+            self.is_behind |= self.ahead < rib.end();
         }
+        self.look_at_own_again(rib);
     }
 
     /// Looks at prefixes that were not looked at yet, until enough waits to be sent.
@@ -167,23 +166,21 @@ impl Outbound {
     /// Whether the neighbour may have a route that it should not have.
     pub(super) fn owes_withdrawals(&self) -> bool {
         let on_the_way = self.on_the_way.iter().any(OnTheWay::has_withdrawals);
-        on_the_way || self.adj_rib_out.owes_withdrawals()
+        on_the_way || self.has_earlier() || self.adj_rib_out.owes_withdrawals()
     }
 
     /// Queues changes.
     pub(super) fn announce(&mut self, rib: &LocRib, groups: &mut ExportGroups, changes: &Changes) {
-        match self.told_by {
-            // All routes follow.
-            ToldBy::Nobody => return,
-            // Does not happen: a policy and what follows from it change in the same work.
-            ToldBy::Earlier(_) => self.announce_all(rib),
-            ToldBy::Present => {}
+        // All routes follow.
+        if !self.was_told {
+            return;
         }
         if let Some(updates) = self.changes_of_group(rib, groups, changes) {
             return self.announce_with_group(rib, changes, updates);
         }
         let several = self.adj_rib_out.add_path();
         let chooses = self.exporter.chooses();
+        let mut earlier = std::mem::take(&mut self.earlier);
         for change in &changes.list {
             if change.id >= self.ahead && self.is_behind {
                 continue;
@@ -192,11 +189,16 @@ impl Outbound {
             let Some((prefix, routes)) = rib.known_routes(change.id) else { continue };
             if change.id >= self.ahead {
                 self.is_behind = self.concerns(prefix, routes);
+            } else if let Some(exporter) = earlier.take(change.id) {
+                let before = Before::ByEarlier(exporter, &change.before);
+                self.update(change.id, prefix, before, routes);
             } else if change.concerns_all || chooses || several.contains(prefix.family()) {
                 self.update(change.id, prefix, Before::ByPresent(&change.before), routes);
             }
         }
         self.exporter.forget();
+        earlier.forget();
+        self.earlier = earlier;
     }
 
     /// What peers with the same policy are sent for changes, if the neighbour is where they are.
@@ -262,7 +264,7 @@ impl Outbound {
     /// Whether what the neighbour is sent may be that of peers with the same policy. Identifiers of paths differ.
     fn may_be_grouped(&self) -> bool {
         let is_sent_one = self.adj_rib_out.add_path().is_empty() && !self.exporter.chooses();
-        matches!(self.told_by, ToldBy::Present) && is_sent_one
+        self.was_told && self.earlier.is_empty() && is_sent_one
     }
 
     /// Whether something is said of a prefix of which the neighbour was told nothing: to it, or of it to the operator.
@@ -287,7 +289,8 @@ impl Outbound {
         }
         let path = (id, PathId::NONE);
         let told = match before {
-            Before::Nothing | Before::ByPresent(Routes::None) => None,
+            Before::Nothing => None,
+            Before::ByPresent(before) if before.is_none() => None,
             _ if self.adj_rib_out.is_waiting(id, PathId::NONE) => None,
             Before::ByEarlier(exporter, before) => told(exporter.route(prefix, before)),
             Before::ByPresent(before) => told(self.exporter.route(prefix, before)),
@@ -306,6 +309,7 @@ impl Outbound {
     /// What was only noted since so much waited waits now, as far as there is room.
     fn catch_up(&mut self, rib: &LocRib) {
         while let Some((id, is_told)) = self.adj_rib_out.catch_up(WAITING_MAX) {
+            self.earlier.take(id);
             let Some((prefix, routes)) = rib.known_routes(id) else { continue };
             let wanted = self.exporter.route(prefix, routes).unwrap_or_else(|reason| {
                 self.unannounced.insert(prefix, reason);
@@ -421,14 +425,11 @@ impl Outbound {
         if !AddressFamily::ALL.iter().filter(|it| family.is_none_or(|of| of == **it)).any(is_told) {
             return Vec::new();
         }
-        let mut exporter = match &self.told_by {
-            ToldBy::Nobody => None,
-            ToldBy::Earlier(exporter) => Some(exporter.with_own_cache()),
-            ToldBy::Present => Some(self.exporter.with_own_cache()),
-        };
+        let mut exporter = self.was_told.then(|| self.exporter.with_own_cache());
+        let mut earlier = self.earlier.with_own_cache();
         // A million learned routes are of no interest to a neighbour that is told none.
         let passes_on = exporter.as_ref().is_none_or(Exporter::passes_on);
-        let reads_all = passes_on && scope == AdvertisedScope::All;
+        let reads_all = scope == AdvertisedScope::All && (passes_on || !self.earlier.is_empty());
         let few = (!reads_all).then(|| {
             let originated = rib.originated_ids().filter(|id| *id < self.ahead);
             // What is withdrawn is not originated any more.
@@ -444,7 +445,7 @@ impl Outbound {
                 continue;
             }
             let mut derived: BTreeMap<PathId, Arc<Outgoing>> = BTreeMap::new();
-            if let Some(exporter) = &mut exporter {
+            if let Some(exporter) = earlier.policy_of(id).or(exporter.as_mut()) {
                 if self.adj_rib_out.add_path().contains(prefix.family()) {
                     let paths = exporter.paths(prefix, routes).into_iter();
                     derived.extend(paths.filter_map(|(id, made)| Some((id, made.ok()??))));
@@ -473,7 +474,7 @@ impl Outbound {
 enum Before<'a> {
     /// Nothing.
     Nothing,
-    /// These routes, by this policy.
+    /// These routes, by an earlier policy.
     ByEarlier(&'a mut Exporter, &'a Routes),
     /// These routes, by the policy in force.
     ByPresent(&'a Routes),

@@ -482,8 +482,10 @@ impl Peer {
         }
     }
 
-    /// Whether learned routes may be advertised to the neighbour.
+    /// Whether learned routes may be advertised to the neighbour, or it may still have some.
     pub fn passes_on(&self) -> bool {
-        self.established.is_some() && self.config.pass_on != PrefixFilter::Nothing
+        self.established.as_ref().is_some_and(|up| {
+            self.config.pass_on != PrefixFilter::Nothing || up.outbound.has_earlier()
+        })
     }
 }

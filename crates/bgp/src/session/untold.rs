@@ -47,7 +47,9 @@ impl UntoldSince {
 impl Peer {
     /// Whether there is a change that must be sent to the neighbour and has not been given to it.
     pub fn owes_updates(&self) -> bool {
-        self.established.as_ref().is_some_and(|up| up.outbound.has_pending())
+        self.established
+            .as_ref()
+            .is_some_and(|up| up.outbound.has_pending() || up.outbound.has_earlier())
     }
 }
 

@@ -7,13 +7,10 @@ use std::sync::Arc;
 
 use super::peer::Peer;
 use super::receive::Inbound;
-use crate::rib::{LocRib, PrefixId, Rulings};
+use crate::rib::{LocRib, PrefixSet, Rulings};
 use fairway_ground::{AddressFamily, Instant, Nlri};
 use fairway_rpki::{Concerned, OriginTable};
 use fairway_seam::{PathAttributes, RouteChange};
-
-/// Routes of one part: some milliseconds.
-const PART_MAX: usize = if cfg!(test) { 5 } else { 4096 };
 
 /// Routes that are to be judged again.
 #[derive(Debug, Default)]
@@ -38,14 +35,15 @@ impl Inbound {
         pending.dedup();
     }
 
-    /// The policy decides again about some of them. Stops at the first prefix above the maximum, and returns its family.
+    /// The policy decides again about `count` of them. Stops at the first prefix above the maximum, and returns its family.
     fn validate_part(
         &mut self,
         origins: &OriginTable,
+        count: usize,
     ) -> (Vec<RouteChange>, Option<AddressFamily>) {
         let mut changes = Vec::new();
         let (mut known, mut last) = (Rulings::default(), None);
-        for _ in 0..PART_MAX {
+        for _ in 0..count {
             let Some((place, nlri)) = self.validation.pending.pop() else { break };
             // It may be another one by now, which the table was used for, or be gone.
             let heard = self.heard(nlri).filter(|it| Arc::as_ptr(it).addr() == place);
@@ -81,18 +79,17 @@ impl Peer {
         self.origins = origins;
     }
 
-    /// The same, and it is something else about the origins of routes that `concerned` names: [`Peer::validate_part`] is due
-    /// until [`Peer::has_to_validate`] no more. `known` are the concerned prefixes of the table, if
+    /// The same, and it is something else about the origins of routes that `concerned` names: [`Peer::announce_all`] is due,
+    /// and [`Peer::look_again`] while [`Peer::has_to_look_again`]. `known` are the concerned prefixes of the table, if
     /// [`Peer::exports_by_origin`].
     pub fn validate_again(
         &mut self,
-        rib: &LocRib,
         origins: Arc<OriginTable>,
         concerned: &Concerned,
-        known: &[PrefixId],
+        known: &PrefixSet,
     ) {
         if let Some(up) = &mut self.established {
-            up.outbound.validate_again(rib, &origins, known);
+            up.outbound.validate_again(&origins, known);
         }
         self.set_origins(origins);
         let inbound = self.established.as_mut().map(|up| &mut up.inbound);
@@ -112,21 +109,29 @@ impl Peer {
         self.established.as_ref().is_some_and(|up| up.outbound.validates_origins())
     }
 
-    /// Whether routes are to be judged again.
-    pub fn has_to_validate(&self) -> bool {
+    /// Whether it is to look again at routes that it was announced, or that it was told by an earlier policy.
+    pub fn has_to_look_again(&self) -> bool {
+        self.has_to_validate()
+            || self.established.as_ref().is_some_and(|up| up.outbound.has_to_look_again())
+    }
+
+    fn has_to_validate(&self) -> bool {
         self.inbound().is_some_and(|it| !it.validation.pending.is_empty())
     }
 
-    /// Judges some of them.
-    pub fn validate_part(&mut self, now: Instant) {
+    /// Looks again at `count` of either.
+    pub fn look_again(&mut self, now: Instant, rib: &LocRib, count: usize) {
+        if let Some(up) = self.established.as_mut().filter(|it| it.outbound.has_to_look_again()) {
+            up.outbound.look_again(rib, count);
+        }
         if !self.has_to_validate() {
             return;
         }
         if let Some(up) = &mut self.established {
-            let (changes, over) = up.inbound.validate_part(&self.origins);
+            let (changes, over) = up.inbound.validate_part(&self.origins, count);
             self.routes_changed(now, changes, over);
         } else if let Some(mut inbound) = self.retained.take() {
-            let (changes, _) = inbound.validate_part(&self.origins);
+            let (changes, _) = inbound.validate_part(&self.origins, count);
             self.stale_changed(&inbound.source, changes);
             self.retained = Some(inbound).filter(Inbound::has_stale);
         }

@@ -305,6 +305,7 @@ impl Router {
                 Action::WithdrawnUpTo(_)
                 | Action::Changed
                 | Action::Forward(_)
+                | Action::Untrack(_)
                 | Action::Monitored(..)
                 | Action::LocRib(_)
                 | Action::ForwardingComplete => {}

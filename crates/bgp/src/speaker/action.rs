@@ -6,7 +6,9 @@ use bytes::Bytes;
 
 use crate::session::{Best, ConnectionId, DownReason, Malformed, Monitored};
 use fairway_ground::{AddressFamily, LocalNextHops, PeerKey, Prefix};
-use fairway_seam::{ForwardingChange, PeerConfig, RouteChange, SessionView, StaleView};
+use fairway_seam::{
+    ForwardingChange, PeerConfig, RouteChange, SessionView, StaleView, TrackedNextHop,
+};
 
 /// What to do.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub enum Action {
     Changed,
     /// What this machine forwards by has changed.
     Forward(Vec<ForwardingChange>),
+    /// No path has these next hops any more, of which was told that they cannot be reached: nothing need be told of them.
+    Untrack(Vec<TrackedNextHop>),
     /// What happened to a neighbour, where [`super::Speaker::monitor`] asks for it.
     Monitored(PeerKey, Vec<Monitored>),
     /// The best routes that have changed, likewise; `None` where there is none any more.

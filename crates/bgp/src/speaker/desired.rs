@@ -61,6 +61,7 @@ impl<G: Guard> Speaker<G> {
         if installs_others {
             self.forward_all();
         }
+        self.give_up_next_hops();
         self.note_change(changed_at);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::session::{self, ConnectionId};
 use fairway_ground::{Instant, PeerKey};
 use fairway_rpki::{Concerned, OriginTable};
-use fairway_seam::{Desired, Leave};
+use fairway_seam::{Desired, Leave, TrackedNextHop};
 
 /// An event. What returns an answer is a method of [`super::Speaker`]: a connection that is accepted, a
 /// reset that the operator requests.
@@ -23,6 +23,8 @@ pub enum Event<'a> {
     DialSoon(PeerKey),
     /// RPKI caches say something else, about the origins of routes that the second field names.
     Origins(Arc<OriginTable>, Concerned),
+    /// Whether next hops of installed routes can be reached has changed.
+    NextHops(Vec<(TrackedNextHop, bool)>),
     /// The process ends, and all sessions with it.
     Leave(Leave),
     /// All events so far are to be acted on, and a deadline may have passed.

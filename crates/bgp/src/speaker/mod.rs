@@ -14,6 +14,7 @@
 //! | the desired state and the start of the process | [`desired`], [`startup`] |
 //! | what is sent, and which peers know of a withdrawal by then | [`told`] |
 //! | which peers have something to do | [`agenda`] |
+//! | which next hops cannot be reached, and what becomes of their paths | [`next_hops`] |
 //! | which addresses may connect, and the neighbours of ranges | [`admission`], [`ranges`] |
 //! | the view for `show` | [`view`] |
 //! | what happens when the work on one peer panics | [`guard`] |
@@ -30,6 +31,8 @@ mod forwarding;
 mod guard;
 mod monitoring;
 mod neighbour;
+mod next_hops;
+mod parts;
 mod ranges;
 #[allow(clippy::module_inception, reason = "the machine has the name of its module")]
 mod speaker;

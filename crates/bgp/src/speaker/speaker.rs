@@ -14,9 +14,9 @@ use super::event::Event;
 use super::forwarding::Forwarding;
 use super::guard::{Guard, Unguarded};
 use super::neighbour::Neighbour;
+use super::parts::share;
 use super::ranges::Ranges;
-use super::unlearned::Unlearned;
-use crate::rib::{ExportGroups, LocRib, PrefixId};
+use crate::rib::{ExportGroups, LocRib, PrefixSet};
 use crate::session::{self, Connected, ConnectionId, Peer, Startup};
 use fairway_ground::{BmpTables, Instant, InterfaceName, LocalNextHops, PeerKey, Prefix};
 use fairway_rpki::{Concerned, OriginTable};
@@ -56,6 +56,8 @@ pub struct Speaker<G: Guard = Unguarded> {
     pub(super) unfilled: VecDeque<PeerKey>,
     /// How many neighbours have changes of routes that the RIB has not got yet.
     pub(super) unlearning: usize,
+    /// How many have to look again at routes that they were announced or told.
+    pub(super) looking_again: usize,
     pub(super) outbox: Outbox,
     pub(super) seed: u64,
     /// How many peers have existed.
@@ -92,6 +94,7 @@ impl<G: Guard> Speaker<G> {
             acted: BTreeSet::new(),
             unfilled: VecDeque::new(),
             unlearning: 0,
+            looking_again: 0,
             outbox: Outbox::default(),
             seed,
             incarnations: 0,
@@ -131,6 +134,7 @@ impl<G: Guard> Speaker<G> {
                 self.with_neighbour(now, key, |neighbour, _, _| neighbour.peer.dial_soon(now));
             }
             Event::Origins(origins, concerned) => self.validate_again(now, origins, &concerned),
+            Event::NextHops(next_hops) => self.follow_next_hops(next_hops),
             Event::Leave(how) => {
                 for key in self.keys() {
                     self.with_neighbour(now, key, |it, _, _| it.peer.leave(now, how));
@@ -143,14 +147,15 @@ impl<G: Guard> Speaker<G> {
     fn validate_again(&mut self, now: Instant, origins: Arc<OriginTable>, concerned: &Concerned) {
         self.origins = origins;
         let exports_by_origin = self.neighbours.values().any(|it| it.peer.exports_by_origin());
-        let known: Vec<PrefixId> = match exports_by_origin {
+        let known: PrefixSet = match exports_by_origin {
             true => self.rib.ids_where(|prefix| concerned.contains(prefix)).collect(),
-            false => Vec::new(),
+            false => PrefixSet::default(),
         };
         for key in self.keys() {
             let origins = Arc::clone(&self.origins);
             self.with_neighbour(now, key, |it, rib, _| {
-                it.peer.validate_again(rib, origins, concerned, &known);
+                it.peer.validate_again(origins, concerned, &known);
+                it.peer.announce_all(rib);
             });
         }
     }
@@ -332,9 +337,9 @@ impl<G: Guard> Speaker<G> {
     fn tick(&mut self, now: Instant) {
         self.end_startup(now);
         self.agenda.wake(now);
-        let unlearns =
-            |key: &&PeerKey| self.neighbours.get(key).is_some_and(|it| !it.unlearned.is_empty());
-        self.unlearning = self.agenda.touched().filter(unlearns).count();
+        let touched = || self.agenda.touched().filter_map(|key| self.neighbours.get(key));
+        self.unlearning = touched().filter(|it| !it.unlearned.is_empty()).count();
+        self.looking_again = touched().filter(|it| it.peer.has_to_look_again()).count();
         loop {
             while let Some(key) = self.agenda.next() {
                 self.act(now, key);
@@ -348,6 +353,7 @@ impl<G: Guard> Speaker<G> {
             self.pass_on(now);
         }
         self.complete_forwarding(now);
+        self.untrack();
         self.reclaim();
     }
 
@@ -363,11 +369,11 @@ impl<G: Guard> Speaker<G> {
     /// Lets one peer act on what is due.
     fn act(&mut self, now: Instant, key: PeerKey) {
         let is_first = !self.acted.contains(&key);
-        let share = Unlearned::share(self.unlearning);
+        let (unlearned, looked_at) = (share(self.unlearning), share(self.looking_again));
         self.run_guarded(now, key, |neighbour, rib, outbox| {
             if is_first {
-                neighbour.unlearned.learn_part(rib, share);
-                neighbour.peer.validate_part(now);
+                neighbour.unlearned.learn_part(rib, unlearned);
+                neighbour.peer.look_again(now, rib, looked_at);
             }
             if neighbour.peer.next_deadline().is_some_and(|deadline| deadline <= now) {
                 neighbour.peer.handle(now, session::Event::Tick);

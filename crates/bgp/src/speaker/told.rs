@@ -103,7 +103,7 @@ impl<G: Guard> Speaker<G> {
         if neighbour.peer.config().is_dynamic() && neighbour.peer.is_at_rest() {
             return self.forget(key);
         }
-        if !neighbour.unlearned.is_empty() || neighbour.peer.has_to_validate() {
+        if !neighbour.unlearned.is_empty() || neighbour.peer.has_to_look_again() {
             self.agenda.touch(key);
         }
         let deadline = neighbour.peer.next_deadline();

@@ -6,13 +6,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::vec;
 
+use super::parts::PART_MAX;
 use crate::rib::LocRib;
 use fairway_seam::{PathSource, RouteChange};
 
-/// Changes of one turn. About those of one read of a socket, which enter the RIB at once.
-const PART_MAX: usize = if cfg!(test) { 16 } else { 4096 };
-/// Of each neighbour, as many in any case: of two hundred sessions that end at once, all go on.
-const PART_MIN: usize = if cfg!(test) { 4 } else { 64 };
 /// What a neighbour announces behind that may wait, in changes of some 50 octets each; of more, the first ones enter the
 /// RIB at once. The others belong to routes that had been accepted, of which there are no more than `maxPrefixes` permits.
 const ANNOUNCED_MAX: usize = 16 * PART_MAX;
@@ -56,11 +53,6 @@ impl Unlearned {
         while self.announced > ANNOUNCED_MAX {
             self.learn_part(rib, PART_MAX);
         }
-    }
-
-    /// How many changes of a neighbour enter the RIB in one turn, if so many neighbours have some.
-    pub(super) fn share(neighbours: usize) -> usize {
-        (PART_MAX / neighbours.max(1)).max(PART_MIN)
     }
 
     /// The first ones enter the RIB, as many as there is room for.
@@ -137,14 +129,6 @@ mod tests {
         }
         unlearned.learn_part(&mut rib, PART_MAX);
         assert_eq!((rib.counts().ipv4, unlearned.is_empty()), (3, true));
-    }
-
-    #[test]
-    fn many_neighbours_share_a_turn_and_each_of_them_goes_on() {
-        assert_eq!(
-            [0, 1, 2, 1000].map(Unlearned::share),
-            [PART_MAX, PART_MAX, PART_MAX / 2, PART_MIN]
-        );
     }
 
     #[test]

@@ -45,7 +45,10 @@ impl<G: Guard> Speaker<G> {
         let originated = scope.originated.then(|| rib.originated().cloned().collect());
         let learned = scope.learned.then(|| {
             let mark = |route| self.marked(route);
-            rib.learned().map(mark).collect()
+            let mut learned: Vec<LearnedRoute> = rib.learned().map(mark).collect();
+            // A dump has one entry for each prefix, with the paths that are not used.
+            learned.sort_by_key(|it| it.prefix);
+            learned
         });
         let payloads = scope.payloads.then(|| self.origins.iter().collect());
         let view = BgpView {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::order::{DROP, ways_of};
 use crate::surroundings::MARK;
-use fairway_ground::{Prefix, Rng};
+use fairway_ground::{InterfaceName, Prefix, Rng};
 use fairway_netlink::{Fact, Link, Machine, RouteKind, RouteOrder};
 
 const MAIN: u32 = 254;
@@ -163,7 +163,7 @@ fn a_route_follows_its_routers() {
     kernel.set_up(0, false);
     fib.set_surroundings(kernel.surroundings());
     settle(&mut fib, &mut kernel, Instant::ZERO);
-    assert_eq!(fib.poll_note().map(|it| matches!(it, Note::Unreachable(..))), Some(true));
+    assert_eq!(fib.poll_note().map(|it| matches!(it, Note::Unreachable(_))), Some(true));
     kernel.set_up(0, true);
     fib.set_surroundings(kernel.surroundings());
     settle(&mut fib, &mut kernel, Instant::ZERO);
@@ -171,6 +171,63 @@ fn a_route_follows_its_routers() {
     fib.want([change("192.0.2.0/24", &[])]);
     settle(&mut fib, &mut kernel, Instant::ZERO);
     assert!(kernel.ours.is_empty() && fib.is_empty());
+}
+
+fn tracked(text: &str) -> TrackedNextHop {
+    TrackedNextHop { vrf: None, address: text.parse().unwrap(), on_link_of: None }
+}
+
+#[test]
+fn a_next_hop_that_cannot_be_reached_is_told_and_followed_until_nobody_wants_it() {
+    let mut kernel = Kernel::new();
+    let mut fib = Fib::new(kernel.surroundings(), []);
+    let told = |fib: &mut Fib, kernel: &mut Kernel| -> Vec<(TrackedNextHop, bool)> {
+        settle(fib, kernel, Instant::ZERO);
+        fib.take_next_hops().into_iter().collect()
+    };
+    fib.complete();
+    fib.want([change("192.0.2.0/24", &["10.1.0.2", "10.2.0.2"])]);
+    assert_eq!(
+        told(&mut fib, &mut kernel),
+        [],
+        "nothing need be told of those that can be reached"
+    );
+    kernel.set_up(1, false);
+    fib.set_surroundings(kernel.surroundings());
+    assert_eq!(told(&mut fib, &mut kernel), [(tracked("10.2.0.2"), false)]);
+    // BGP does not use it any more; it is followed all the same.
+    fib.want([change("192.0.2.0/24", &[])]);
+    assert_eq!(told(&mut fib, &mut kernel), []);
+    assert!(fib.is_empty() && !fib.is_over());
+    kernel.set_up(1, true);
+    fib.set_surroundings(kernel.surroundings());
+    assert_eq!(told(&mut fib, &mut kernel), [(tracked("10.2.0.2"), true)]);
+    assert!(fib.is_over());
+    // One that never could be reached, and is withdrawn.
+    fib.want([change("192.0.2.0/24", &["203.0.113.9"])]);
+    assert_eq!(told(&mut fib, &mut kernel), [(tracked("203.0.113.9"), false)]);
+    fib.untrack([tracked("203.0.113.9")]);
+    assert_eq!(
+        told(&mut fib, &mut kernel),
+        [(tracked("203.0.113.9"), false)],
+        "it is still wanted"
+    );
+    fib.want([change("192.0.2.0/24", &[])]);
+    fib.untrack([tracked("203.0.113.9")]);
+    assert_eq!(told(&mut fib, &mut kernel), []);
+    assert!(fib.is_over());
+}
+
+#[test]
+fn a_route_that_is_new_when_all_is_known_is_ordered_once() {
+    let mut kernel = Kernel::new();
+    let mut fib = Fib::new(kernel.surroundings(), []);
+    fib.want([change("192.0.2.0/24", &["10.1.0.2"]), change("198.51.100.0/24", &["10.1.0.2"])]);
+    fib.complete();
+    assert_eq!(fib.poll_orders(99).len(), 2);
+    fib.answered(Instant::ZERO, [Ok(()), Ok(())]);
+    settle(&mut fib, &mut kernel, Instant::ZERO);
+    assert!(!fib.has_orders() && fib.poll_note().is_none());
 }
 
 #[test]
@@ -189,7 +246,9 @@ fn a_route_falls_back_to_the_routers_of_the_next_best_paths() {
         settle(&mut fib, &mut kernel, Instant::ZERO);
         assert_eq!(gateways_of(&kernel, "192.0.2.0/24"), expected);
     }
-    assert_eq!(fib.poll_note(), None, "it was reachable all the time");
+    let notes: Vec<Note> = std::iter::from_fn(|| fib.poll_note()).collect();
+    let next_hop = tracked("10.1.0.2");
+    assert_eq!(notes, [Note::Unreachable(next_hop), Note::Reachable(next_hop)]);
 }
 
 #[test]
@@ -462,6 +521,11 @@ impl History {
             }
         }
         assert_eq!(self.kernel.ours, expected, "seed {seed}: {:#?}", self.fib);
+        let told: BTreeSet<_> =
+            self.fib.next_hops().filter(|it| !surroundings.reaches(*it)).collect();
+        assert!(told.is_subset(&self.fib.unreachable), "seed {seed}: {told:?}");
+        let lost = self.fib.unreachable.iter().filter(|it| surroundings.reaches(**it)).count();
+        assert_eq!(lost, 0, "seed {seed}: one that can be reached is not told");
         assert_eq!(self.kernel.foreign, foreign, "seed {seed}");
         let wanted: usize = self.wanted.values().filter(|it| !it.is_nothing()).count();
         assert_eq!(self.fib.entries.len(), wanted, "seed {seed}: nothing else is remembered");

@@ -2,13 +2,15 @@
 //!
 //! A thread and not a task: the kernel takes a millisecond for a few hundred routes, in which no session may wait.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fairway_ground::{Allowance, Allowances, Bound, Instant, nonzero};
 use fairway_netlink::{Requests, Route, RouteScope, Scope, Watch, read};
-use fairway_seam::ForwardingChange;
-use tokio::sync::{mpsc, oneshot};
+use fairway_seam::{ForwardingChange, TrackedNextHop};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant as Clock, sleep, sleep_until};
 use tracing::{error, info, warn};
 
@@ -32,6 +34,8 @@ const LEAVE_WAIT: Duration = Duration::from_secs(10);
 pub enum Input {
     /// What this machine forwards by has changed.
     Want(Vec<ForwardingChange>),
+    /// These next hops need not be followed any more.
+    Untrack(Vec<TrackedNextHop>),
     /// All of it is known.
     Complete,
     /// The process ends. With `removes` all routes of ours go first; answered when that is done.
@@ -47,6 +51,27 @@ pub enum Input {
 #[derive(Debug)]
 pub struct Installer {
     inputs: mpsc::Sender<Input>,
+    next_hops: Arc<NextHops>,
+}
+
+/// What the thread tells of next hops, each once, until it is taken.
+#[derive(Debug, Default)]
+struct NextHops {
+    untold: Mutex<BTreeMap<TrackedNextHop, bool>>,
+    is_any: Notify,
+}
+
+impl NextHops {
+    fn tell(&self, next_hops: BTreeMap<TrackedNextHop, bool>) {
+        if !next_hops.is_empty() {
+            self.untold.lock().unwrap_or_else(PoisonError::into_inner).extend(next_hops);
+            self.is_any.notify_one();
+        }
+    }
+
+    fn take(&self) -> BTreeMap<TrackedNextHop, bool> {
+        std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Installer {
@@ -57,9 +82,18 @@ impl Installer {
     pub fn start() -> io::Result<Self> {
         let (inputs, received) = mpsc::channel(INPUTS_MAX);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let work = move || runtime.block_on(run(received));
+        let next_hops = Arc::new(NextHops::default());
+        let told = Arc::clone(&next_hops);
+        let work = move || runtime.block_on(run(received, &told));
         std::thread::Builder::new().name("forwarding".to_owned()).spawn(work)?;
-        Ok(Self { inputs })
+        Ok(Self { inputs, next_hops })
+    }
+
+    /// Waits until the reachability of next hops changes: those of routes that are installed, each with whether it can be
+    /// reached. Cancel-safe.
+    pub async fn next_hops(&self) -> Vec<(TrackedNextHop, bool)> {
+        self.next_hops.is_any.notified().await;
+        self.next_hops.take().into_iter().collect()
     }
 
     /// Where it is told something. Messages wait while it is busy.
@@ -98,7 +132,7 @@ struct Driver {
 }
 
 /// Between two messages nothing of ours is in the kernel, and no socket is open.
-async fn run(mut inputs: mpsc::Receiver<Input>) {
+async fn run(mut inputs: mpsc::Receiver<Input>, next_hops: &NextHops) {
     let mut is_complete = false;
     while let Some(input) = inputs.recv().await {
         let is_nothing = matches!(input, Input::Complete) && ours().is_ok_and(|it| it.is_empty());
@@ -110,7 +144,8 @@ async fn run(mut inputs: mpsc::Receiver<Input>) {
         if is_complete {
             driver.fib.complete();
         }
-        if driver.take(input) == Next::End || driver.run(&mut inputs).await == Next::End {
+        if driver.take(input) == Next::End || driver.run(&mut inputs, next_hops).await == Next::End
+        {
             return;
         }
         is_complete = true;
@@ -170,11 +205,12 @@ impl Driver {
     }
 
     /// Until nothing of ours is wanted, or in the kernel.
-    async fn run(&mut self, inputs: &mut mpsc::Receiver<Input>) -> Next {
+    async fn run(&mut self, inputs: &mut mpsc::Receiver<Input>, next_hops: &NextHops) -> Next {
         loop {
             // Between two batches there is time for what came meanwhile.
             self.write();
             self.report();
+            next_hops.tell(self.fib.take_next_hops());
             if self.fib.is_over() && inputs.is_empty() {
                 return Next::Continue;
             }
@@ -205,6 +241,7 @@ impl Driver {
     fn take(&mut self, input: Input) -> Next {
         match input {
             Input::Want(changes) => self.fib.want(changes),
+            Input::Untrack(next_hops) => self.fib.untrack(next_hops),
             Input::Complete => self.fib.complete(),
             Input::Leave { removes, done } => {
                 self.leave(removes);
@@ -280,6 +317,7 @@ impl Driver {
 enum Line {
     Foreign,
     Unreachable,
+    Reachable,
     Refused,
     NotPermitted,
 }
@@ -291,7 +329,8 @@ impl Line {
     fn of(note: &Note) -> Self {
         match note {
             Note::Foreign(..) => Self::Foreign,
-            Note::Unreachable(..) => Self::Unreachable,
+            Note::Unreachable(_) => Self::Unreachable,
+            Note::Reachable(_) => Self::Reachable,
             Note::Refused(..) => Self::Refused,
             Note::NotPermitted => Self::NotPermitted,
         }
@@ -305,15 +344,19 @@ fn log(note: &Note, left_out: Option<u64>) {
             prefix = %place, protocol = route.protocol, metric = route.metric, left_out,
             "not installed: the kernel has a route of another program to the prefix, which stays"
         ),
-        Note::Unreachable(vrf, gateways) => {
-            let gateways: Vec<String> = gateways.iter().map(|it| it.address.to_string()).collect();
+        Note::Unreachable(TrackedNextHop { vrf, address, .. }) => {
             let vrf = vrf.map(|it| it.to_string());
             warn!(
                 vrf,
-                next_hops = gateways.join(","),
+                next_hop = %address,
                 left_out,
-                "not installed: no interface that is up leads to the next hop, or only the default route does"
+                "next hop unreachable: its routes are not used; no interface that is up leads to it, or only the default route \
+                 does"
             );
+        }
+        Note::Reachable(TrackedNextHop { vrf, address, .. }) => {
+            let vrf = vrf.map(|it| it.to_string());
+            info!(vrf, next_hop = %address, left_out, "next hop reachable again: its routes may be used");
         }
         Note::Refused(place, refused) => {
             let error = words(*refused);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use fairway_fib::{Input, Installer};
 use fairway_ground::{InterfaceName, Prefix};
-use fairway_seam::{Forward, ForwardingChange, Leave};
+use fairway_seam::{Forward, ForwardingChange, Leave, TrackedNextHop};
 use tokio::sync::oneshot;
 use tracing::error;
 
@@ -21,6 +21,8 @@ pub(super) struct Forwarding {
     has_failed: bool,
     waiting: BTreeMap<(Option<InterfaceName>, Prefix), Forward>,
     /// Said after all that waits.
+    untracked: Vec<TrackedNextHop>,
+    /// The same.
     completes: bool,
 }
 
@@ -32,6 +34,20 @@ impl Forwarding {
         self.pass_on();
     }
 
+    /// These next hops need not be followed any more.
+    pub(super) fn untrack(&mut self, next_hops: Vec<TrackedNextHop>) {
+        self.untracked.extend(next_hops);
+        self.pass_on();
+    }
+
+    /// Waits until the reachability of next hops changes. Cancel-safe.
+    pub(super) async fn next_hops(&self) -> Vec<(TrackedNextHop, bool)> {
+        match &self.installer {
+            Some(installer) => installer.next_hops().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// All of it is known.
     pub(super) fn complete(&mut self) {
         self.completes = true;
@@ -40,7 +56,7 @@ impl Forwarding {
 
     /// Whether something waits for room.
     pub(super) fn waits(&self) -> bool {
-        self.completes || !self.waiting.is_empty()
+        self.completes || !self.waiting.is_empty() || !self.untracked.is_empty()
     }
 
     /// Waits until there may be room. Cancel-safe.
@@ -57,11 +73,15 @@ impl Forwarding {
             return self.fail();
         }
         let Some(installer) = Self::started(&mut self.installer, &mut self.has_failed) else {
-            (self.waiting, self.completes) = (BTreeMap::new(), false);
+            (self.waiting, self.untracked, self.completes) = <_>::default();
             return;
         };
-        while self.completes || !self.waiting.is_empty() {
+        while self.completes || !self.waiting.is_empty() || !self.untracked.is_empty() {
             let Ok(room) = installer.inputs().try_reserve() else { return };
+            if self.waiting.is_empty() && !self.untracked.is_empty() {
+                room.send(Input::Untrack(std::mem::take(&mut self.untracked)));
+                continue;
+            }
             if self.waiting.is_empty() {
                 self.completes = false;
                 room.send(Input::Complete);

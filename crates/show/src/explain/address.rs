@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use fairway_allocator::PoolLookup;
 use fairway_ground::{PeerKey, Prefix};
 use fairway_model::ObjectName;
-use fairway_seam::{Passage, RefusedRoute};
+use fairway_seam::{DecisionStep, Passage, RefusedRoute};
 use serde_json::Value;
 
 use super::peer::shortened;
@@ -243,6 +243,9 @@ fn received(snapshot: &Snapshot<'_>, wanted: Wanted) -> Vec<String> {
         let path = &route.path;
         let rank = match route.lost_at {
             None => "best".to_owned(),
+            Some(DecisionStep::NextHop) => {
+                format!("not used: the next hop {} cannot be reached", path.attributes.next_hop)
+            }
             Some(step) => format!("lost at {step}"),
         };
         let as_path = path.attributes.as_path.to_string();

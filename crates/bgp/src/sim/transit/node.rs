@@ -242,6 +242,7 @@ impl Node {
                 Action::WithdrawnUpTo(generation) => self.check_withdrawn(generation),
                 Action::Changed
                 | Action::Forward(_)
+                | Action::Untrack(_)
                 | Action::Monitored(..)
                 | Action::LocRib(_)
                 | Action::ForwardingComplete => {}

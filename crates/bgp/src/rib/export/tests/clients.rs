@@ -106,7 +106,7 @@ fn a_client_of_a_route_server_is_told_what_another_one_said() {
 //= RFC 7947 §2.3.1 SHOULD: a client is told a route although a better one, which is not for it, hides it.
 #[test]
 fn a_client_of_a_route_server_is_told_the_best_of_what_is_for_it() {
-    let mut routes = Routes::None;
+    let mut routes = Routes::NONE;
     let best = with(heard(PeerKind::External), |it| it.communities = vec![Community::NO_EXPORT]);
     let mut second = with(heard(PeerKind::External), |it| it.med = Some(60));
     Arc::make_mut(&mut second.source).key = PeerKey::from(IpAddr::from([192, 0, 2, 10]));

@@ -96,7 +96,7 @@ fn an_operator_is_told_what_becomes_of_a_route() {
         exporter
     };
     let passage = |exporter: &Exporter, path: &Path| {
-        let routes = Routes::Learned(path.clone());
+        let routes = Routes::learned(path.clone());
         exporter.passage(PREFIX.parse().unwrap(), &routes).unwrap()
     };
     let path = heard(PeerKind::External);
@@ -127,7 +127,7 @@ fn an_operator_is_told_what_becomes_of_a_route() {
     // One that the operator sends no received routes has no answer.
     let mut silent = config(external, Vec::new(), "");
     silent.policy.pass_on = PrefixFilter::Nothing;
-    assert_eq!(silent.passage(PREFIX.parse().unwrap(), &Routes::Learned(path)), None);
+    assert_eq!(silent.passage(PREFIX.parse().unwrap(), &Routes::learned(path)), None);
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn has(pair: &Pair) -> Vec<(u32, u32)> {
 #[test]
 fn several_paths_go_over_a_session_and_leave_it_one_by_one() {
     let mut pair = up(sender(2), receiver());
+    pair.sides[0].rib.keep_path_ids(true);
     hear(&mut pair, 7, Some(3));
     hear(&mut pair, 8, Some(2));
     assert_eq!(has(&pair), [(1, 7), (2, 8)]);

@@ -15,6 +15,7 @@ fn heard(pair: &Pair) -> Option<Arc<PathAttributes>> {
 fn set(pair: &mut Pair, drain: DrainState) {
     let Side { peer, rib, .. } = &mut pair.sides[0];
     peer.set_drain(rib, drain);
+    peer.look_again(pair.now, rib, usize::MAX);
     pair.settle();
 }
 

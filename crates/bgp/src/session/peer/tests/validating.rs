@@ -2,6 +2,7 @@
 
 use super::helper::{Helper, Offer, helping};
 use super::*;
+use crate::rib::PrefixSet;
 use crate::wire::announce::{AttributeBlock, announcement};
 use fairway_ground::{
     AsPath, ImportPolicy, NextHop, Nlri, OriginValidation, RoaPayload, RouteMatch, RouteRule,
@@ -20,6 +21,9 @@ const PREFIXES: [&str; 8] = [
     "10.6.0.0/16",
     "10.7.0.0/16",
 ];
+
+/// Routes that are looked at in one turn.
+const PART: usize = 5;
 
 /// Rejects what is invalid, and prefers what is valid.
 fn validating() -> PeerConfig {
@@ -50,9 +54,9 @@ fn table(prefix: &str, asn: u32) -> Arc<OriginTable> {
 }
 
 fn validate(helper: &mut Helper, origins: Arc<OriginTable>) {
-    helper.peer.validate_again(&helper.rib, origins, &Concerned::everything(), &[]);
-    while helper.peer.has_to_validate() {
-        helper.peer.validate_part(helper.now);
+    helper.peer.validate_again(origins, &Concerned::everything(), &PrefixSet::default());
+    while helper.peer.has_to_look_again() {
+        helper.peer.look_again(helper.now, &helper.rib, PART);
     }
     helper.settle();
 }
