@@ -186,6 +186,14 @@ pub(crate) fn a_failing_health_check_moves_the_address(cell: &Cell) -> Result<()
     };
     is_owned_by_nobody("cannot connect to 127.0.0.1:8080")?;
     let mut servers = servers(&three, &cell.directory)?;
+    // The first machine whose check succeeds owns the address until the others' checks do.
+    wait_until("each machine serves the Service", PATIENCE, || {
+        for (machine, name) in three.machines.iter().zip(NAMES) {
+            let explained = machine.fairway.explain("service", "web")?;
+            ensure!(!explained.contains("health check"), "{name}: {explained}");
+        }
+        Ok(())
+    })?;
     let owner = three.owner()?;
     wait_until_served_by(&three, owner)?;
     servers[owner].kill();
