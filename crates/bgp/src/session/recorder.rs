@@ -17,7 +17,7 @@ const BYTES_MAX: usize = 256 * 1024;
 /// As many with any number of neighbours: the last session to come up and its KEEPALIVEs.
 const BYTES_MIN: usize = 4 * 1024;
 /// As many of all neighbours together, as long as that leaves each the minimum.
-const ALL_BYTES_MAX: usize = 8 * 1024 * 1024;
+const ALL_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What a record takes beside its message.
 const RECORD_BYTES: usize = 64;
 /// The longest text about the end of a connection; a neighbour may have written it.
