@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use fairway_ground::{
     AsPath, AsPathSegment, Community, ExtendedCommunity, LargeCommunity, NextHop,
 };
+use thin_vec::ThinVec;
 
 /// The origin of a route (RFC 4271 §5.1.1), in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,7 +72,8 @@ impl UnknownAttribute {
     pub const CLUSTER_LIST: u8 = 10;
 }
 
-/// The attributes of a route. Equal values encode to equal bytes: lists are sorted and without duplicates.
+/// The attributes of a route. Equal values encode to equal bytes: lists are sorted and without duplicates. Those that many routes
+/// do not have take a word each: of a full table that is a tenth of all memory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathAttributes {
     /// ORIGIN.
@@ -89,17 +91,17 @@ pub struct PathAttributes {
     /// AGGREGATOR.
     pub aggregator: Option<Aggregator>,
     /// COMMUNITIES, sorted.
-    pub communities: Vec<Community>,
+    pub communities: ThinVec<Community>,
     /// EXTENDED_COMMUNITIES, sorted.
-    pub extended_communities: Vec<ExtendedCommunity>,
+    pub extended_communities: ThinVec<ExtendedCommunity>,
     /// LARGE_COMMUNITIES, sorted.
-    pub large_communities: Vec<LargeCommunity>,
+    pub large_communities: ThinVec<LargeCommunity>,
     /// ONLY_TO_CUSTOMER: the AS since which the route may only be sent to customers (RFC 9234 §5).
     pub only_to_customer: Option<u32>,
     /// All other received attributes, in order of type code.
-    pub unknown: Vec<UnknownAttribute>,
+    pub unknown: ThinVec<UnknownAttribute>,
     /// Type codes of interpreted attributes with the Partial bit, which is sent on, in order (RFC 4271 §5).
-    pub partial: Vec<u8>,
+    pub partial: ThinVec<u8>,
 }
 
 impl PathAttributes {
@@ -134,12 +136,12 @@ impl PathAttributes {
             local_pref: None,
             atomic_aggregate: false,
             aggregator: None,
-            communities: Vec::new(),
-            extended_communities: Vec::new(),
-            large_communities: Vec::new(),
+            communities: ThinVec::new(),
+            extended_communities: ThinVec::new(),
+            large_communities: ThinVec::new(),
             only_to_customer: None,
-            unknown: Vec::new(),
-            partial: Vec::new(),
+            unknown: ThinVec::new(),
+            partial: ThinVec::new(),
         }
     }
 

@@ -255,7 +255,8 @@ mod tests {
                 it.unknown = vec![
                     attribute(UnknownAttribute::ORIGINATOR_ID, originator.to_be_bytes().to_vec()),
                     attribute(UnknownAttribute::CLUSTER_LIST, vec![1; 4 * clusters]),
-                ];
+                ]
+                .into();
             })
         };
         assert_beats(&reflected(2, 1, 1), &reflected(1, 2, 1), DecisionStep::RouterId);
@@ -317,7 +318,7 @@ mod tests {
     fn a_path_whose_source_has_been_away_for_long_is_the_last_resort() {
         let stale = |number| {
             with(path(number), |it| {
-                it.communities = vec![Community(7), Community::LLGR_STALE];
+                it.communities = vec![Community(7), Community::LLGR_STALE].into();
                 it.local_pref = Some(1000);
                 it.as_path = AsPath::default();
             })

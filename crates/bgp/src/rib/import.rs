@@ -463,6 +463,7 @@ mod tests {
             // Its LOCAL_PREF was set by the border router of the AS.
             (&internal, leaving, None),
         ] {
+            let communities = communities.into();
             let heard = PathAttributes { communities, ..heard(vec![65_002], "192.0.2.2") };
             let marked = importer(config).marked(Arc::new(heard.clone()));
             assert_eq!(*marked, PathAttributes { local_pref, ..heard });
@@ -529,9 +530,9 @@ mod tests {
             code: UnknownAttribute::ORIGINATOR_ID,
             value: id.to_be_bytes().to_vec(),
         };
-        reflected.unknown = vec![originator(internal.router_id.get())];
+        reflected.unknown = vec![originator(internal.router_id.get())].into();
         assert_eq!(importer(&internal).judge(&reflected), Err(Refusal::Reflected));
-        reflected.unknown = vec![originator(99)];
+        reflected.unknown = vec![originator(99)].into();
         assert_eq!(importer(&internal).judge(&reflected), Ok(()));
     }
 

@@ -5,6 +5,7 @@ use super::decision::LOCAL_PREF_DEFAULT;
 use crate::wire::attribute::{code, flag};
 use fairway_ground::{ClusterId, ExtendedCommunity, NextHop, RouterId};
 use fairway_seam::{PathAttributes, UnknownAttribute};
+use thin_vec::ThinVec;
 
 /// Received attributes for a neighbour in another AS: our AS prepended, our next hop, without those that must
 /// stay in our AS (RFC 4271 §5.1.2 to §5.1.5).
@@ -77,6 +78,6 @@ fn passed_on(attribute: &UnknownAttribute) -> Option<UnknownAttribute> {
 }
 
 /// Each extended community determines itself whether it leaves the AS (RFC 4360 §6).
-fn transitive(communities: &[ExtendedCommunity]) -> Vec<ExtendedCommunity> {
+fn transitive(communities: &[ExtendedCommunity]) -> ThinVec<ExtendedCommunity> {
     communities.iter().filter(|it| it.is_transitive()).copied().collect()
 }

@@ -12,6 +12,7 @@ use fairway_ground::{
     RouteSettings, RuleAction,
 };
 use fairway_seam::PathAttributes;
+use thin_vec::ThinVec;
 
 /// The place of the rule that rejects a route.
 pub type RejectedBy = u8;
@@ -119,7 +120,12 @@ fn set(
 }
 
 /// Sorted, as attributes have them.
-fn edit<T: Ord + Copy>(communities: &mut Vec<T>, removes_all: bool, removed: &[T], added: &[T]) {
+fn edit<T: Ord + Copy>(
+    communities: &mut ThinVec<T>,
+    removes_all: bool,
+    removed: &[T],
+    added: &[T],
+) {
     communities.retain(|it| !removes_all && !removed.contains(it));
     communities.extend_from_slice(added);
     communities.sort_unstable();
@@ -284,19 +290,22 @@ mod tests {
             route = PathAttributes {
                 local_pref: settings.local_pref.or(route.local_pref),
                 med: settings.med.or(route.med),
-                communities: changed(&route.communities, all, &removed.standard, &added.standard),
+                communities: changed(&route.communities, all, &removed.standard, &added.standard)
+                    .into(),
                 extended_communities: changed(
                     &route.extended_communities,
                     all,
                     &removed.extended,
                     &added.extended,
-                ),
+                )
+                .into(),
                 large_communities: changed(
                     &route.large_communities,
                     all,
                     &removed.large,
                     &added.large,
-                ),
+                )
+                .into(),
                 as_path: (0..settings.prepend)
                     .fold(route.as_path, |path, _| path.prepended(OWN_ASN)),
                 next_hop: settings.next_hops.ipv4.map_or(route.next_hop, NextHop::Ipv4),
@@ -347,8 +356,8 @@ mod tests {
     #[test]
     fn what_a_rule_leaves_out_has_no_partial_bit() {
         let mut route = Dice(Rng::seeded(9)).route();
-        route.communities = vec![Community(1)];
-        route.partial = vec![code::AGGREGATOR, code::COMMUNITIES];
+        route.communities = vec![Community(1)].into();
+        route.partial = vec![code::AGGREGATOR, code::COMMUNITIES].into();
         let settings = RouteSettings { removes_communities: true, ..RouteSettings::default() };
         let rules = [RouteRule { settings, ..RouteRule::default() }];
         let made = apply_rules(&rules, 1, FAMILY, None, &Arc::new(route)).unwrap();

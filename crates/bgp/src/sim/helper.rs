@@ -223,7 +223,7 @@ impl Helper {
                 }
             }
             for group in update.announced {
-                let communities = group.attributes.communities.clone();
+                let communities = group.attributes.communities.to_vec();
                 for nlri in group.prefixes {
                     let had = Had { communities: communities.clone(), losses: 0 };
                     let before = self.table.insert(nlri.prefix, had);
@@ -270,7 +270,7 @@ impl Helper {
         }
         let learned = rib.learned().map(|route| {
             let stale = peer.is_stale(route.prefix.into());
-            (route.prefix, route.path.attributes.communities.clone(), stale)
+            (route.prefix, route.path.attributes.communities.to_vec(), stale)
         });
         let learned: Vec<_> = learned.collect();
         let had =

@@ -158,7 +158,7 @@ impl Router {
     /// What the neighbour announced, as the RIB has it.
     pub(super) fn heard(&self) -> BTreeMap<Prefix, Vec<Community>> {
         let learned = self.speaker.rib().learned().filter(|_| self.is_running);
-        learned.map(|route| (route.prefix, route.path.attributes.communities.clone())).collect()
+        learned.map(|route| (route.prefix, route.path.attributes.communities.to_vec())).collect()
     }
 
     /// What arrived over `wire`, where our end is connection `id`.

@@ -12,6 +12,7 @@ use zettabgp::{BgpSessionParams, BgpTransportMode};
 use super::as_path;
 use fairway_ground::{AsPath, Asn, Community, ExtendedCommunity, LargeCommunity, PeerKind};
 use fairway_seam::{Aggregator, Origin, UnknownAttribute};
+use thin_vec::ThinVec;
 
 /// Flag bits (RFC 4271 §4.3).
 pub mod flag {
@@ -216,13 +217,13 @@ pub(super) struct Values {
     pub(super) aggregator: Option<Aggregator>,
     pub(super) as4_path: Option<AsPath>,
     pub(super) as4_aggregator: Option<Aggregator>,
-    pub(super) communities: Vec<Community>,
-    pub(super) extended_communities: Vec<ExtendedCommunity>,
-    pub(super) large_communities: Vec<LargeCommunity>,
+    pub(super) communities: ThinVec<Community>,
+    pub(super) extended_communities: ThinVec<ExtendedCommunity>,
+    pub(super) large_communities: ThinVec<LargeCommunity>,
     pub(super) only_to_customer: Option<u32>,
-    pub(super) unknown: Vec<UnknownAttribute>,
+    pub(super) unknown: ThinVec<UnknownAttribute>,
     /// Type codes of interpreted attributes with the Partial bit.
-    pub(super) partial: Vec<u8>,
+    pub(super) partial: ThinVec<u8>,
 }
 
 impl Values {

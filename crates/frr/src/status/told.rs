@@ -33,12 +33,12 @@ impl<'a> Wanted<'a> {
     ) -> PeerRoute {
         let AdvertisedRoute { prefix, path_id, mut attributes, has_communities } = told;
         if let (false, Some(wanted)) = (has_communities, self.routes.get(&prefix)) {
-            attributes.communities.clone_from(&wanted.communities);
+            attributes.communities = wanted.communities.as_slice().into();
             if self.drain == DrainState::Draining {
                 attributes = attributes.with_community(Community::GRACEFUL_SHUTDOWN);
             }
-            attributes.large_communities.clone_from(&wanted.large_communities);
-            attributes.extended_communities = bandwidth(wanted, config);
+            attributes.large_communities = wanted.large_communities.as_slice().into();
+            attributes.extended_communities = bandwidth(wanted, config).into_iter().collect();
         }
         if config.kind() == PeerKind::External {
             attributes.as_path = attributes.as_path.prepended(config.local_asn.get());
@@ -53,11 +53,11 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn bandwidth(wanted: &RouteAttributes, config: &PeerConfig) -> Vec<ExtendedCommunity> {
+fn bandwidth(wanted: &RouteAttributes, config: &PeerConfig) -> Option<ExtendedCommunity> {
     let transitive = config.kind() == PeerKind::External;
     let community =
         |it: fairway_ground::LinkBandwidth| it.community(config.local_asn.get(), transitive);
-    wanted.link_bandwidth.map(community).into_iter().collect()
+    wanted.link_bandwidth.map(community)
 }
 
 /// The routes for `peer` that it cannot receive, as far as that follows from the desired state and its

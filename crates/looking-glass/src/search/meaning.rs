@@ -111,9 +111,9 @@ impl Meaning {
 
 fn carries(route: Route<'_>, value: CommunityValue) -> bool {
     let (standard, large) = match route {
-        Route::Originated(it) => (&it.attributes.communities, &it.attributes.large_communities),
+        Route::Originated(it) => (&*it.attributes.communities, &*it.attributes.large_communities),
         Route::Learned(it) => {
-            (&it.path.attributes.communities, &it.path.attributes.large_communities)
+            (&*it.path.attributes.communities, &*it.path.attributes.large_communities)
         }
     };
     match value {

@@ -114,7 +114,7 @@ fn a_long_path_for_each_of_many_prefixes_is_an_error_that_says_so() {
     let mut world = world();
     let mut route = world.bgp.learned[0].clone();
     let mut attributes = (*route.path.attributes).clone();
-    attributes.communities = vec!["65001:1".parse().unwrap(); 1_000];
+    attributes.communities = vec!["65001:1".parse().unwrap(); 1_000].into();
     route.path.attributes = std::sync::Arc::new(attributes);
     world.bgp.learned = vec![route; 5_000];
     let question = Question::of("/routes/table/master", None).unwrap();

@@ -42,7 +42,8 @@ fn learned(
     let next_hop = NextHop::Ipv4("192.0.2.1".parse().unwrap());
     let mut attributes = PathAttributes::originated(AsPath::sequence(path.to_vec()), next_hop);
     attributes.communities = communities.iter().map(|it| it.parse().unwrap()).collect();
-    attributes.large_communities = vec![LargeCommunity { global: 64512, local1: 7, local2: 8 }];
+    attributes.large_communities =
+        vec![LargeCommunity { global: 64512, local1: 7, local2: 8 }].into();
     attributes.med = Some(50);
     let source = PathSource {
         key: PeerKey::from("192.0.2.1".parse::<std::net::IpAddr>().unwrap()),

@@ -38,9 +38,9 @@ fn learned(prefix: &str, source: &Arc<PathSource>, next_hop: &str, path_id: u32)
     let as_path = AsPath::sequence(vec![source.remote_asn.get(), 64_500]);
     let attributes = PathAttributes {
         med: Some(7),
-        communities: vec![Community(65_001 << 16 | 9)],
-        large_communities: vec![LargeCommunity { global: 1, local1: 2, local2: 3 }],
-        unknown: vec![UnknownAttribute { flags: 0xE0, code: 99, value: vec![1; 300] }],
+        communities: vec![Community(65_001 << 16 | 9)].into(),
+        large_communities: vec![LargeCommunity { global: 1, local1: 2, local2: 3 }].into(),
+        unknown: vec![UnknownAttribute { flags: 0xE0, code: 99, value: vec![1; 300] }].into(),
         ..PathAttributes::originated(as_path, next_hop)
     };
     LearnedRoute {

@@ -134,9 +134,9 @@ fn originated(node: &Node, prefix: Prefix, chosen: &RouteAttributes) -> PathAttr
     PathAttributes {
         local_pref: chosen.local_pref,
         med: chosen.med,
-        communities: chosen.communities.clone(),
+        communities: chosen.communities.as_slice().into(),
         extended_communities: bandwidth.into_iter().collect(),
-        large_communities: chosen.large_communities.clone(),
+        large_communities: chosen.large_communities.as_slice().into(),
         ..PathAttributes::originated(AsPath::default(), next_hop)
     }
 }

@@ -194,6 +194,7 @@ fn advertised(prefix: &str, next_hop: NextHop) -> PeerRoute {
     let RouteAttributes { communities, large_communities, .. } = attributes(None);
     let path = AsPath::sequence(vec![65001]);
     let sent = PathAttributes::originated(path, next_hop);
+    let (communities, large_communities) = (communities.into(), large_communities.into());
     let attributes = Arc::new(PathAttributes { communities, large_communities, ..sent });
     PeerRoute { prefix: self::prefix(prefix), path_id: PathId::NONE, attributes, stale: false }
 }

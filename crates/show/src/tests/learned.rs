@@ -71,15 +71,15 @@ pub(super) fn lab() -> Lab {
 }
 
 fn adorn(attributes: &mut PathAttributes) {
-    attributes.communities = ["65010:100", "65010:200"].map(|it| it.parse().unwrap()).to_vec();
-    attributes.large_communities =
-        ["65010:1:2", "65010:7:9"].map(|it| it.parse().unwrap()).to_vec();
+    attributes.communities = ["65010:100", "65010:200"].map(|it| it.parse().unwrap()).into();
+    attributes.large_communities = ["65010:1:2", "65010:7:9"].map(|it| it.parse().unwrap()).into();
     let gigabit = LinkBandwidth { bits_per_second: 1_000_000_000 };
     attributes.extended_communities =
-        vec![ExtendedCommunity([0, 2, 0xFD, 0xF2, 0, 0, 0, 77]), gigabit.community(65_010, true)];
+        vec![ExtendedCommunity([0, 2, 0xFD, 0xF2, 0, 0, 0, 77]), gigabit.community(65_010, true)]
+            .into();
     attributes.only_to_customer = Some(65_010);
     attributes.unknown =
-        vec![UnknownAttribute { flags: 0xe0, code: 99, value: b"\xca\xfe".to_vec() }];
+        vec![UnknownAttribute { flags: 0xe0, code: 99, value: b"\xca\xfe".to_vec() }].into();
 }
 
 fn received(peer: &str) -> ShowCommand {

@@ -11,7 +11,7 @@ use fairway_seam::PathAttributes;
 fn attributes(community: u32) -> Arc<PathAttributes> {
     let next_hop = NextHop::Ipv4("192.0.2.1".parse().unwrap());
     let mut attributes = PathAttributes::originated(AsPath::sequence(vec![65001]), next_hop);
-    attributes.communities = vec![Community(community)];
+    attributes.communities = vec![Community(community)].into();
     Arc::new(attributes)
 }
 

@@ -122,9 +122,9 @@ impl Policy {
             // External peers must not be sent it (RFC 4271 §5.1.5).
             local_pref: (!is_external).then(|| local_pref.unwrap_or(LOCAL_PREF_DEFAULT)),
             med: *med,
-            communities: communities.clone(),
+            communities: communities.as_slice().into(),
             extended_communities: bandwidth.into_iter().collect(),
-            large_communities: large_communities.clone(),
+            large_communities: large_communities.as_slice().into(),
             // A route of our own has no ONLY_TO_CUSTOMER yet, so it may go anywhere.
             only_to_customer: self.mark(None).unwrap_or(None),
             ..PathAttributes::originated(as_path, next_hop)

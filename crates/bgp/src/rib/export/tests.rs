@@ -160,7 +160,7 @@ fn a_route_never_goes_back_to_where_it_came_from() {
 #[test]
 fn well_known_communities_are_obeyed() {
     let carrying =
-        |community| with(heard(PeerKind::External), |it| it.communities = vec![community]);
+        |community| with(heard(PeerKind::External), |it| it.communities = vec![community].into());
     let cases = [
         (Community::NO_EXPORT, false, true),
         (Community::NO_EXPORT_SUBCONFED, false, true),
@@ -181,7 +181,7 @@ fn well_known_communities_are_obeyed() {
 fn unknown_attributes_go_on_when_they_are_transitive_and_marked_partial() {
     let unknown = |flags, code| UnknownAttribute { flags, code, value: vec![1, 2, 3] };
     let path = with(heard(PeerKind::External), |it| {
-        it.unknown = vec![unknown(0x80, 10), unknown(0xC0, 99), unknown(0xE0, 100)];
+        it.unknown = vec![unknown(0x80, 10), unknown(0xC0, 99), unknown(0xE0, 100)].into();
     });
     for kind in [PeerKind::External, PeerKind::Internal] {
         let told = told(kind, &path).unwrap();
@@ -192,7 +192,7 @@ fn unknown_attributes_go_on_when_they_are_transitive_and_marked_partial() {
 #[test]
 fn flag_bits_that_mean_nothing_are_not_sent() {
     let path = with(heard(PeerKind::External), |it| {
-        it.unknown = vec![UnknownAttribute { flags: 0xCF, code: 99, value: vec![1] }];
+        it.unknown = vec![UnknownAttribute { flags: 0xCF, code: 99, value: vec![1] }].into();
     });
     assert_eq!(told(PeerKind::External, &path).unwrap().unknown[0].flags, 0xE0);
 }
@@ -245,16 +245,17 @@ fn a_next_hop_of_one_link_is_not_told_on_another() {
 fn extended_communities_that_are_for_one_system_stay_in_it() {
     let target = ExtendedCommunity([0x00, 2, 0, 1, 0, 0, 0, 1]);
     let validation = ExtendedCommunity([0x43, 0, 0, 0, 0, 0, 0, 0]);
-    let path =
-        with(heard(PeerKind::External), |it| it.extended_communities = vec![target, validation]);
+    let path = with(heard(PeerKind::External), |it| {
+        it.extended_communities = vec![target, validation].into()
+    });
     let of = |kind| told(kind, &path).unwrap().extended_communities.clone();
     assert_eq!(of(PeerKind::External), [target]);
     assert_eq!(of(PeerKind::Internal), [target, validation]);
     // If no community is left, the attribute is left out.
     let path = with(heard(PeerKind::External), |it| {
-        it.communities = vec![Community(7)];
-        it.extended_communities = vec![validation];
-        it.partial = vec![code::COMMUNITIES, code::EXTENDED_COMMUNITIES];
+        it.communities = vec![Community(7)].into();
+        it.extended_communities = vec![validation].into();
+        it.partial = vec![code::COMMUNITIES, code::EXTENDED_COMMUNITIES].into();
     });
     assert_eq!(told(PeerKind::External, &path).unwrap().partial, [code::COMMUNITIES]);
     assert_eq!(told(PeerKind::Internal, &path).unwrap().partial, path.attributes.partial);
@@ -326,7 +327,7 @@ fn what_belongs_to_the_route_goes_on_as_it_was() {
         let path = with(heard(PeerKind::External), |it| {
             it.origin = origin;
             it.atomic_aggregate = true;
-            it.communities = vec![Community(1)];
+            it.communities = vec![Community(1)].into();
         });
         for kind in [PeerKind::External, PeerKind::Internal] {
             let told = told(kind, &path).unwrap();

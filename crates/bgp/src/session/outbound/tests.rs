@@ -294,6 +294,7 @@ fn what_rpki_says_last_comes_into_force_last() {
         peer.announce_all(rib);
     };
     for communities in [Vec::new(), vec![Community(1)]] {
+        let communities = communities.into();
         let attributes = Arc::new(PathAttributes { communities, ..attributes(9) });
         let change =
             |it| RouteChange { attributes: Some(Arc::clone(&attributes)), ..announced(it) };
@@ -330,7 +331,7 @@ fn a_prefix_that_lagged_when_the_policy_changed_is_sent_once() {
         u8::try_from(peer.adj_rib_out.counts().ipv4).unwrap()
     };
     for (number, told) in [(1, PREFIXES - 1), (2, PREFIXES)] {
-        let communities = vec![Community(number)];
+        let communities = vec![Community(number)].into();
         let attributes = Arc::new(PathAttributes { communities, ..attributes(9) });
         let change =
             |it| RouteChange { attributes: Some(Arc::clone(&attributes)), ..announced(it) };

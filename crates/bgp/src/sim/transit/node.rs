@@ -294,7 +294,7 @@ impl Node {
         for route in self.speaker.rib().learned() {
             let said = Said {
                 path: route.path.attributes.as_path.asns().collect(),
-                communities: route.path.attributes.communities.clone(),
+                communities: route.path.attributes.communities.to_vec(),
             };
             let from = node_of(route.path.source.key);
             accepted.entry(from).or_default().insert(route.prefix, said);
@@ -308,7 +308,7 @@ impl Node {
         let best = learned.find(|route| route.prefix == prefix && route.lost_at.is_none())?;
         let said = Said {
             path: best.path.attributes.as_path.asns().collect(),
-            communities: best.path.attributes.communities.clone(),
+            communities: best.path.attributes.communities.to_vec(),
         };
         Some(Used { from: Some(node_of(best.path.source.key)), said })
     }

@@ -38,7 +38,7 @@ impl Speech {
             for group in update.announced {
                 let said = Said {
                     path: group.attributes.as_path.asns().collect(),
-                    communities: group.attributes.communities.clone(),
+                    communities: group.attributes.communities.to_vec(),
                 };
                 let routes = group.prefixes.iter().map(|nlri| (nlri.prefix, said.clone()));
                 self.table.extend(routes);

@@ -109,8 +109,9 @@ fn what_is_sent_is_what_a_receiver_reads() {
         let mut sent = attributes(next_hop);
         sent.med = Some(7);
         sent.local_pref = Some(250);
-        sent.communities = vec![Community(1), Community(0xFFFF_FF01)];
-        sent.large_communities = vec![LargeCommunity { global: 65001, local1: 1, local2: 2 }];
+        sent.communities = vec![Community(1), Community(0xFFFF_FF01)].into();
+        sent.large_communities =
+            vec![LargeCommunity { global: 65001, local1: 1, local2: 2 }].into();
         let family = AddressFamily::of(sent.next_hop.address());
         let prefixes = hosts(family, 3);
         for four_octet_as in [true, false] {
@@ -234,8 +235,8 @@ fn an_old_speaker_gets_as_trans_and_the_true_path_beside_it() {
 fn attributes_that_we_do_not_interpret_are_sent_byte_for_byte_in_their_order() {
     let mut sent = attributes("192.0.2.7");
     let unknown = |code, length| UnknownAttribute { flags: 0xE0, code, value: vec![7; length] };
-    sent.unknown = vec![unknown(11, 3), unknown(20, 300), unknown(99, 0)];
-    sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }];
+    sent.unknown = vec![unknown(11, 3), unknown(20, 300), unknown(99, 0)].into();
+    sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }].into();
     let block = AttributeBlock::encode(&sent, true).unwrap();
     let mut bytes = BytesMut::new();
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
@@ -248,10 +249,10 @@ fn attributes_that_we_do_not_interpret_are_sent_byte_for_byte_in_their_order() {
 #[test]
 fn the_mark_of_who_did_not_know_an_attribute_goes_on() {
     let mut sent = attributes("192.0.2.7");
-    sent.communities = vec![Community(9)];
-    sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }];
+    sent.communities = vec![Community(9)].into();
+    sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }].into();
     sent.aggregator = Some(Aggregator { asn: 7, router: [192, 0, 2, 1].into() });
-    sent.extended_communities = vec![ExtendedCommunity([0, 2, 0, 1, 0, 0, 0, 1])];
+    sent.extended_communities = vec![ExtendedCommunity([0, 2, 0, 1, 0, 0, 0, 1])].into();
     sent.only_to_customer = Some(7);
     sent.partial = vec![
         code::AGGREGATOR,
@@ -259,7 +260,8 @@ fn the_mark_of_who_did_not_know_an_attribute_goes_on() {
         code::EXTENDED_COMMUNITIES,
         code::LARGE_COMMUNITIES,
         code::ONLY_TO_CUSTOMER,
-    ];
+    ]
+    .into();
     let block = AttributeBlock::encode(&sent, true).unwrap();
     let mut bytes = BytesMut::new();
     let mut prefixes = hosts(AddressFamily::Ipv4Unicast, 1);
@@ -274,7 +276,7 @@ fn the_mark_of_who_did_not_know_an_attribute_goes_on() {
 fn golden_bytes_of_extended_communities_and_of_only_to_customer() {
     let mut sent = attributes("192.0.2.7");
     let gigabit = LinkBandwidth { bits_per_second: 1_000_000_000 };
-    sent.extended_communities = vec![gigabit.community(65_001, true)];
+    sent.extended_communities = vec![gigabit.community(65_001, true)].into();
     sent.only_to_customer = Some(65_001);
     let expected = [
         &[0xC0, 16, 8, 0, 4, 0xFD, 0xE9, 0x4C, 0xEE, 0x6B, 0x28][..],
@@ -288,8 +290,8 @@ fn golden_bytes_of_extended_communities_and_of_only_to_customer() {
 #[test]
 fn our_own_communities_are_not_marked_partial() {
     let mut sent = attributes("192.0.2.7");
-    sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }];
-    sent.communities = vec![Community(9)];
+    sent.large_communities = vec![LargeCommunity { global: 1, local1: 2, local2: 3 }].into();
+    sent.communities = vec![Community(9)].into();
     let bytes = AttributeBlock::encode(&sent, true).unwrap().bytes;
     assert!(bytes.windows(3).any(|window| window == [0xC0, code::COMMUNITIES, 4]));
     assert!(bytes.windows(3).any(|window| window == [0xC0, code::LARGE_COMMUNITIES, 12]));
@@ -349,12 +351,12 @@ fn attributes_go_out_in_order() {
     (sent.med, sent.local_pref) = (Some(7), Some(250));
     sent.atomic_aggregate = true;
     sent.aggregator = Some(fairway_seam::Aggregator { asn: 65001, router: [1, 1, 1, 1].into() });
-    sent.communities = vec![Community(1)];
-    sent.extended_communities = vec![ExtendedCommunity([0, 2, 0, 1, 0, 0, 0, 1])];
-    sent.large_communities = vec![LargeCommunity { global: 65001, local1: 1, local2: 2 }];
+    sent.communities = vec![Community(1)].into();
+    sent.extended_communities = vec![ExtendedCommunity([0, 2, 0, 1, 0, 0, 0, 1])].into();
+    sent.large_communities = vec![LargeCommunity { global: 65001, local1: 1, local2: 2 }].into();
     sent.only_to_customer = Some(65001);
     let unknown = |code| UnknownAttribute { flags: 0xC0, code, value: vec![1] };
-    sent.unknown = [11, 20, 34, 99].map(unknown).to_vec();
+    sent.unknown = [11, 20, 34, 99].map(unknown).into();
     for (four_octet_as, expected) in [
         (true, &[1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 20, 32, 34, 35, 99][..]),
         (false, &[1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 17, 20, 32, 34, 35, 99]),

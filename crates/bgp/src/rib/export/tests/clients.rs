@@ -63,7 +63,7 @@ fn a_reflected_route_names_who_brought_it_and_which_clusters_it_passed() {
     let first = told(&client, &path).unwrap();
     assert_eq!(first.originator(), Some([0, 0, 0, 9].into()));
     assert_eq!(first.clusters().collect::<Vec<_>>(), [Ipv4Addr::new(192, 0, 2, 8)]);
-    let unknown = Vec::new();
+    let unknown = Default::default();
     assert_eq!(PathAttributes { unknown, ..(*first).clone() }, *path.attributes);
 
     // By another reflector, or by this one as another cluster.
@@ -107,7 +107,8 @@ fn a_client_of_a_route_server_is_told_what_another_one_said() {
 #[test]
 fn a_client_of_a_route_server_is_told_the_best_of_what_is_for_it() {
     let mut routes = Routes::NONE;
-    let best = with(heard(PeerKind::External), |it| it.communities = vec![Community::NO_EXPORT]);
+    let best =
+        with(heard(PeerKind::External), |it| it.communities = vec![Community::NO_EXPORT].into());
     let mut second = with(heard(PeerKind::External), |it| it.med = Some(60));
     Arc::make_mut(&mut second.source).key = PeerKey::from(IpAddr::from([192, 0, 2, 10]));
     for path in [best, second] {

@@ -36,7 +36,7 @@ fn before_they_go_routes_say_so_and_ask_to_be_the_last_choice() {
         assert_eq!(left.local_pref, local_pref);
         let stayed = exporter(kind, DrainState::InService).originate(&route).unwrap();
         let otherwise = PathAttributes {
-            communities: vec![low, high],
+            communities: vec![low, high].into(),
             local_pref: local_pref.and(Some(200)),
             ..(*left).clone()
         };
@@ -53,7 +53,7 @@ fn what_passes_through_a_node_that_leaves_is_the_last_choice_too() {
     ] {
         // As a neighbour sent them: unsorted.
         let said = vec![Community(0xFFFF_0001), Community(9)];
-        let path = with(heard(from), |it| it.communities = said);
+        let path = with(heard(from), |it| it.communities = said.into());
         let left = exporter(to, DrainState::Draining).pass_on(prefix(), &path).unwrap().unwrap();
         assert_eq!(left.communities, [Community(9), LEAVING, Community(0xFFFF_0001)]);
         assert_eq!(left.local_pref, (to == PeerKind::Internal).then_some(0));
@@ -65,7 +65,7 @@ fn who_says_already_that_it_leaves_does_not_say_it_twice() {
     let mut draining = exporter(PeerKind::External, DrainState::Draining);
     let left = draining.originate(&ours(&[LEAVING])).unwrap();
     assert_eq!(left.communities, [LEAVING]);
-    let path = with(heard(PeerKind::Internal), |it| it.communities = vec![LEAVING]);
+    let path = with(heard(PeerKind::Internal), |it| it.communities = vec![LEAVING].into());
     let left = draining.pass_on(prefix(), &path).unwrap().unwrap();
     assert_eq!(left.communities, [LEAVING]);
 }

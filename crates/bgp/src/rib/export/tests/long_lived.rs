@@ -11,7 +11,8 @@ fn told_stale(to: PeerKind, from: PeerKind, takes_long_lived: bool) -> Option<Ar
     let next_hops = LocalNextHops { ipv4: Some([192, 0, 2, 1].into()), ..Default::default() };
     let mut exporter = Plain::new(&config, FamilySet::BOTH, next_hops, DrainState::InService);
     exporter.0 = exporter.0.take_long_lived(takes_long_lived);
-    let stale = with(heard(from), |it| it.communities = vec![Community(1), Community::LLGR_STALE]);
+    let stale =
+        with(heard(from), |it| it.communities = vec![Community(1), Community::LLGR_STALE].into());
     let prefix = "203.0.113.0/24".parse().unwrap();
     let made = exporter.pass_on(prefix, &stale).unwrap();
     assert_eq!(exporter.0.policy.passes_on(prefix, &stale), made.is_some());

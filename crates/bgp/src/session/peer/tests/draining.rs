@@ -21,7 +21,7 @@ fn set(pair: &mut Pair, drain: DrainState) {
 
 /// The communities and the LOCAL_PREF that the right side has.
 fn seen(pair: &Pair) -> Option<(Vec<Community>, Option<u32>)> {
-    heard(pair).map(|it| (it.communities.clone(), it.local_pref))
+    heard(pair).map(|it| (it.communities.to_vec(), it.local_pref))
 }
 
 fn up(remote_asn: u32) -> Pair {

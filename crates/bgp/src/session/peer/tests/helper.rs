@@ -237,7 +237,7 @@ pub(super) fn said(nlri: Nlri, communities: &[Community], asn: u32) -> BytesMut 
         AddressFamily::Ipv6Unicast => NextHop::ipv6("2001:db8:1::2".parse().unwrap(), None),
     };
     let attributes = PathAttributes {
-        communities: communities.to_vec(),
+        communities: communities.into(),
         ..PathAttributes::originated(AsPath::sequence(vec![asn]), next_hop)
     };
     let block = AttributeBlock::encode(&attributes, true).unwrap();
