@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
@@ -74,6 +74,8 @@ pub(super) struct CoreTask {
     surroundings: Surroundings,
     /// What runs for each peer of the speaker.
     neighbours: BTreeMap<PeerKey, Neighbour>,
+    /// What a neighbour is sent next.
+    filled: BytesMut,
     /// Publishes the generation up to which all withdrawals have been written to all peers.
     withdrawn: watch::Sender<u64>,
     /// Publishes a count of changes, and whether anything has changed since the last count.
@@ -113,6 +115,7 @@ impl CoreTask {
             },
             accepts: Allowances::new(ACCEPTS, Bound::Accept),
             neighbours: BTreeMap::new(),
+            filled: BytesMut::new(),
             withdrawn: watch::Sender::default(),
             changed: watch::Sender::default(),
             has_changed: false,
@@ -234,11 +237,12 @@ impl CoreTask {
         self.start_stations_over(now);
         self.handle(now, Event::Tick);
         loop {
-            let mut bytes = BytesMut::new();
-            let filled = self.speaker.poll_transmit(now, TRANSMIT_LENGTH_BYTES, &mut bytes);
+            self.filled.clear();
+            let filled = self.speaker.poll_transmit(now, TRANSMIT_LENGTH_BYTES, &mut self.filled);
             let Some((key, id)) = filled else { break };
             if let Some(neighbour) = self.neighbours.get_mut(&key) {
-                neighbour.write(id, bytes.freeze());
+                // No larger than it is, for as long as the socket is full: a buffer that grew has up to twice as much.
+                neighbour.write(id, Bytes::copy_from_slice(&self.filled));
             }
         }
         self.carry_out(now);

@@ -24,7 +24,7 @@ use fairway_ground::{AddressFamily, FamilySet, Nlri, PathId, PerFamily};
 /// If so many routes wait, other prefixes are only noted: a peer that reads slowly, or not at all until its session ends,
 /// has some 100 KiB in memory, so that hundreds of them may do so. They fill UPDATEs all the same: routes that were
 /// announced together have numbers in succession.
-const WAITING_MAX: usize = if cfg!(test) { 8 } else { 256 };
+const WAITING_MAX: usize = if cfg!(test) { 8 } else { 128 };
 
 /// The Adj-RIB-Out of one session, with the same lifetime.
 #[derive(Debug)]

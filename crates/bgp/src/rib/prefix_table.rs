@@ -2,13 +2,14 @@
 //! need no copy of them, and find an entry without a search. Knows no route. Used by [`super::LocRib`] and
 //! [`super::AdjRibIn`].
 
-use std::hash::Hash;
+use std::hash::BuildHasher as _;
 use std::net::IpAddr;
 
 use fairway_ground::{AddressFamily, PerFamily, Prefix};
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
 use hashbrown::hash_map::Entry as Place;
+use hashbrown::hash_table::Entry as Found;
+use hashbrown::{HashMap, HashTable};
 
 /// The number of a prefix. Another prefix may get it when nothing is kept under it any more.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,8 +51,8 @@ const NEIGHBOUR_BITS: u32 = 2;
 
 /// Entries by prefix and by number.
 pub(super) struct PrefixTable<Entry> {
-    ipv4: Index<u32>,
-    ipv6: Index<u128>,
+    ipv4: Blocks,
+    ipv6: Hashed,
     pages: Vec<Option<Page<Entry>>>,
     numbers: PerFamily<Numbers>,
     end: PrefixId,
@@ -91,8 +92,8 @@ const NO_LENGTH: u8 = u8::MAX;
 impl<Entry> Default for PrefixTable<Entry> {
     fn default() -> Self {
         Self {
-            ipv4: Index::default(),
-            ipv6: Index::default(),
+            ipv4: Blocks::default(),
+            ipv6: Hashed::default(),
             pages: Vec::new(),
             numbers: PerFamily::default(),
             end: PrefixId::FIRST,
@@ -109,15 +110,14 @@ impl<Entry> std::fmt::Debug for PrefixTable<Entry> {
 impl<Entry: Default> PrefixTable<Entry> {
     /// The number of `prefix`, if it has one.
     pub(super) fn id(&self, prefix: Prefix) -> Option<PrefixId> {
-        match Key::of(prefix) {
-            Key::Ipv4(block, place) => self.ipv4.id(block, place),
-            Key::Ipv6(block, place) => self.ipv6.id(block, place),
+        match Node::of(prefix) {
+            Some(node) => self.ipv4.id(node),
+            None => self.ipv6.id(prefix, &self.pages),
         }
     }
 
     pub(super) fn prefix(&self, id: PrefixId) -> Option<Prefix> {
-        let (page, place) = page_of(id);
-        self.pages.get(page)?.as_ref()?.prefixes.get(place)
+        prefix_in(&self.pages, id)
     }
 
     /// What is kept under a number; what is kept under none is the default.
@@ -143,9 +143,9 @@ impl<Entry: Default> PrefixTable<Entry> {
         let Some(id) = last.or_else(of_new_page).filter(|id| *id != NO_PREFIX) else {
             return self.id(prefix);
         };
-        let known = match Key::of(prefix) {
-            Key::Ipv4(block, place) => self.ipv4.id_or_insert(block, place, id),
-            Key::Ipv6(block, place) => self.ipv6.id_or_insert(block, place, id),
+        let known = match Node::of(prefix) {
+            Some(node) => self.ipv4.id_or_insert(node, id),
+            None => self.ipv6.id_or_insert(prefix, id, &self.pages),
         };
         if known != id {
             return Some(known);
@@ -169,9 +169,9 @@ impl<Entry: Default> PrefixTable<Entry> {
     /// Forgets a prefix and its number.
     pub(super) fn remove(&mut self, id: PrefixId) {
         let Some(prefix) = self.prefix(id) else { return };
-        match Key::of(prefix) {
-            Key::Ipv4(block, place) => self.ipv4.remove(block, place),
-            Key::Ipv6(block, place) => self.ipv6.remove(block, place),
+        match Node::of(prefix) {
+            Some(node) => self.ipv4.remove(node),
+            None => self.ipv6.remove(prefix, &self.pages),
         }
         let (number, place) = page_of(id);
         if let Some(place_of_page) = self.pages.get_mut(number)
@@ -241,7 +241,7 @@ impl<Entry: Default> PrefixTable<Entry> {
 impl<Entry> PrefixTable<Entry> {
     /// How many prefixes have a number.
     fn len(&self) -> usize {
-        self.ipv4.count.saturating_add(self.ipv6.count)
+        self.ipv4.count.saturating_add(self.ipv6.numbers.len())
     }
 }
 
@@ -322,29 +322,29 @@ fn page_of(id: PrefixId) -> (usize, usize) {
 /// The number that no prefix has.
 const NO_PREFIX: PrefixId = PrefixId(u32::MAX);
 
-/// The numbers of the prefixes of one family, by the block of neighbours to which a prefix belongs, and its place there.
-struct Index<Block> {
-    blocks: HashMap<Block, [PrefixId; NEIGHBOURS], RandomState>,
+fn prefix_in<Entry>(pages: &[Option<Page<Entry>>], id: PrefixId) -> Option<Prefix> {
+    let (page, place) = page_of(id);
+    pages.get(page)?.as_ref()?.prefixes.get(place)
+}
+
+/// The numbers of IPv4's prefixes, by the block of neighbours to which a prefix belongs, and its place there.
+#[derive(Default)]
+struct Blocks {
+    blocks: HashMap<u32, [PrefixId; NEIGHBOURS], RandomState>,
     /// Prefixes in all of them.
     count: usize,
 }
 
-impl<Block> Default for Index<Block> {
-    fn default() -> Self {
-        Self { blocks: HashMap::default(), count: 0 }
-    }
-}
-
-impl<Block: Hash + Eq> Index<Block> {
-    fn id(&self, block: Block, place: usize) -> Option<PrefixId> {
-        let id = self.blocks.get(&block)?.get(place).copied();
+impl Blocks {
+    fn id(&self, node: Node) -> Option<PrefixId> {
+        let id = self.blocks.get(&node.block)?.get(node.place).copied();
         id.filter(|id| *id != NO_PREFIX)
     }
 
     /// The number that is known, or else `id`, which is known from now on.
-    fn id_or_insert(&mut self, block: Block, place: usize, id: PrefixId) -> PrefixId {
-        let ids = self.blocks.entry(block).or_insert([NO_PREFIX; NEIGHBOURS]);
-        let Some(known) = ids.get_mut(place) else { return id };
+    fn id_or_insert(&mut self, node: Node, id: PrefixId) -> PrefixId {
+        let ids = self.blocks.entry(node.block).or_insert([NO_PREFIX; NEIGHBOURS]);
+        let Some(known) = ids.get_mut(node.place) else { return id };
         if *known == NO_PREFIX {
             *known = id;
             self.count = self.count.saturating_add(1);
@@ -352,58 +352,84 @@ impl<Block: Hash + Eq> Index<Block> {
         *known
     }
 
-    fn remove(&mut self, block: Block, place: usize) {
-        let Place::Occupied(mut found) = self.blocks.entry(block) else { return };
-        let Some(known) = found.get_mut().get_mut(place) else { return };
+    fn remove(&mut self, node: Node) {
+        let Place::Occupied(mut found) = self.blocks.entry(node.block) else { return };
+        let Some(known) = found.get_mut().get_mut(node.place) else { return };
         if std::mem::replace(known, NO_PREFIX) != NO_PREFIX {
             self.count = self.count.saturating_sub(1);
         }
         if found.get().iter().all(|id| *id == NO_PREFIX) {
             found.remove();
-            self.give_back();
-        }
-    }
-
-    fn give_back(&mut self) {
-        let (used, room) = (self.blocks.len(), self.blocks.capacity());
-        if room > SMALL && used < room / 8 {
-            self.blocks.shrink_to(used.saturating_mul(2));
+            if let Some(room) = less_room(self.blocks.len(), self.blocks.capacity()) {
+                self.blocks.shrink_to(room);
+            }
         }
     }
 }
 
-/// A block of neighbours, and the place of a prefix in it.
-enum Key {
-    Ipv4(u32, usize),
-    Ipv6(u128, usize),
+/// The numbers of IPv6's prefixes, which are rarely neighbours: with their blocks, an eighth of a full table.
+#[derive(Default)]
+struct Hashed {
+    numbers: HashTable<PrefixId>,
+    hash: RandomState,
 }
 
-impl Key {
+impl Hashed {
+    fn id<Entry>(&self, prefix: Prefix, pages: &[Option<Page<Entry>>]) -> Option<PrefixId> {
+        let is_it = |id: &PrefixId| prefix_in(pages, *id) == Some(prefix);
+        self.numbers.find(self.hash.hash_one(prefix), is_it).copied()
+    }
+
+    /// The number that is known, or else `id`, which is known from now on.
+    fn id_or_insert<Entry>(
+        &mut self,
+        prefix: Prefix,
+        id: PrefixId,
+        pages: &[Option<Page<Entry>>],
+    ) -> PrefixId {
+        let Self { numbers, hash } = self;
+        let is_it = |id: &PrefixId| prefix_in(pages, *id) == Some(prefix);
+        let hash_of = |id: &PrefixId| prefix_in(pages, *id).map_or(0, |it| hash.hash_one(it));
+        *numbers.entry(hash.hash_one(prefix), is_it, hash_of).or_insert(id).get()
+    }
+
+    fn remove<Entry>(&mut self, prefix: Prefix, pages: &[Option<Page<Entry>>]) {
+        let Self { numbers, hash } = self;
+        let is_it = |id: &PrefixId| prefix_in(pages, *id) == Some(prefix);
+        let hash_of = |id: &PrefixId| prefix_in(pages, *id).map_or(0, |it| hash.hash_one(it));
+        if let Found::Occupied(found) = numbers.entry(hash.hash_one(prefix), is_it, hash_of) {
+            found.remove();
+        }
+        if let Some(room) = less_room(numbers.len(), numbers.capacity()) {
+            numbers.shrink_to(room, hash_of);
+        }
+    }
+}
+
+/// The room that an index keeps that has so few entries that it gives the rest back.
+fn less_room(used: usize, room: usize) -> Option<usize> {
+    (room > SMALL && used < room / 8).then_some(used.saturating_mul(2))
+}
+
+/// Where a prefix of IPv4 is among its neighbours.
+#[derive(Clone, Copy)]
+struct Node {
+    block: u32,
+    place: usize,
+}
+
+impl Node {
     /// Prefixes are counted as the nodes of a binary tree are: the default route is 1, and below `n` there are `2n` and
     /// `2n + 1`. Neighbours of one length have numbers in succession, and no other prefix has them. A block is such a
     /// number without its last bits.
-    fn of(prefix: Prefix) -> Self {
+    fn of(prefix: Prefix) -> Option<Self> {
+        let IpAddr::V4(address) = prefix.address() else { return None };
         let length = u32::from(prefix.length());
-        let above = length.checked_sub(NEIGHBOUR_BITS);
-        match prefix.address() {
-            IpAddr::V4(address) => {
-                let bits =
-                    address.to_bits().checked_shr(u32::BITS.saturating_sub(length)).unwrap_or(0);
-                match above {
-                    Some(above) => Self::Ipv4(bits >> NEIGHBOUR_BITS | 1 << above, place(bits)),
-                    None => Self::Ipv4(0, place(bits | 1 << length)),
-                }
-            }
-            IpAddr::V6(address) => {
-                let bits =
-                    address.to_bits().checked_shr(u128::BITS.saturating_sub(length)).unwrap_or(0);
-                let last = u32::try_from(bits & u128::from(u32::MAX)).unwrap_or(0);
-                match above {
-                    Some(above) => Self::Ipv6(bits >> NEIGHBOUR_BITS | 1 << above, place(last)),
-                    None => Self::Ipv6(0, place(last | 1 << length)),
-                }
-            }
-        }
+        let bits = address.to_bits().checked_shr(u32::BITS.saturating_sub(length)).unwrap_or(0);
+        Some(match length.checked_sub(NEIGHBOUR_BITS) {
+            Some(above) => Self { block: bits >> NEIGHBOUR_BITS | 1 << above, place: place(bits) },
+            None => Self { block: 0, place: place(bits | 1 << length) },
+        })
     }
 }
 

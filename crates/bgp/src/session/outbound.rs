@@ -24,7 +24,7 @@ use fairway_seam::{AdvertisedScope, DrainState, PathAttributes, PeerConfig};
 
 /// Of a neighbour with a whole table ahead, as many routes wait to be sent: enough for messages with the same attributes to
 /// be full, and few enough to stay in the cache, of two hundred neighbours with a policy of their own, too.
-const WAITING_MAX: usize = if cfg!(test) { 4 } else { 256 };
+const WAITING_MAX: usize = if cfg!(test) { 4 } else { 128 };
 
 /// Of a group with a whole table ahead, as many routes are encoded at once.
 const GROUP_ROUTES_MAX: usize = if cfg!(test) { 4 } else { 8192 };

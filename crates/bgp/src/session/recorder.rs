@@ -229,10 +229,10 @@ mod tests {
         }
         assert_eq!(numbers(&recorder).len(), 100);
         recorder.share_among(512);
-        assert_eq!(numbers(&recorder).len(), 7, "16 KiB");
+        assert_eq!(numbers(&recorder).len(), 3, "8 KiB");
         recorder.share_among(0);
         message(&mut recorder, 100, 2000);
-        assert_eq!(numbers(&recorder).len(), 8);
+        assert_eq!(numbers(&recorder).len(), 4);
     }
 
     #[test]
