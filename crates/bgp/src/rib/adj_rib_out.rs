@@ -22,7 +22,7 @@ use crate::wire::{MessageType, RouteRefresh};
 use fairway_ground::{AddressFamily, FamilySet, Nlri, PathId, PerFamily};
 
 /// If so many routes wait, other prefixes are only noted: a peer that reads slowly, or not at all until its session ends,
-/// has some 100 KiB in memory, so that hundreds of them may do so. They fill UPDATEs all the same: routes that were
+/// takes some 20 KiB of memory, so that hundreds of them may do so. They fill UPDATEs all the same: routes that were
 /// announced together have numbers in succession.
 const WAITING_MAX: usize = if cfg!(test) { 8 } else { 128 };
 

@@ -34,9 +34,12 @@ impl PrefixId {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    #[cfg(test)]
     pub(super) const fn new(number: u32) -> Self {
         Self(number)
+    }
+
+    pub(super) const fn number(self) -> u32 {
+        self.0
     }
 }
 

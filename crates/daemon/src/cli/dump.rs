@@ -21,8 +21,8 @@ use crate::admin::{DumpRequest, RIB, client};
   fairway dump tor-1 --format mrt -o tor-1.mrt       for bgpdump, bgpkit-parser or gobgp
   fairway dump rib --format mrt -o rib.mrt           all accepted paths and our own routes, as TABLE_DUMP_V2
 
-The last 1000 messages and changes of state of each neighbor are kept, as far as they fit into its share of 8 MiB: 256 KiB with
-up to 32 neighbors. A session that ends leaves them in recordings/ of the --state-dir, too, as MRT.
+The last 1000 messages and changes of state of each neighbor are kept, as far as they fit into its share of 4 MiB: 256 KiB with
+up to 16 neighbors. A session that ends leaves them in recordings/ of the --state-dir, too, as MRT.
 rib is no neighbor: a neighbor of this name is asked for by its address or its interface. In MRT peer 0, all zeros, is this node,
 as in the dumps of FRR and BIRD, and the time of each route is the time of the dump.
 Exit code 0: done. 1: there is no such neighbor, or nothing is recorded: with `--bgp frr` FRR speaks.")]
