@@ -56,7 +56,8 @@ impl Default for Routes {
 /// Routes to a prefix that has more than one. Beside ten neighbours with full tables, each of a million prefixes has one of these.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Several {
-    paths: Vec<Path>,
+    /// With no room for more: twice as much would be a third of all that routes of ten neighbours take.
+    paths: Box<[Path]>,
     best: u32,
     meds: MedScope,
     seldom: Option<Box<Seldom>>,
@@ -301,7 +302,7 @@ impl Routes {
 
     fn into_several(self) -> Arc<Several> {
         let several = match self.0 {
-            Kept::Learned(path) => Several { paths: vec![path], ..Several::default() },
+            Kept::Learned(path) => Several { paths: Box::new([path]), ..Several::default() },
             Kept::NotOneLearned(NotOneLearned::Originated(offer)) => {
                 let mut several = Several::default();
                 several.set_offers(vec![offer]);
@@ -316,7 +317,7 @@ impl Routes {
 
     fn from_several(several: Arc<Several>, keeps_path_ids: bool) -> Self {
         let may_be_one = |path_id| !keeps_path_ids || path_id == FIRST_PATH_ID;
-        match (several.offers(), several.paths.as_slice()) {
+        match (several.offers(), &*several.paths) {
             ([], []) => Self::NONE,
             ([offer], []) if may_be_one(several.offer_id()) => Self::originated(offer.clone()),
             ([], [path]) if may_be_one(several.path_id(0)) => Self::learned(path.clone()),
@@ -387,7 +388,9 @@ impl Several {
                 }
             }
             (Some(place), None) => {
-                self.paths.remove(place);
+                let mut paths = std::mem::take(&mut self.paths).into_vec();
+                paths.remove(place);
+                self.paths = paths.into_boxed_slice();
                 if let Some(seldom) = self.seldom.as_mut().filter(|it| place < it.path_ids.len()) {
                     seldom.path_ids.remove(place);
                 }
@@ -398,9 +401,10 @@ impl Several {
                     let path_id = self.free_id();
                     self.seldom.get_or_insert_default().path_ids.push(path_id);
                 }
-                // A copy has no room for more; twice as much would be a third of all that routes of ten neighbours take.
-                self.paths.reserve_exact(1);
-                self.paths.push(path);
+                let mut paths = std::mem::take(&mut self.paths).into_vec();
+                paths.reserve_exact(1);
+                paths.push(path);
+                self.paths = paths.into_boxed_slice();
             }
             (None, None) => {}
         }
