@@ -167,7 +167,9 @@ impl Fib {
     /// These next hops need not be followed any more.
     pub fn untrack(&mut self, next_hops: impl IntoIterator<Item = TrackedNextHop>) {
         let gone: BTreeSet<TrackedNextHop> = next_hops.into_iter().collect();
-        self.unreachable.retain(|it| !gone.contains(it));
+        for it in &gone {
+            self.unreachable.remove(it);
+        }
         let used: Vec<TrackedNextHop> = self.next_hops().filter(|it| gone.contains(it)).collect();
         used.into_iter().for_each(|it| self.look_at(it));
     }

@@ -4,10 +4,11 @@
 //! A change is kept together with what was there before, until peers are told: what a peer has been told follows from
 //! that, and needs no table for each of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::decision::MedScope;
+use super::forwarding::tracked;
 use super::originated::Originated;
 use super::prefix_set::PrefixSet;
 use super::prefix_table::{PrefixId, PrefixTable};
@@ -156,16 +157,19 @@ impl LocRib {
     }
 
     /// Notes whether these next hops can be reached. Returns the changes to [`LocRib::learn`] for each peer: the same paths
-    /// once more, so that those that may not be used any more are left out, and those that may be used again are there.
+    /// once more, so that those that may not be used any more are left out, and those that may be used again are there. All
+    /// changes of before have been learned.
     pub fn follow_next_hops(
         &mut self,
         next_hops: impl IntoIterator<Item = (TrackedNextHop, bool)>,
     ) -> Vec<OfSource> {
-        let (mut are_lost, mut are_back) = (false, false);
+        let (mut lost, mut are_back) = (BTreeSet::new(), false);
         for (next_hop, is_reachable) in next_hops {
             self.unreachable.note(next_hop, is_reachable);
-            are_lost |= !is_reachable;
             are_back |= is_reachable;
+            if !is_reachable {
+                lost.insert(next_hop);
+            }
         }
         let mut lists: BTreeMap<PeerKey, Vec<OfSource>> = BTreeMap::new();
         let mut add = |nlri: Nlri, path: &Path| {
@@ -179,9 +183,10 @@ impl LocRib {
         if are_back {
             self.unreachable.released().for_each(|(nlri, path)| add(nlri, path));
         }
-        if are_lost {
+        if !lost.is_empty() {
+            // Of others that cannot be reached no path is here: a neighbor may have announced a hundred thousand.
             for (_, prefix, routes) in self.nets.iter() {
-                for path in routes.paths().iter().filter(|path| !self.unreachable.permits(path)) {
+                for path in routes.paths().iter().filter(|path| lost.contains(&tracked(path))) {
                     add(Nlri { prefix, path_id: path.path_id }, path);
                 }
             }

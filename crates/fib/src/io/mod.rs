@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fairway_ground::{Allowance, Allowances, Bound, Instant, nonzero};
@@ -26,6 +26,9 @@ const ORDERS_MAX: usize = 256;
 const AUDIT_INTERVAL: Duration = Duration::from_secs(60);
 /// Until a kernel that could not be read is read again.
 const REOPEN_WAIT: Duration = Duration::from_secs(2);
+/// Between two reports about next hops, each of which makes the RIB look at all its routes: ten times a second, however fast a
+/// neighbor announces next hops that cannot be reached. The first one does not wait.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// How long the last orders of a process may take.
 const LEAVE_WAIT: Duration = Duration::from_secs(10);
 
@@ -57,20 +60,37 @@ pub struct Installer {
 /// What the thread tells of next hops, each once, until it is taken.
 #[derive(Debug, Default)]
 struct NextHops {
-    untold: Mutex<BTreeMap<TrackedNextHop, bool>>,
+    report: Mutex<Report>,
     is_any: Notify,
 }
 
+#[derive(Debug, Default)]
+struct Report {
+    untold: BTreeMap<TrackedNextHop, bool>,
+    not_before: Option<Clock>,
+}
+
 impl NextHops {
+    fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn tell(&self, next_hops: BTreeMap<TrackedNextHop, bool>) {
         if !next_hops.is_empty() {
-            self.untold.lock().unwrap_or_else(PoisonError::into_inner).extend(next_hops);
+            self.report().untold.extend(next_hops);
             self.is_any.notify_one();
         }
     }
 
-    fn take(&self) -> BTreeMap<TrackedNextHop, bool> {
-        std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
+    async fn next_report(&self) -> Vec<(TrackedNextHop, bool)> {
+        let not_before = self.report().not_before;
+        if let Some(not_before) = not_before {
+            sleep_until(not_before).await;
+        }
+        self.is_any.notified().await;
+        let mut report = self.report();
+        report.not_before = Some(Clock::now() + REPORT_INTERVAL);
+        std::mem::take(&mut report.untold).into_iter().collect()
     }
 }
 
@@ -92,8 +112,7 @@ impl Installer {
     /// Waits until the reachability of next hops changes: those of routes that are installed, each with whether it can be
     /// reached. Cancel-safe.
     pub async fn next_hops(&self) -> Vec<(TrackedNextHop, bool)> {
-        self.next_hops.is_any.notified().await;
-        self.next_hops.take().into_iter().collect()
+        self.next_hops.next_report().await
     }
 
     /// Where it is told something. Messages wait while it is busy.
