@@ -538,8 +538,8 @@ const VARIANTS: &[Variant] = &[
     variant(
         "next hops: paths of one that is lost stay in use",
         LOC_RIB,
-        "        if are_lost {",
-        "        if are_lost && self.unreachable.is_empty() {",
+        "        if !lost.is_empty() {",
+        "        if !lost.is_empty() && self.unreachable.is_empty() {",
     ),
     variant(
         "next hops: paths of one that is back stay out of use",
