@@ -1,6 +1,6 @@
 //! Some of the prefixes of the table, by their numbers: two octets for each of few, a bit for each of many. Knows no route and
-//! no peer. Used where a set may be about all of a million prefixes: by [`super::AdjRibOut`] for what a slow peer lags by, and
-//! for what a peer was told by an earlier policy.
+//! no peer. Used where a set may be about all of a million prefixes: by [`super::AdjRibOut`] for what a slow peer lags by, by
+//! [`super::LocRib`] for prefixes without a route, and for what a peer was told by an earlier policy.
 
 use roaring::RoaringBitmap;
 
