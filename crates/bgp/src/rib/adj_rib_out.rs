@@ -22,9 +22,9 @@ use crate::wire::{MessageType, RouteRefresh};
 use fairway_ground::{AddressFamily, FamilySet, Nlri, PathId, PerFamily};
 
 /// If so many routes wait, other prefixes are only noted: a peer that reads slowly, or not at all until its session ends,
-/// takes some 20 KiB of memory, so that hundreds of them may do so. They fill UPDATEs all the same: routes that were
+/// takes some 20 KiB of memory, so that hundreds of them may do so, and what waits stays in the cache. They fill UPDATEs all the same: routes that were
 /// announced together have numbers in succession.
-const WAITING_MAX: usize = if cfg!(test) { 8 } else { 128 };
+pub(crate) const WAITING_MAX: usize = if cfg!(test) { 4 } else { 128 };
 
 /// The Adj-RIB-Out of one session, with the same lifetime.
 #[derive(Debug)]

@@ -39,6 +39,7 @@ mod waiting;
 
 pub use adj_rib_in::AdjRibIn;
 pub use adj_rib_out::AdjRibOut;
+pub(crate) use adj_rib_out::WAITING_MAX;
 pub use decision::{MedScope, decide};
 pub use export::{Encoding, Exporter, Ineligible, Outgoing};
 pub use export_groups::ExportGroups;

@@ -15,16 +15,12 @@ use bytes::BytesMut;
 use self::earlier::EarlierPolicies;
 use crate::rib::{
     AdjRibOut, Changes, ExportGroups, Exporter, GroupUpdates, Ineligible, LocRib, OnTheWay,
-    Outgoing, PrefixId, PrefixSet, Routes,
+    Outgoing, PrefixId, PrefixSet, Routes, WAITING_MAX,
 };
 use crate::wire::MessageType;
 use fairway_ground::{AddressFamily, LocalNextHops, Nlri, PathId, Prefix};
 use fairway_rpki::OriginTable;
 use fairway_seam::{AdvertisedScope, DrainState, PathAttributes, PeerConfig};
-
-/// Of a neighbour with a whole table ahead, as many routes wait to be sent: enough for messages with the same attributes to
-/// be full, and few enough to stay in the cache, of two hundred neighbours with a policy of their own, too.
-const WAITING_MAX: usize = if cfg!(test) { 4 } else { 128 };
 
 /// Of a group with a whole table ahead, as many routes are encoded at once.
 const GROUP_ROUTES_MAX: usize = if cfg!(test) { 4 } else { 8192 };
