@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Trial;
-use crate::scene::{SERVICES, Scene, service_text};
+use crate::scene::{QUICK, SERVICES, Scene, prefix, service_text};
 use lab::outsider::{
-    ASN, KEEPALIVE, NOTIFICATION, OPEN, UPDATE, connected_from, open_session, receive, send,
+    ASN, KEEPALIVE, NOTIFICATION, OPEN, UPDATE, connected_from, open_session, open_session_as,
+    receive, send,
 };
 use lab::usage::Usage;
 use lab::wait::{PATIENCE, now};
-use lab::{NODE_INTERFACE, ROUTER_INTERFACE};
+use lab::{Family, NODE_INTERFACE, ROUTER_INTERFACE};
 
 /// An address of the node in the range of these neighbors.
 const NODE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 254);
@@ -30,6 +31,17 @@ const RANGE: &str = "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {n
                      spec: {myASN: 65001, peerASN: 65010, listenRange: 10.78.0.0/24, listenLimit: 30, \
                      enableGracefulRestart: false, \
                      toReceive: {allowed: {mode: all}, maxPrefixes: {limit: 1000}}}\n";
+
+/// The internal neighbor, and the node beside it.
+const CORE: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
+const CORE_NODE: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 254);
+const OWN_ASN: u16 = 65_001;
+/// How many of its routes can be followed.
+const INSTALLED: u16 = 2_000;
+
+const CORE_PEER: &str = "apiVersion: metallb.io/v1beta2\nkind: BGPPeer\nmetadata: {name: core}\n\
+                         spec: {myASN: 65001, peerASN: 65001, peerAddress: 10.79.0.1, passive: true, \
+                         installRoutes: true, enableGracefulRestart: false, toReceive: {allowed: {mode: all}}}\n";
 
 const NEIGHBOR: &str = "`show bgp neighbors`; log";
 const REFUSED: &str = "`fairway_bgp_refused_routes_total`";
@@ -215,7 +227,73 @@ pub(super) const TRIALS: &[Trial] = &[
             Usage::of(scene.fairway.process_id()?)?.expect_peak_below(128.0)
         },
     ),
+    Trial::new(
+        "an internal neighbor announces 500 next hops a second that cannot be reached, beside 2,000 installed routes",
+        "its routes are not used; changes of others are applied meanwhile",
+        "`show bgp ipv4 unicast PREFIX`: inaccessible",
+        next_hops_that_cannot_be_reached,
+    ),
 ];
+
+/// One more Service reaches the router while the neighbor goes on; the kernel has the routes that can be followed alone.
+fn next_hops_that_cannot_be_reached(scene: &mut Scene) -> Result<()> {
+    scene.lab.node.add_address(NODE_INTERFACE, &format!("{CORE_NODE}/24"))?;
+    let router = &scene.lab.router.namespace;
+    router.add_address(ROUTER_INTERFACE, &format!("{CORE}/24"))?;
+    scene.apply("core", CORE_PEER)?;
+    let stream = scene.wait("Fairway accepts the connection", PATIENCE, |scene| {
+        let mut stream = scene.lab.router.namespace.enter(|| connected_from(CORE, CORE_NODE))?;
+        open_session_as(&mut stream, OWN_ASN, CORE)?;
+        Ok(stream)
+    })?;
+    let mut neighbor = Neighbor { address: CORE, stream };
+    let third = |number: u16| number.to_be_bytes();
+    for number in 0..INSTALLED {
+        let [high, low] = third(number);
+        neighbor.update(&[], NEXT_HOP_OWN, &[24, 20, high, low])?;
+    }
+    scene.wait("the routes are installed", PATIENCE, |scene| {
+        ensure!(installed(scene)? == usize::from(INSTALLED), "not yet");
+        Ok(())
+    })?;
+    let begin = now();
+    let mut sent = 0;
+    scene.apply(&format!("service-{SERVICES}"), &service_text(SERVICES))?;
+    let is_told = scene.wait("the router has the Service", QUICK, |scene| {
+        let due = u16::try_from(begin.elapsed().as_millis() / 2)?;
+        while sent < due {
+            let [high, low] = third(sent);
+            neighbor.update(&[], [172, 16, high, low], &[24, 30, high, low])?;
+            sent += 1;
+        }
+        ensure!(
+            sent > 100 && scene.router.prefixes(Family::Ipv4)?.contains(&prefix(SERVICES)),
+            "not yet"
+        );
+        Ok(())
+    });
+    is_told?;
+    scene.fairway.remove(&format!("service-{SERVICES}"))?;
+    let [high, low] = third(sent - 1);
+    scene.wait("its last route is inaccessible", PATIENCE, |scene| {
+        let prefix = format!("30.{high}.{low}.0/24");
+        let route = scene.fairway.show_text(&["bgp", "ipv4", "unicast", &prefix])?;
+        ensure!(route.contains("inaccessible"), "it says:\n{route}");
+        Ok(())
+    })?;
+    ensure!(installed(scene)? == usize::from(INSTALLED), "the kernel has {}", installed(scene)?);
+    drop(neighbor);
+    scene.wait("its routes go", PATIENCE, |scene| {
+        ensure!(installed(scene)? == 0, "not yet");
+        Ok(())
+    })?;
+    scene.fairway.remove("core")
+}
+
+/// Routes in the kernel of the node that Fairway has installed.
+fn installed(scene: &Scene) -> Result<usize> {
+    Ok(scene.lab.node.ip(&["route", "show", "proto", "bgp"])?.lines().count())
+}
 
 /// A neighbor of which the log tells only so much.
 fn comes_and_goes(scene: &mut Scene) -> Result<()> {
@@ -254,6 +332,9 @@ pub(super) fn prepare(scene: &mut Scene) -> Result<()> {
 
 /// A path of the neighbor's own AS.
 const PATH: [u8; 4] = [2, 1, 0xFD, 0xF2];
+
+/// What a route of an internal neighbor, whose path is empty, has beside.
+const LOCAL_PREF: [u8; 7] = [0x40, 5, 4, 0, 0, 0, 100];
 
 /// In place of a next hop: the neighbor's own address.
 const NEXT_HOP_OWN: [u8; 4] = [0; 4];
@@ -299,6 +380,9 @@ impl Neighbor {
         attributes.extend(path);
         attributes.extend([0x40, 3, 4]);
         attributes.extend(next_hop);
+        if path.is_empty() {
+            attributes.extend(LOCAL_PREF);
+        }
         let length = u16::try_from(attributes.len()).context("attributes")?.to_be_bytes();
         let body = [&[0, 0], &length[..], &attributes, prefix].concat();
         send(&mut self.stream, UPDATE, &body)

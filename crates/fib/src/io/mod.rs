@@ -414,3 +414,32 @@ const ESRCH: i32 = 3;
 const EACCES: i32 = 13;
 const EEXIST: i32 = 17;
 const ENODEV: i32 = 19;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(numbers: &[u8]) -> BTreeMap<TrackedNextHop, bool> {
+        let address = |number: &u8| std::net::Ipv4Addr::new(192, 0, 2, *number).into();
+        let tracked =
+            |number| TrackedNextHop { vrf: None, address: address(number), on_link_of: None };
+        numbers.iter().map(|number| (tracked(number), false)).collect()
+    }
+
+    #[test]
+    fn a_flood_of_next_hops_is_reported_ten_times_a_second() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let next_hops = NextHops::default();
+            next_hops.tell(told(&[1]));
+            assert_eq!(next_hops.next_report().await, Vec::from_iter(told(&[1])));
+            let first = Clock::now();
+            next_hops.tell(told(&[2]));
+            let at_once = tokio::time::timeout(Duration::ZERO, next_hops.next_report()).await;
+            assert!(at_once.is_err(), "{at_once:?} comes too early");
+            next_hops.tell(told(&[3]));
+            assert_eq!(next_hops.next_report().await, Vec::from_iter(told(&[2, 3])));
+            assert!(first.elapsed() >= REPORT_INTERVAL - Duration::from_millis(10));
+        });
+    }
+}
