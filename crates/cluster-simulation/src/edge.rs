@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use fairway_cluster::{
-    ADDRESSES_ANNOTATION, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, Reply, Request,
-    SecretReply, SpeakerAction, WRITE_TIMEOUT,
+    ADDRESSES_ANNOTATION, ControllerAction, LeaseRecord, LeaseReply, LeaseRequest, ListedObject,
+    Reply, Request, SecretReply, SpeakerAction, WRITE_TIMEOUT,
 };
 use fairway_ground::Instant;
 use fairway_model::{Kind, ObjectKey, ObjectName};
@@ -401,7 +401,8 @@ fn listed(kind: Kind, response: &Response) -> Reply {
         return if response.code == 410 { Reply::Gone } else { Reply::Failed };
     }
     let items = response.body.get("items").and_then(Value::as_array);
-    let items = items.into_iter().flatten().map(|it| Shared::new(with_type(kind, it.clone())));
+    let items = items.into_iter().flatten();
+    let items = items.map(|it| ListedObject::from(&with_type(kind, it.clone())));
     let resource_version = response.resource_version().to_owned();
     Reply::Listed { items: items.collect(), resource_version, continue_token: None }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairway_cluster::{LeaseRecord, LeaseReply, Reply, name_of, version_of};
+use fairway_cluster::{LeaseRecord, LeaseReply, ListedObject, Reply, name_of, version_of};
 use fairway_ground::Instant;
 use fairway_model::{Kind, ObjectName};
 use fairway_seam::Leave;
@@ -216,9 +216,9 @@ impl Misbehaviour {
         let heard = self.heard.entry((who, kind)).or_default();
         let reply = match reply {
             Reply::Listed { items, resource_version, continue_token } => {
-                heard.extend(items.into_iter().map(|it| (name_of(&it), it)));
+                heard.extend(items.into_iter().map(|it| (it.name, Arc::new(it.text.value()))));
                 Reply::Listed {
-                    items: heard.values().cloned().collect(),
+                    items: heard.values().map(|it| ListedObject::from(&**it)).collect(),
                     resource_version,
                     continue_token,
                 }
@@ -246,10 +246,10 @@ impl Misbehaviour {
         let reply = match reply {
             Reply::Listed { items, resource_version, continue_token } => {
                 for object in items {
-                    first(object);
+                    first(Arc::new(object.text.value()));
                 }
                 Reply::Listed {
-                    items: heard.values().cloned().collect(),
+                    items: heard.values().map(|it| ListedObject::from(&**it)).collect(),
                     resource_version,
                     continue_token,
                 }
@@ -299,7 +299,9 @@ impl Misbehaviour {
 fn each(reply: Reply, change: fn(Arc<Value>) -> Arc<Value>) -> Reply {
     match reply {
         Reply::Listed { items, resource_version, continue_token } => {
-            let items = items.into_iter().map(change).collect();
+            let changed =
+                |it: ListedObject| ListedObject::from(&*change(Arc::new(it.text.value())));
+            let items = items.into_iter().map(changed).collect();
             Reply::Listed { items, resource_version, continue_token }
         }
         Reply::Applied(object) => Reply::Applied(change(object)),

@@ -22,6 +22,7 @@ mod controller;
 mod event_queue;
 mod foresight;
 mod in_force;
+mod kept;
 mod lease;
 mod object_text;
 mod proxy;
@@ -53,7 +54,7 @@ pub use lease::{
     ADDRESSES_ANNOTATION, LEASE_DURATION, LeaseRecord, LeaseReply, LeaseRequest, RENEW_DEADLINE,
     WRITE_TIMEOUT,
 };
-pub use object_text::ObjectText;
+pub use object_text::{ListedObject, ObjectText};
 pub use proxy::{PROXY_KINDS, ProxyAction, ProxyCore, ProxySettings};
 pub use references::{FORESIGHT_KINDS, REFERENCE_KINDS, References};
 pub use reflector::{Delta, PAGE_OBJECTS, Reflector, Reply, Request, name_of, version_of};
@@ -62,6 +63,6 @@ pub use secrets::SecretReply;
 pub use speaker::{
     SPEAKER_KINDS, Snapshot, SpeakerAction, SpeakerCore, SpeakerSettings, UPDATES_MAX, Updates,
 };
-pub use trim::{trimmed, trimmed_for_proxy};
+pub use trim::Trim;
 pub use write::{EventRecord, EventSubject, ObjectWrite, OwnPod, WriteHow, WrittenKind};
 pub use writes::{WINDOW, WRITES_MAX, WriteReply};

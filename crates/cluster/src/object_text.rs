@@ -70,10 +70,33 @@ impl ObjectText {
     }
 }
 
+impl From<String> for ObjectText {
+    /// The text is JSON.
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
 impl From<&Value> for ObjectText {
     fn from(object: &Value) -> Self {
         // A value has text keys, so it can be written.
         Self(serde_json::to_string(object).unwrap_or_default().into())
+    }
+}
+
+/// An object of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedObject {
+    /// Its namespace and name.
+    pub name: ObjectName,
+    /// The rest, and these.
+    pub text: ObjectText,
+}
+
+impl From<&Value> for ListedObject {
+    fn from(object: &Value) -> Self {
+        let text = ObjectText::from(object);
+        Self { name: text.name(), text }
     }
 }
 

@@ -119,6 +119,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::object_text::ListedObject;
 
     fn service(name: &str, address: &str, version: &str) -> Value {
         json!({
@@ -143,7 +144,7 @@ mod tests {
         }
         for kind in asked {
             let is_service = kind == Kind::Service;
-            let items = services.iter().filter(|_| is_service).cloned().map(Arc::new).collect();
+            let items = services.iter().filter(|_| is_service).map(ListedObject::from).collect();
             let resource_version = "10".to_owned();
             let reply = Reply::Listed { items, resource_version, continue_token: None };
             proxy.handle(Instant::ZERO, kind, reply);
@@ -182,7 +183,7 @@ mod tests {
     fn no_service_is_taken_for_one_without_endpoints_before_those_were_listed() {
         let mut proxy = started(None);
         let list = |version: &str, items: &[Value]| Reply::Listed {
-            items: items.iter().cloned().map(Arc::new).collect(),
+            items: items.iter().map(ListedObject::from).collect(),
             resource_version: version.to_owned(),
             continue_token: None,
         };

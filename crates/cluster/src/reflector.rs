@@ -29,7 +29,7 @@ use serde_json::Value;
 
 pub use exchange::{Reply, Request};
 
-use super::object_text::ObjectText;
+use super::object_text::{ListedObject, ObjectText};
 use super::version;
 
 /// A change. Replayed in order they give [`Reflector::items`].
@@ -62,17 +62,14 @@ const DOUBT: Duration = Duration::from_secs(30);
 /// How often it has to be repeated at least.
 const DOUBTFUL_LISTS: u32 = 3;
 
-/// An object of a list, and its name.
-type Item = (ObjectName, ObjectText);
-
 #[derive(Debug, Clone)]
 enum Phase {
     /// No request; the next one may be sent then.
     Idle { not_before: Instant },
     /// A list, of which these objects have arrived.
-    Listing { items: Vec<Item>, asked_at: Instant },
+    Listing { items: Vec<ListedObject>, asked_at: Instant },
     /// A page of that list arrived; the next one is requested at once.
-    Paging { items: Vec<Item>, continue_token: String },
+    Paging { items: Vec<ListedObject>, continue_token: String },
     /// A watch; its last message arrived at `heard_at`.
     Watching { since: Instant, heard_at: Instant },
 }
@@ -257,8 +254,7 @@ impl Reflector {
                 Reply::Listed { items: page, resource_version, continue_token },
                 Phase::Listing { mut items, .. },
             ) => {
-                // As text at once: the trees of a whole list are never in memory together.
-                items.extend(page.iter().map(|it| (name_of(it), ObjectText::from(&**it))));
+                items.extend(page);
                 if items.len() > OBJECTS_MAX {
                     self.pause(now);
                     return Vec::new();
@@ -351,7 +347,7 @@ impl Reflector {
     }
 
     /// The list is complete.
-    fn listed(&mut self, now: Instant, items: Vec<Item>, version: String) -> Vec<Delta> {
+    fn listed(&mut self, now: Instant, items: Vec<ListedObject>, version: String) -> Vec<Delta> {
         if version::is_older(&version, &self.version) && self.doubts(now) {
             self.pause(now);
             return Vec::new();
@@ -364,7 +360,7 @@ impl Reflector {
         self.is_synced = true;
         self.listed_at = now;
         if (items.is_empty() || self.hold.is_some()) && self.holds(now) {
-            items.iter().for_each(|(name, _)| self.releases(name));
+            items.iter().for_each(|it| self.releases(&it.name));
         } else {
             self.hold = None;
         }
@@ -372,11 +368,11 @@ impl Reflector {
     }
 
     /// These are the objects, beside those that are kept.
-    fn replace(&mut self, items: Vec<Item>) -> Vec<Delta> {
+    fn replace(&mut self, items: Vec<ListedObject>) -> Vec<Delta> {
         self.earlier.clear();
         let mut gone = std::mem::take(&mut self.items);
         let mut deltas = Vec::new();
-        for (name, object) in items {
+        for ListedObject { name, text: object } in items {
             match gone.remove(&name) {
                 Some(known) if known == object => {}
                 known => {

@@ -5,176 +5,174 @@
 //! memory. Decides nothing; the edge with the connection to the API server calls it.
 
 use fairway_model::Kind;
-use serde_json::{Map, Value};
+use serde::de::Deserializer;
+use serde_json::Value;
+
+use super::kept::{Kept, written};
+use super::object_text::ListedObject;
+
+/// Whose objects they are: what is kept of each kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Trim(fn(Kind) -> &'static Kept);
+
+impl Trim {
+    /// What controllers and speakers read.
+    pub const ROUTING: Self = Self(of_routing);
+    /// What the service proxy reads.
+    pub const PROXY: Self = Self(of_proxy);
+
+    /// The object without the fields that are not read.
+    pub fn object(self, kind: Kind, object: &Value) -> Value {
+        let kept = written((self.0)(kind), None, object).map(|it| it.text.value());
+        // A value can be written.
+        kept.unwrap_or_default()
+    }
+
+    /// The same of an object of a list, as it is read; with its `kind` and this `apiVersion`, which lists leave out.
+    ///
+    /// # Errors
+    /// The text is no JSON.
+    pub fn listed<'de, D: Deserializer<'de>>(
+        self,
+        kind: Kind,
+        api_version: &str,
+        object: D,
+    ) -> Result<ListedObject, D::Error> {
+        written((self.0)(kind), Some((kind, api_version)), object)
+    }
+}
 
 /// The annotation in which kubectl repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The fields of the `spec` of a Service that are read.
-const SERVICE_SPEC: &[&str] = &[
-    "type",
-    "ports",
-    "selector",
-    "externalTrafficPolicy",
-    "ipFamilies",
-    "ipFamilyPolicy",
-    "clusterIP",
-    "clusterIPs",
-    "loadBalancerIP",
-    "loadBalancerClass",
-];
-/// The fields of the `spec` of a Service that the service proxy reads.
-const PROXIED_SERVICE_SPEC: &[&str] = &[
-    "type",
-    "ports",
-    "clusterIP",
-    "clusterIPs",
-    "externalIPs",
-    "externalTrafficPolicy",
-    "internalTrafficPolicy",
-    "sessionAffinity",
-    "sessionAffinityConfig",
-    "loadBalancerSourceRanges",
-    "healthCheckNodePort",
-    "externalName",
-];
 /// The label of a slice that names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// The conditions of a Node that affect a decision.
-const NODE_CONDITIONS: [&str; 2] = ["NetworkUnavailable", "Ready"];
 
-/// The object without the fields that are not read.
-pub fn trimmed(kind: Kind, mut object: Value) -> Value {
-    let Some(fields) = object.as_object_mut() else { return object };
-    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-        trim_metadata(kind, metadata);
-    }
+const ALL: &Kept = &Kept::All;
+const NOTHING: &Kept = &Kept::Nothing;
+const NAME: (&str, &Kept) = ("name", &Kept::Name);
+const NAMESPACE: (&str, &Kept) = ("namespace", &Kept::Namespace);
+const API_VERSION: (&str, &Kept) = ("apiVersion", ALL);
+const KIND: (&str, &Kept) = ("kind", ALL);
+const ANNOTATIONS: (&str, &Kept) = ("annotations", &Kept::Without(&[(LAST_APPLIED, NOTHING)]));
+const METADATA: (&str, &Kept) = (
+    "metadata",
+    &Kept::Without(&[
+        NAME,
+        NAMESPACE,
+        ANNOTATIONS,
+        ("managedFields", NOTHING),
+        ("ownerReferences", NOTHING),
+        ("creationTimestamp", NOTHING),
+        ("generation", NOTHING),
+    ]),
+);
+/// They show which of two configuration objects changed last.
+const METADATA_OF_OURS: (&str, &Kept) =
+    ("metadata", &Kept::Without(&[NAME, NAMESPACE, ANNOTATIONS]));
+const METADATA_OF_SLICE: (&str, &Kept) = (
+    "metadata",
+    &Kept::Fields(&[
+        NAME,
+        NAMESPACE,
+        ("uid", ALL),
+        ("resourceVersion", ALL),
+        ("labels", &Kept::Fields(&[(SERVICE_NAME, ALL)])),
+    ]),
+);
+const SERVICE_SPEC: &Kept = &Kept::Fields(&[
+    ("type", ALL),
+    ("ports", &Kept::Each(&Kept::Fields(&[("port", ALL), ("protocol", ALL)]))),
+    ("selector", ALL),
+    ("externalTrafficPolicy", ALL),
+    ("ipFamilies", ALL),
+    ("ipFamilyPolicy", ALL),
+    ("clusterIP", ALL),
+    ("clusterIPs", ALL),
+    ("loadBalancerIP", ALL),
+    ("loadBalancerClass", ALL),
+]);
+const PROXIED_PORT: &Kept =
+    &Kept::Fields(&[("name", ALL), ("port", ALL), ("protocol", ALL), ("nodePort", ALL)]);
+const PROXIED_SERVICE_SPEC: &Kept = &Kept::Fields(&[
+    ("type", ALL),
+    ("ports", &Kept::Each(PROXIED_PORT)),
+    ("clusterIP", ALL),
+    ("clusterIPs", ALL),
+    ("externalIPs", ALL),
+    ("externalTrafficPolicy", ALL),
+    ("internalTrafficPolicy", ALL),
+    ("sessionAffinity", ALL),
+    ("sessionAffinityConfig", ALL),
+    ("loadBalancerSourceRanges", ALL),
+    ("healthCheckNodePort", ALL),
+    ("externalName", ALL),
+]);
+const ENDPOINT: &Kept = &Kept::Fields(&[
+    // Only the presence of an address counts.
+    ("addresses", &Kept::First),
+    ("conditions", &Kept::Fields(&[("ready", ALL), ("serving", ALL)])),
+    ("nodeName", ALL),
+]);
+const PROXIED_ENDPOINT: &Kept =
+    &Kept::Fields(&[("addresses", ALL), ("conditions", ALL), ("nodeName", ALL), ("hints", ALL)]);
+const NODE_STATUS: &Kept = &Kept::Fields(&[
+    ("addresses", ALL),
+    // The kubelet writes the time of each of its reports into them.
+    ("conditions", &Kept::Conditions(&["NetworkUnavailable", "Ready"])),
+]);
+
+fn of_routing(kind: Kind) -> &'static Kept {
     match kind {
-        Kind::EndpointSlice => trim_slice(fields),
-        Kind::Node => trim_node(fields),
-        Kind::Namespace => keep(fields, &["apiVersion", "kind", "metadata"]),
-        Kind::Service => trim_service(fields),
-        Kind::ConfigMap => trim_config_map(fields),
-        Kind::Secret
-        | Kind::BgpPeer
+        Kind::Service => &Kept::Without(&[METADATA, ("spec", SERVICE_SPEC)]),
+        Kind::EndpointSlice => &Kept::Fields(&[
+            API_VERSION,
+            KIND,
+            METADATA_OF_SLICE,
+            ("addressType", ALL),
+            ("endpoints", &Kept::Each(ENDPOINT)),
+        ]),
+        Kind::Node => &Kept::Fields(&[
+            API_VERSION,
+            KIND,
+            METADATA,
+            ("spec", &Kept::Fields(&[("podCIDR", ALL), ("podCIDRs", ALL), ("taints", ALL)])),
+            ("status", NODE_STATUS),
+        ]),
+        Kind::Namespace => &Kept::Fields(&[API_VERSION, KIND, METADATA]),
+        Kind::ConfigMap => &Kept::Fields(&[
+            API_VERSION,
+            KIND,
+            METADATA,
+            ("data", &Kept::Fields(&[("extras", ALL)])),
+        ]),
+        Kind::Secret => &Kept::Without(&[METADATA]),
+        Kind::BgpPeer
         | Kind::BfdProfile
         | Kind::IpAddressPool
         | Kind::BgpAdvertisement
         | Kind::Layer2Advertisement
         | Kind::Community
-        | Kind::BgpConfiguration => {}
+        | Kind::BgpConfiguration => &Kept::Without(&[METADATA_OF_OURS]),
     }
-    object
 }
 
-/// The same, without the fields that the service proxy does not read.
-pub fn trimmed_for_proxy(kind: Kind, mut object: Value) -> Value {
-    let Some(fields) = object.as_object_mut() else { return object };
-    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-        trim_metadata(kind, metadata);
-    }
+fn of_proxy(kind: Kind) -> &'static Kept {
     match kind {
-        Kind::EndpointSlice => trim_proxied_slice(fields),
-        Kind::Node => trim_node(fields),
-        Kind::Service => trim_proxied_service(fields),
-        _ => {}
+        Kind::EndpointSlice => &Kept::Fields(&[
+            API_VERSION,
+            KIND,
+            METADATA,
+            ("addressType", ALL),
+            ("endpoints", &Kept::Each(PROXIED_ENDPOINT)),
+            ("ports", ALL),
+        ]),
+        Kind::Service => &Kept::Without(&[
+            METADATA,
+            ("spec", PROXIED_SERVICE_SPEC),
+            ("status", &Kept::Fields(&[("loadBalancer", ALL)])),
+        ]),
+        _ => of_routing(kind),
     }
-    object
-}
-
-fn trim_proxied_service(fields: &mut Map<String, Value>) {
-    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
-        keep(spec, PROXIED_SERVICE_SPEC);
-        let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-        for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
-            keep(port, &["name", "port", "protocol", "nodePort"]);
-        }
-    }
-    if let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) {
-        keep(status, &["loadBalancer"]);
-    }
-}
-
-fn trim_proxied_slice(fields: &mut Map<String, Value>) {
-    keep(fields, &["apiVersion", "kind", "metadata", "addressType", "endpoints", "ports"]);
-    let endpoints = fields.get_mut("endpoints").and_then(Value::as_array_mut);
-    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
-        keep(endpoint, &["addresses", "conditions", "nodeName", "hints"]);
-    }
-}
-
-fn trim_metadata(kind: Kind, metadata: &mut Map<String, Value>) {
-    // They show which of two configuration objects changed last.
-    if !kind.is_ours() {
-        for field in ["managedFields", "ownerReferences", "creationTimestamp", "generation"] {
-            metadata.shift_remove(field);
-        }
-    }
-    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.shift_remove(LAST_APPLIED);
-    }
-}
-
-fn trim_service(fields: &mut Map<String, Value>) {
-    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
-        keep(spec, SERVICE_SPEC);
-        let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-        for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
-            keep(port, &["port", "protocol"]);
-        }
-    }
-}
-
-fn trim_slice(fields: &mut Map<String, Value>) {
-    keep(fields, &["apiVersion", "kind", "metadata", "addressType", "endpoints"]);
-    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-        keep(metadata, &["name", "namespace", "uid", "resourceVersion", "labels"]);
-        if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
-            keep(labels, &[SERVICE_NAME]);
-        }
-    }
-    let endpoints = fields.get_mut("endpoints").and_then(Value::as_array_mut);
-    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
-        keep(endpoint, &["addresses", "conditions", "nodeName"]);
-        if let Some(conditions) = endpoint.get_mut("conditions").and_then(Value::as_object_mut) {
-            keep(conditions, &["ready", "serving"]);
-        }
-        // Only the presence of an address counts.
-        if let Some(addresses) = endpoint.get_mut("addresses").and_then(Value::as_array_mut) {
-            addresses.truncate(1);
-            addresses.shrink_to_fit();
-        }
-    }
-}
-
-fn trim_config_map(fields: &mut Map<String, Value>) {
-    keep(fields, &["apiVersion", "kind", "metadata", "data"]);
-    if let Some(data) = fields.get_mut("data").and_then(Value::as_object_mut) {
-        keep(data, &["extras"]);
-    }
-}
-
-fn trim_node(fields: &mut Map<String, Value>) {
-    keep(fields, &["apiVersion", "kind", "metadata", "spec", "status"]);
-    if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
-        keep(spec, &["podCIDR", "podCIDRs", "taints"]);
-    }
-    let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) else { return };
-    keep(status, &["addresses", "conditions"]);
-    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        conditions.retain(|it| {
-            it.get("type").and_then(Value::as_str).is_some_and(|it| NODE_CONDITIONS.contains(&it))
-        });
-        // The kubelet writes the time of each of its reports into them.
-        for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
-            keep(condition, &["type", "status"]);
-        }
-    }
-}
-
-/// In a new map, since one that has shrunk keeps its memory.
-fn keep(fields: &mut Map<String, Value>, names: &[&str]) {
-    let kept = std::mem::take(fields).into_iter();
-    *fields = kept.filter(|(name, _)| names.contains(&name.as_str())).collect();
 }
 
 #[cfg(test)]
@@ -253,7 +251,7 @@ mod tests {
             ),
         ];
         for (kind, object) in objects {
-            let trimmed = trimmed(kind, object.clone());
+            let trimmed = Trim::ROUTING.object(kind, &object);
             assert_eq!(parse_value(&trimmed), parse_value(&object), "{kind}");
             let text = trimmed.to_string();
             for gone in GONE {
@@ -298,7 +296,7 @@ mod tests {
             },
         });
         for (kind, object) in [(Kind::EndpointSlice, slice), (Kind::Service, service)] {
-            let trimmed = trimmed_for_proxy(kind, object.clone());
+            let trimmed = Trim::PROXY.object(kind, &object);
             let parsed = |it: &Value| parse_value_for(BackendKind::Proxy, it);
             assert!(parsed(&object).object.is_some(), "{:?}", parsed(&object).findings);
             assert_eq!(parsed(&trimmed), parsed(&object), "{kind}");
@@ -320,21 +318,21 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "bgpextras", "namespace": "b"}, "data": {"extras": "log syslog"},
         });
-        assert_eq!(trimmed(Kind::ConfigMap, object), kept);
+        assert_eq!(Trim::ROUTING.object(Kind::ConfigMap, &object), kept);
     }
 
     #[test]
     fn who_wrote_what_of_our_own_kinds_stays() {
         let pool = json!({"metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}]}});
-        assert_eq!(trimmed(Kind::IpAddressPool, pool.clone()), pool);
+        assert_eq!(Trim::ROUTING.object(Kind::IpAddressPool, &pool), pool);
         let service = json!({"metadata": {"name": "a"}});
-        assert_eq!(trimmed(Kind::Service, pool), service);
+        assert_eq!(Trim::ROUTING.object(Kind::Service, &pool), service);
     }
 
     #[test]
     fn what_is_no_object_stays_what_it_is() {
         for odd in [json!(null), json!([1]), json!({"metadata": 1, "endpoints": {"a": 1}})] {
-            assert_eq!(trimmed(Kind::EndpointSlice, odd.clone()), odd);
+            assert_eq!(Trim::ROUTING.object(Kind::EndpointSlice, &odd), odd);
         }
     }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // What fails here fails the test.
 
 use super::*;
-use crate::{ObjectText, REFERENCE_KINDS};
+use crate::{ListedObject, ObjectText, REFERENCE_KINDS};
 
 const SYSTEM: &str = "metallb-system";
 
@@ -309,7 +309,7 @@ fn references(peers: &[Value], profiles: &[&str]) -> References {
     let mut references = References::new(&REFERENCE_KINDS, 1);
     let now = fairway_ground::Instant::from_micros(1);
     let listed = |items: Vec<Value>| Reply::Listed {
-        items: items.into_iter().map(std::sync::Arc::new).collect(),
+        items: items.iter().map(ListedObject::from).collect(),
         resource_version: "9".to_owned(),
         continue_token: None,
     };

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::speaker::SPEAKER_KINDS;
 use super::*;
-use crate::CONTROLLER_KINDS;
+use crate::{CONTROLLER_KINDS, ListedObject};
 
 const NOW: Instant = Instant::from_micros(1_000_000);
 const HOLD: Duration = Duration::from_secs(300);
@@ -96,7 +96,7 @@ impl Server {
                 continue;
             }
             let items = self.objects.iter().filter(|(key, _)| key.kind == kind);
-            let items = items.map(|(_, value)| Arc::clone(value)).collect();
+            let items = items.map(|(_, value)| ListedObject::from(&**value)).collect();
             let resource_version = self.version.to_string();
             belief.handle(
                 now,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::object_text::ListedObject;
+
 /// A request to the API server. It replaces the earlier one, which is to be cancelled; replies to that one
 /// must not be handed in any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub enum Reply {
     /// A page of a list, or all of it.
     Listed {
         /// The objects, each with the `apiVersion` and `kind` that lists leave out.
-        items: Vec<Arc<Value>>,
+        items: Vec<ListedObject>,
         /// The version of the list.
         resource_version: String,
         /// The start of the next page; `None`: this is the last one.

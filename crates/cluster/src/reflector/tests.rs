@@ -33,7 +33,7 @@ const fn seconds(seconds: u64) -> Instant {
 
 fn listed(items: &[&Arc<Value>], version: u64) -> Reply {
     Reply::Listed {
-        items: items.iter().map(|it| Arc::clone(it)).collect(),
+        items: items.iter().map(|it| ListedObject::from(&***it)).collect(),
         resource_version: version.to_string(),
         continue_token: None,
     }

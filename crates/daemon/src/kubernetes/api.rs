@@ -15,10 +15,11 @@ use http::{HeaderValue, Method, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::WatchEvent;
 use kube::{Client, Config};
+use serde::de::DeserializeSeed;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::page::{ManagedFields, Page};
+use super::page::Page;
 use crate::metrics::{ApiVerb, ClientCounters};
 
 /// An API server that does not accept a connection in that time is unreachable.
@@ -210,19 +211,19 @@ impl Api {
         answer
     }
 
-    /// A page of a list; an error after `limit`.
-    pub(super) async fn list(
+    /// A page of a list, whose objects are read by `item`; an error after `limit`.
+    pub(super) async fn list<Item>(
         &self,
         request: Request<Vec<u8>>,
-        managed_fields: ManagedFields,
+        item: impl for<'de> DeserializeSeed<'de, Value = Item> + Copy,
         limit: Duration,
-    ) -> Result<Page, Problem> {
+    ) -> Result<Page<Item>, Problem> {
         let answer = match timeout(limit, self.client.request_text(request)).await {
             Ok(answer) => answer.map_err(Problem::from),
             Err(_) => Err(Problem::timed_out(limit)),
         };
         self.count(ApiVerb::List, &answer);
-        Page::of(&answer?, managed_fields).ok_or_else(Problem::no_list)
+        Page::of(&answer?, item).ok_or_else(Problem::no_list)
     }
 
     fn count<T>(&self, verb: ApiVerb, answer: &Result<T, Problem>) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fairway_allocator::PoolUse;
 use fairway_cluster::{
-    ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod, trimmed,
+    ControllerAction, ControllerCore, ControllerSettings, LeaseRequest, OwnPod, Trim,
 };
 use fairway_ground::Instant;
 use fairway_resources::Finding;
@@ -118,7 +118,7 @@ pub async fn run(options: ControllerOptions) -> Result<(), StartError> {
     let secured = options.secure_metrics.secured(access)?;
     let counters = Arc::clone(&api.counters);
     let _metrics = Server::start(options.metrics_listen, secured, counters, measured);
-    let (reading, mut news) = Reading::new(api.clone(), [], trimmed);
+    let (reading, mut news) = Reading::new(api.clone(), [], Trim::ROUTING);
     let (writing, mut written) = Writing::new(api.clone(), NAME);
     let (lease_tell, mut lease_answers) = mpsc::channel(1);
     // Held to the end: dropping one closes its port.

@@ -1,62 +1,36 @@
 //! One page of a list, as the API server writes it.
 //!
-//! Reads the text into values; `metadata.managedFields`, which are half of many objects, are skipped unread where nobody
-//! wants them. Knows no connection.
+//! Reads the text in one pass, each object as its caller wants it; `metadata.managedFields`, which are half of many objects,
+//! are skipped unread where nobody wants them. Knows no connection.
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::{Map, Value};
-
-/// Whether `metadata.managedFields` of the objects are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ManagedFields {
-    Read,
-    Skipped,
-}
 
 /// See the module.
 #[derive(Debug, PartialEq)]
-pub(super) struct Page {
-    /// Without `apiVersion` and `kind`, as in lists.
-    pub(super) items: Vec<Value>,
+pub(super) struct Page<Item> {
+    /// Without `apiVersion` and `kind`, as in lists, unless they are added as they are read.
+    pub(super) items: Vec<Item>,
     pub(super) resource_version: String,
     /// The token of the next page; `None`: this is the last one.
     pub(super) continue_token: Option<String>,
 }
 
-impl Page {
-    /// `None`: that is not a list.
-    pub(super) fn of(text: &str, managed_fields: ManagedFields) -> Option<Self> {
-        match managed_fields {
-            ManagedFields::Read => serde_json::from_str(text).ok().map(Self::new),
-            ManagedFields::Skipped => {
-                let List { metadata, items } = serde_json::from_str(text).ok()?;
-                let items = items.0.map(|all| all.into_iter().map(|Unmanaged(it)| it).collect());
-                Some(Self::new(List { metadata, items: Items(items) }))
-            }
-        }
-    }
-
-    fn new(list: List<Value>) -> Self {
-        let List { metadata, items } = list;
-        Self {
-            items: items.0.unwrap_or_default(),
-            resource_version: metadata.resource_version,
-            continue_token: metadata.continue_token.filter(|token| !token.is_empty()),
-        }
+impl<Item> Page<Item> {
+    /// `None`: that is not a list. Each object is read by `item`.
+    pub(super) fn of<'de, S>(text: &'de str, item: S) -> Option<Self>
+    where
+        S: DeserializeSeed<'de, Value = Item> + Copy,
+    {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let page = ListSeed(item).deserialize(&mut reader).ok()?;
+        reader.end().ok().map(|()| page)
     }
 }
-
-#[derive(serde::Deserialize)]
-struct List<Item> {
-    metadata: ListMetadata,
-    items: Items<Item>,
-}
-
-/// `null` is none; without the field it is no list.
-#[derive(serde::Deserialize)]
-struct Items<Item>(Option<Vec<Item>>);
 
 #[derive(serde::Deserialize)]
 struct ListMetadata {
@@ -66,16 +40,93 @@ struct ListMetadata {
     continue_token: Option<String>,
 }
 
-/// An object without its managed fields.
-struct Unmanaged(Value);
+/// A list, whose objects are read by this.
+#[derive(Clone, Copy)]
+struct ListSeed<S>(S);
 
-impl<'de> Deserialize<'de> for Unmanaged {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FieldsVisitor { are_of_metadata: false }).map(Self)
+impl<'de, S: DeserializeSeed<'de> + Copy> DeserializeSeed<'de> for ListSeed<S> {
+    type Value = Page<S::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, list: D) -> Result<Self::Value, D::Error> {
+        list.deserialize_map(self)
     }
 }
 
-/// Its metadata without them.
+impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for ListSeed<S> {
+    type Value = Page<S::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut metadata, mut items) = (None, None);
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "metadata" => metadata = Some(map.next_value::<ListMetadata>()?),
+                "items" => items = Some(map.next_value_seed(ItemsSeed(self.0))?),
+                _ => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        let metadata = metadata.ok_or_else(|| A::Error::missing_field("metadata"))?;
+        Ok(Page {
+            items: items.ok_or_else(|| A::Error::missing_field("items"))?,
+            resource_version: metadata.resource_version,
+            continue_token: metadata.continue_token.filter(|token| !token.is_empty()),
+        })
+    }
+}
+
+/// Its objects; `null` is none.
+struct ItemsSeed<S>(S);
+
+impl<'de, S: DeserializeSeed<'de> + Copy> DeserializeSeed<'de> for ItemsSeed<S> {
+    type Value = Vec<S::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, items: D) -> Result<Self::Value, D::Error> {
+        items.deserialize_any(self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for ItemsSeed<S> {
+    type Value = Vec<S::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("objects")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element_seed(self.0)? {
+            items.push(item);
+        }
+        Ok(items)
+    }
+}
+
+/// Objects as they are, with `metadata.managedFields` or without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ManagedFields {
+    Read,
+    Skipped,
+}
+
+impl<'de> DeserializeSeed<'de> for ManagedFields {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, object: D) -> Result<Value, D::Error> {
+        match self {
+            Self::Read => Value::deserialize(object),
+            Self::Skipped => object.deserialize_map(FieldsVisitor { are_of_metadata: false }),
+        }
+    }
+}
+
+/// Metadata without them.
 struct Metadata(Value);
 
 impl<'de> Deserialize<'de> for Metadata {

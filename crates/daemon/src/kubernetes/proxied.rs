@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_cluster::{ProxyAction, ProxyCore, ProxySettings, trimmed_for_proxy};
+use fairway_cluster::{ProxyAction, ProxyCore, ProxySettings, Trim};
 use fairway_ground::printable;
 use fairway_model::{Kind, ObjectChange};
 use tokio::sync::mpsc;
@@ -66,7 +66,7 @@ impl Proxied {
         let own_node = Selection::of_fields(&format!("metadata.name={node}"));
         let selections =
             [(Kind::Service, labels()), (Kind::EndpointSlice, labels()), (Kind::Node, own_node)];
-        let (reading, news) = Reading::new(api, selections, trimmed_for_proxy);
+        let (reading, news) = Reading::new(api, selections, Trim::PROXY);
         let settings = ProxySettings { empty_list_hold, seed: host::seed() };
         let mut proxied = Self {
             clock: Clock::start(),

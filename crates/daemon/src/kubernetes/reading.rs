@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_cluster::{PAGE_OBJECTS, Reply, Request};
+use fairway_cluster::{ListedObject, PAGE_OBJECTS, Reply, Request, Trim};
 use fairway_model::Kind;
 use kube::api::{ListParams, WatchParams};
-use serde_json::Value;
+use serde::de::{DeserializeSeed, Deserializer};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::api::{Api, Event, LIST_TIMEOUT, Problem};
-use super::page::{ManagedFields, Page};
+use super::page::Page;
 use super::resource::Resource;
 use crate::metrics::ClientCounters;
 
@@ -57,9 +57,6 @@ impl Selection {
         Self { fields: Some(selector.to_owned()), labels: None }
     }
 }
-
-/// What is kept of an object.
-pub(super) type Trim = fn(Kind, Value) -> Value;
 
 /// The requests in progress.
 pub(super) struct Reading {
@@ -228,12 +225,10 @@ impl Question {
             ..ListParams::default()
         };
         let request = self.collection().list(&parameters).map_err(Problem::of_request)?;
-        // Of our own kinds they show which of two objects changed last.
-        let managed = match self.kind.is_ours() {
-            true => ManagedFields::Read,
-            false => ManagedFields::Skipped,
-        };
-        Ok(listed(self.kind, self.api.list(request, managed, LIST_TIMEOUT).await?, self.trim))
+        let listed = Listed { kind: self.kind, trim: self.trim };
+        let page = self.api.list(request, listed, LIST_TIMEOUT).await?;
+        let Page { items, resource_version, continue_token } = page;
+        Ok(Reply::Listed { items, resource_version, continue_token })
     }
 
     /// Returns how it ended.
@@ -260,7 +255,7 @@ impl Question {
                 }
                 defined_at = Some(Instant::now());
             }
-            let kept = |object| Arc::new((self.trim)(self.kind, object));
+            let kept = |object| Arc::new(self.trim.object(self.kind, &object));
             let reply = match event {
                 Event::Applied(object) => Reply::Applied(kept(object)),
                 Event::Deleted(object) => Reply::Deleted(kept(object)),
@@ -300,24 +295,24 @@ impl Question {
     }
 }
 
-/// A page of a list; its objects lack apiVersion and kind, which are added here.
-fn listed(kind: Kind, page: Page, trim: Trim) -> Reply {
-    let Page { items, resource_version, continue_token } = page;
-    let resource = Resource::read(kind);
-    let items = items.into_iter().map(|mut item| {
-        if let Some(fields) = item.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), resource.api_version.into());
-            fields.insert("kind".to_owned(), resource.kind.into());
-        }
-        Arc::new(trim(kind, item))
-    });
-    Reply::Listed { items: items.collect(), resource_version, continue_token }
+/// How the objects of a list are read.
+#[derive(Clone, Copy)]
+struct Listed {
+    kind: Kind,
+    trim: Trim,
+}
+
+impl<'de> DeserializeSeed<'de> for Listed {
+    type Value = ListedObject;
+
+    fn deserialize<D: Deserializer<'de>>(self, object: D) -> Result<ListedObject, D::Error> {
+        self.trim.listed(self.kind, Resource::read(self.kind).api_version, object)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use fairway_cluster::trimmed;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
@@ -338,7 +333,7 @@ mod tests {
         let kubeconfig = Some(file.path().to_owned());
         let options = ConnectionOptions { kubeconfig, namespace: None };
         let (mut reading, mut news) =
-            Reading::new(Api::connect(&options).await.unwrap(), [], trimmed);
+            Reading::new(Api::connect(&options).await.unwrap(), [], Trim::ROUTING);
         reading.ask(Kind::BgpPeer, request);
         let answering = async {
             loop {
@@ -393,20 +388,16 @@ mod tests {
 
     #[test]
     fn objects_of_a_list_say_what_they_are() {
-        let page = Page {
-            items: vec![json!({"metadata": {"name": "a"}})],
-            resource_version: "12".to_owned(),
-            continue_token: Some("more".to_owned()),
-        };
-        let Reply::Listed { items, resource_version, continue_token } =
-            listed(Kind::BgpPeer, page, trimmed)
-        else {
-            panic!("no list");
-        };
-        assert_eq!((resource_version.as_str(), continue_token.as_deref()), ("12", Some("more")));
-        let wanted = json!({
-            "metadata": {"name": "a"}, "apiVersion": "metallb.io/v1beta2", "kind": "BGPPeer",
+        let page = json!({
+            "metadata": {"resourceVersion": "12", "continue": "more"},
+            "items": [{"metadata": {"name": "a"}}],
         });
-        assert_eq!(items, [Arc::new(wanted)]);
+        let listed = Listed { kind: Kind::BgpPeer, trim: Trim::ROUTING };
+        let page = Page::of(&page.to_string(), listed).unwrap();
+        assert_eq!(page.resource_version, "12");
+        let wanted = json!({
+            "kind": "BGPPeer", "apiVersion": "metallb.io/v1beta2", "metadata": {"name": "a"},
+        });
+        assert_eq!(page.items, [ListedObject::from(&wanted)]);
     }
 }

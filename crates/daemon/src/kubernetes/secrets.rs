@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairway_cluster::{SecretReply, trimmed};
+use fairway_cluster::{SecretReply, Trim};
 use fairway_model::{Kind, ObjectName};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -59,7 +59,7 @@ impl Secrets {
                 if self.troubled.remove(&name).is_some() {
                     info!(secret = %name, "the Secret can be read again");
                 }
-                SecretReply::Is(Arc::new(trimmed(Kind::Secret, secret)))
+                SecretReply::Is(Arc::new(Trim::ROUTING.object(Kind::Secret, &secret)))
             }
             Err(Problem { code: Some(404), .. }) => {
                 self.troubled.remove(&name);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fairway_cluster::{
     CONTROLLER_KINDS, OwnPod, ReportsSettings, SPEAKER_KINDS, SpeakerAction, SpeakerCore,
-    SpeakerSettings, Updates, trimmed,
+    SpeakerSettings, Trim, Updates,
 };
 use fairway_ground::{Abstention, Instant, Prefix, printable};
 use fairway_layer2::Edge;
@@ -216,7 +216,7 @@ impl Cluster {
         }
         let (reporting, inbox) = Reporting::new(api, reports, Arc::clone(backend));
         let selections = SELECTORS.map(|(kind, it)| (kind, Selection::of_fields(it)));
-        let (reading, news) = Reading::new(api.clone(), selections, trimmed);
+        let (reading, news) = Reading::new(api.clone(), selections, Trim::ROUTING);
         let (secrets, secret_answers) = Secrets::new(api.clone());
         Self {
             clock,

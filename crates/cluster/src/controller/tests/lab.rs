@@ -1,7 +1,6 @@
 //! A controller beside the model API server, on virtual time. Answers come at once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use fairway_model_api::{
     ApiServer, EventKind, Request as Ask, Resource, ResourceDefinition, Settings, Timestamp,
@@ -10,7 +9,7 @@ use fairway_model_api::{
 use serde_json::json;
 
 use super::super::*;
-use crate::{LeaseRecord, LeaseRequest};
+use crate::{LeaseRecord, LeaseRequest, ListedObject};
 
 /// 2026-01-01.
 pub(super) const EPOCH_SECONDS: u64 = 1_767_225_600;
@@ -242,7 +241,8 @@ impl Lab {
         let response = self.api.handle(self.timestamp(), 0, &Ask::list(&resource(kind), ""));
         let items = response.body["items"].as_array().cloned().unwrap_or_default();
         let resource_version = response.resource_version().to_owned();
-        let items = items.into_iter().map(|it| Arc::new(with_type(kind, it))).collect();
+        let items = items.into_iter();
+        let items = items.map(|it| ListedObject::from(&with_type(kind, it))).collect();
         let reply = Reply::Listed { items, resource_version, continue_token: None };
         self.core.handle(self.now, kind, reply);
     }

@@ -3,8 +3,6 @@
 //!
 //! `FAIRWAY_SEED=93` replays one; `FAIRWAY_SEEDS=100000` runs more.
 
-use std::sync::Arc;
-
 use fairway_model_api::{
     ApiServer, EventKind, Query, Request as Ask, Resource, Settings, Timestamp, WatchId, WatchStep,
 };
@@ -245,8 +243,7 @@ impl World {
         }
         let latest = self.server.handle(self.timestamp(), 0, &Ask::list(&Self::resource(), ""));
         let Reply::Listed { items, .. } = page(&latest.body) else { unreachable!() };
-        let truth: BTreeMap<_, _> =
-            items.iter().map(|it| (name_of(it), ObjectText::from(&**it))).collect();
+        let truth: BTreeMap<_, _> = items.into_iter().map(|it| (it.name, it.text)).collect();
         let began = self.now;
         loop {
             for _ in 0..10 {
@@ -271,7 +268,7 @@ fn page(body: &Value) -> Reply {
         let mut item = item.clone();
         item["apiVersion"] = json!("v1");
         item["kind"] = json!("ConfigMap");
-        Arc::new(item)
+        ListedObject::from(&item)
     });
     Reply::Listed {
         items: items.collect(),
