@@ -247,9 +247,8 @@ fn next_hops_that_cannot_be_reached(scene: &mut Scene) -> Result<()> {
         Ok(stream)
     })?;
     let mut neighbor = Neighbor { address: CORE, stream };
-    let third = |number: u16| number.to_be_bytes();
     for number in 0..INSTALLED {
-        let [high, low] = third(number);
+        let [high, low] = number.to_be_bytes();
         neighbor.update(&[], NEXT_HOP_OWN, &[24, 20, high, low])?;
     }
     scene.wait("the routes are installed", PATIENCE, |scene| {
@@ -257,12 +256,12 @@ fn next_hops_that_cannot_be_reached(scene: &mut Scene) -> Result<()> {
         Ok(())
     })?;
     let begin = now();
-    let mut sent = 0;
+    let mut sent = 0_u16;
     scene.apply(&format!("service-{SERVICES}"), &service_text(SERVICES))?;
-    let is_told = scene.wait("the router has the Service", QUICK, |scene| {
+    scene.wait("the router has the Service", QUICK, |scene| {
         let due = u16::try_from(begin.elapsed().as_millis() / 2)?;
         while sent < due {
-            let [high, low] = third(sent);
+            let [high, low] = sent.to_be_bytes();
             neighbor.update(&[], [172, 16, high, low], &[24, 30, high, low])?;
             sent += 1;
         }
@@ -271,10 +270,9 @@ fn next_hops_that_cannot_be_reached(scene: &mut Scene) -> Result<()> {
             "not yet"
         );
         Ok(())
-    });
-    is_told?;
+    })?;
     scene.fairway.remove(&format!("service-{SERVICES}"))?;
-    let [high, low] = third(sent - 1);
+    let [high, low] = (sent - 1).to_be_bytes();
     scene.wait("its last route is inaccessible", PATIENCE, |scene| {
         let prefix = format!("30.{high}.{low}.0/24");
         let route = scene.fairway.show_text(&["bgp", "ipv4", "unicast", &prefix])?;
