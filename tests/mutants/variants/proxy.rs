@@ -217,7 +217,13 @@ const VARIANTS: &[Variant] = &[
         "reconciler: a change finds the phases begun",
         RECONCILER,
         "let Touched { virtual_addresses, bound_addresses, hairpins, .. } = touched;",
-        "self.first_phase = Phase::Bind; let Touched { virtual_addresses, bound_addresses, hairpins, .. } = touched;",
+        "self.progress.phase = Phase::Bind; let Touched { virtual_addresses, bound_addresses, hairpins, .. } = touched;",
+    ),
+    variant(
+        "reconciler: what a batch had no room for is left out",
+        NEEDS,
+        "let first = from.map_or(Bound::Unbounded, Bound::Included);",
+        "let first = from.map_or(Bound::Unbounded, Bound::Excluded);",
     ),
     variant(
         "reconciler: what is behind an address waits for ever",

@@ -30,8 +30,9 @@ pub use operation::{Operation, Outcome};
 use crate::planner::{Touched, all_of};
 use crate::wanted::{Hairpin, RealServer, VirtualAddress, Wanted};
 
-/// The most operations of a batch: a larger transaction of the packet filter holds up the packets of the node.
-const BATCH_MAX: usize = 4_096;
+/// The most operations of a batch: a larger transaction of the packet filter holds up the packets of the node. In tests
+/// most virtual addresses have room in none.
+const BATCH_MAX: usize = if cfg!(test) { 3 } else { 4_096 };
 
 /// What an operator may choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +79,17 @@ pub struct Reconciler {
     /// All that is wanted is known, so what is not may go.
     is_complete: bool,
     in_flight: Vec<Operation>,
-    /// Nothing is needed of the phases before this one, once the operations in flight are done.
-    first_phase: Phase,
+    /// Nothing is needed before, once the operations in flight are done.
+    progress: Progress,
+}
+
+/// How far a pass over what is dirty has come: a cold start has many batches of one phase, and none of them looks again
+/// for what the ones before it have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Progress {
+    phase: Phase,
+    /// In the phase, virtual addresses before this one need nothing.
+    virtual_address: Option<VirtualAddress>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -154,7 +164,7 @@ impl Reconciler {
 
     /// This has changed of what is wanted.
     pub fn touch(&mut self, touched: &Touched) {
-        self.first_phase = Phase::default();
+        self.progress = Progress::default();
         let Touched { virtual_addresses, bound_addresses, hairpins, .. } = touched;
         self.dirty.virtual_addresses.extend(virtual_addresses);
         self.dirty.addresses.extend(bound_addresses);
@@ -211,7 +221,7 @@ impl Reconciler {
     }
 
     fn doubt_all(&mut self, wanted: &Wanted) {
-        self.first_phase = Phase::default();
+        self.progress = Progress::default();
         let Dirty { virtual_addresses, addresses, hairpins } = &mut self.dirty;
         virtual_addresses.extend(wanted.entries.keys());
         virtual_addresses.extend(self.record.keys());
@@ -247,21 +257,26 @@ impl Reconciler {
         self.dirty.hairpins.extend(self.failed_hairpins.due(now));
         let expired = self.draining.expired(self.options.drain_limit, now);
         self.dirty.virtual_addresses.extend(expired.map(|(at, _)| at));
-        // An address may wait for the rules of its ports.
-        let Dirty { virtual_addresses, addresses, .. } = &mut self.dirty;
-        addresses.extend(virtual_addresses.iter().map(|it| it.address));
-        self.recognize_foreign(wanted);
-        let first = if self.has_failed() { Phase::default() } else { self.first_phase };
-        for phase in Phase::ALL.into_iter().filter(|it| *it >= first) {
-            let operations = self.needs(phase, wanted, now);
+        let progress = if self.has_failed() { Progress::default() } else { self.progress };
+        if progress == Progress::default() {
+            // An address may wait for the rules of its ports.
+            let Dirty { virtual_addresses, addresses, .. } = &mut self.dirty;
+            addresses.extend(virtual_addresses.iter().map(|it| it.address));
+            self.recognize_foreign(wanted);
+        }
+        for phase in Phase::ALL.into_iter().filter(|it| *it >= progress.phase) {
+            let from = progress.virtual_address.filter(|_| phase == progress.phase);
+            let (operations, last) = self.needs(phase, from, wanted, now);
             if !operations.is_empty() {
-                // A cold start has many batches of one phase: what is before it is not looked for in each of them again.
-                self.first_phase = phase.first_after();
+                let next = phase.first_after();
+                // The last one may need more than the batch has room for.
+                let virtual_address = last.filter(|_| next == phase);
+                self.progress = Progress { phase: next, virtual_address };
                 self.in_flight = operations;
                 return &self.in_flight;
             }
         }
-        self.first_phase = Phase::default();
+        self.progress = Progress::default();
         // What failed is tried when its time has come.
         for at in std::mem::take(&mut self.dirty).virtual_addresses {
             if !self.failed.is_waiting(&at, now) {
@@ -322,7 +337,7 @@ impl Reconciler {
         let operations = std::mem::take(&mut self.in_flight);
         let are_done = outcomes.iter().all(|it| *it == Outcome::Done);
         if !are_done || outcomes.len() != operations.len() {
-            self.first_phase = Phase::default();
+            self.progress = Progress::default();
         }
         let unknown = || Outcome::Failed("no answer".to_owned());
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unknown));

@@ -3,6 +3,8 @@
 //! Compares what is wanted with the kernel as it is believed to be, for what may differ. Decides no order: phases are
 //! asked for one after the other, and the next one only when this one needs nothing more.
 
+use std::ops::Bound;
+
 use fairway_ground::Instant;
 use fairway_model::TransportProtocol;
 
@@ -11,19 +13,30 @@ use super::{BATCH_MAX, Reconciler, Recorded};
 use crate::wanted::{VirtualAddress, Wanted};
 
 impl Reconciler {
-    pub(super) fn needs(&mut self, phase: Phase, wanted: &Wanted, now: Instant) -> Vec<Operation> {
+    /// The operations, for virtual addresses from `from` on, and the last virtual address that was looked at.
+    pub(super) fn needs(
+        &mut self,
+        phase: Phase,
+        from: Option<VirtualAddress>,
+        wanted: &Wanted,
+        now: Instant,
+    ) -> (Vec<Operation>, Option<VirtualAddress>) {
         let mut operations = Vec::new();
+        let mut last = None;
         match phase {
+            _ if !self.may_need(phase) => {}
             Phase::Bind => self.needs_addresses(true, wanted, now, &mut operations),
             Phase::Unbind => self.needs_addresses(false, wanted, now, &mut operations),
             _ => {
                 if phase == Phase::Drain {
                     self.adopt_leaving(wanted, now);
                 }
-                for at in &self.dirty.virtual_addresses {
+                let first = from.map_or(Bound::Unbounded, Bound::Included);
+                for at in self.dirty.virtual_addresses.range((first, Bound::Unbounded)) {
                     if operations.len() >= BATCH_MAX {
                         break;
                     }
+                    last = Some(*at);
                     if self.may(phase, *at, now) {
                         self.needs_of(phase, *at, wanted, now, &mut operations);
                     }
@@ -34,7 +47,19 @@ impl Reconciler {
             }
         }
         operations.truncate(BATCH_MAX);
-        operations
+        (operations, last)
+    }
+
+    /// Whether any virtual address may need an operation of the phase.
+    fn may_need(&self, phase: Phase) -> bool {
+        match phase {
+            Phase::Look => !self.doubted.is_empty(),
+            Phase::Confirm => !self.unconfirmed.is_empty(),
+            Phase::Unbind | Phase::Drain | Phase::RemoveServers => self.is_complete,
+            Phase::Flows => !self.flows.is_empty(),
+            Phase::Forget => !(self.record.is_empty() && self.unsure.is_empty()),
+            _ => true,
+        }
     }
 
     /// Whether a virtual address that failed takes part in a phase. `Ours:` a first failure stops before anything is

@@ -98,7 +98,7 @@ impl Phase {
     /// The first phase of which something may be needed after all operations of a batch were done, if nothing was before.
     pub(super) fn first_after(self) -> Self {
         match self {
-            Self::Record | Self::Filter | Self::RealServers | Self::Bind => self,
+            Self::Record | Self::Confirm | Self::Filter | Self::RealServers | Self::Bind => self,
             Self::Servers => Self::Confirm,
             _ => Self::default(),
         }

@@ -333,8 +333,7 @@ fn what_fails_is_tried_again_later_and_later_and_said() {
 
 #[test]
 fn a_cold_start_goes_in_batches_that_the_kernel_bears() {
-    let names: Vec<String> =
-        (0..20_000_u32).map(|it| format!("198.18.{}.{}:80/TCP", it / 250, it % 250 + 1)).collect();
+    let names: Vec<String> = (1..=200_u32).map(|it| format!("198.18.0.{it}:80/TCP")).collect();
     let entries: Vec<_> = names.iter().map(|it| (it.as_str(), entry("web", &[1]))).collect();
     let wanted = wanted(&entries);
     let mut reconciler = started(ReconcilerOptions::default(), Kernel::default(), &wanted);
@@ -349,7 +348,7 @@ fn a_cold_start_goes_in_batches_that_the_kernel_bears() {
         reconciler.finish(vec![Outcome::Done; batch], &wanted, NOW);
     }
     // The record twice, rule, server, real server, address.
-    assert_eq!(count, 6 * 20_000);
+    assert_eq!(count, 6 * 200);
 }
 
 #[test]
