@@ -166,7 +166,7 @@ fn a_new_object_never_pushes_out_one_that_works() {
         .objects
         .into_iter()
         .filter_map(|object| match object {
-            Object::Pool(pool) => Some(pool.name.name),
+            Object::Pool(pool) => Some(pool.name.name.clone()),
             _ => None,
         })
         .collect();

@@ -198,7 +198,8 @@ impl InForce {
     /// The objects that refer to one of these Secrets, as findings name them.
     pub fn naming(&self, secrets: &BTreeSet<ObjectName>) -> BTreeSet<FindingObject> {
         let keys = self.catalog.naming(secrets).into_iter();
-        keys.map(|key| FindingObject { kind: key.kind.to_string(), name: key.name.name }).collect()
+        keys.map(|key| FindingObject { kind: key.kind.to_string(), name: key.name.name.clone() })
+            .collect()
     }
 
     fn put(&mut self, key: ObjectKey, text: ObjectText) -> Changes {

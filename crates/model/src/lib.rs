@@ -33,7 +33,7 @@ pub use extras::FrrExtras;
 pub use health_check::{HealthCheck, Probe};
 pub use index::{ClusterIndex, Object, ObjectChange};
 pub use layer2::{Layer2Advertisement, PreferredNodes};
-pub use name::{Kind, ObjectKey, ObjectName};
+pub use name::{Kind, NameParts, ObjectKey, ObjectName};
 pub use namespace::Namespace;
 pub use node::{Node, NodeName};
 pub use peer::{AoKeyReference, Peer, PeerPassword};

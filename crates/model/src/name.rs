@@ -1,8 +1,11 @@
 //! Kinds and names of objects.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The kinds that Fairway reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,9 +97,13 @@ impl fmt::Display for Kind {
 }
 
 /// A namespace and a name. Objects without a namespace are in `default`; Nodes and Namespaces have
-/// the empty one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ObjectName {
+/// the empty one. Shared: what is known of an object has its name in many places.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ObjectName(Arc<NameParts>);
+
+/// What an [`ObjectName`] consists of.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NameParts {
     /// The namespace.
     pub namespace: String,
     /// The name.
@@ -106,7 +113,46 @@ pub struct ObjectName {
 impl ObjectName {
     /// A name in a namespace.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self(Arc::new(NameParts { namespace: namespace.into(), name: name.into() }))
+    }
+}
+
+impl Deref for ObjectName {
+    type Target = NameParts;
+
+    fn deref(&self) -> &NameParts {
+        &self.0
+    }
+}
+
+impl Ord for ObjectName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // A search ends at the name itself more often than not.
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for ObjectName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Debug for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for ObjectName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ObjectName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        NameParts::deserialize(deserializer).map(|parts| Self(Arc::new(parts)))
     }
 }
 

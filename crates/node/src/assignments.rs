@@ -68,7 +68,7 @@ pub fn decode_assignments(text: &str) -> Result<Memory, FormatError> {
     let mut seen = BTreeSet::new();
     let mut assignments = Vec::with_capacity(document.services.len());
     for ServiceRecord { namespace, name, pool, addresses } in document.services {
-        let name = ObjectName { namespace, name };
+        let name = ObjectName::new(namespace, name);
         if !seen.insert(name.clone()) {
             return Err(FormatError::Duplicate(name));
         }
@@ -76,7 +76,7 @@ pub fn decode_assignments(text: &str) -> Result<Memory, FormatError> {
     }
     let released = document.released.into_iter().map(|record| {
         let ReleasedRecord { address, namespace, name } = record;
-        (address, ObjectName { namespace, name })
+        (address, ObjectName::new(namespace, name))
     });
     Ok(Memory { assignments, released: released.collect() })
 }

@@ -8,5 +8,5 @@ use super::metadata::Metadata;
 
 /// Parses the object.
 pub(crate) fn parse(metadata: Metadata) -> Object {
-    Object::Namespace(Namespace::new(metadata.name.name, metadata.labels))
+    Object::Namespace(Namespace::new(metadata.name.name.clone(), metadata.labels))
 }

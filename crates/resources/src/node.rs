@@ -141,7 +141,7 @@ pub(crate) fn parse(metadata: Metadata, report: &mut Report<'_>) -> Option<Objec
     let is_out_of_service = has(Node::OUT_OF_SERVICE_TAINT);
     let drain = drain_wait(&metadata, &taints, report);
     Some(Object::Node(Node {
-        name: metadata.name.name,
+        name: metadata.name.name.clone(),
         labels: metadata.labels,
         addresses: internal,
         pod_cidrs,

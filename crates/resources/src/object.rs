@@ -353,10 +353,9 @@ fn nameless(report: &Report<'_>) -> Option<Metadata> {
     })
 }
 
-fn key(kind: Kind, mut name: ObjectName) -> ObjectKey {
-    if matches!(kind, Kind::Node | Kind::Namespace) {
-        name.namespace.clear();
-    }
+fn key(kind: Kind, name: ObjectName) -> ObjectKey {
+    let has_namespace = !matches!(kind, Kind::Node | Kind::Namespace);
+    let name = if has_namespace { name } else { ObjectName::new("", &name.name) };
     ObjectKey { kind, name }
 }
 

@@ -10,7 +10,7 @@ fn having(called: &str, addresses: &[&str]) -> Service {
 }
 
 fn in_namespace(namespace: &str, service: Service) -> Service {
-    Service { name: ObjectName::new(namespace, service.name.name), ..service }
+    Service { name: ObjectName::new(namespace, &service.name.name), ..service }
 }
 
 fn label(key: &str) -> LabelSelector {

@@ -30,7 +30,7 @@ pub(super) struct World {
 }
 
 pub(super) fn name(namespace: &str, name: &str) -> ObjectName {
-    ObjectName { namespace: namespace.to_owned(), name: name.to_owned() }
+    ObjectName::new(namespace, name)
 }
 
 fn learned(
