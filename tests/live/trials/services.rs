@@ -4,8 +4,8 @@ use fairway_model::Kind::{EndpointSlice, Namespace, Node, Service};
 use fairway_resources::change::Part;
 use serde_json::{Value, json};
 
-use crate::scene;
 use crate::trial::Trial;
+use crate::{cache, scene};
 
 const SHARES: &str = "it shares its address, and may no longer";
 const OTHER_FAMILY: &str = "another family, or one more or less";
@@ -53,7 +53,8 @@ fn services() -> Vec<Trial> {
         |key, before, after| Trial::key(Service, "metadata.annotations", key, before, after);
     let second = || Some(scene::pool("second", &["10.10.0.0/24"]));
     let third = || Some(scene::pool("third", &["10.13.7.0/24"]));
-    let passing = format!("tcp://127.0.0.1:{} interval=100ms", scene::node_port());
+    // The RPKI cache listens there.
+    let passing = format!("tcp://{}:{} interval=100ms", cache::ADDRESS, scene::cache_port());
     // Nobody listens there.
     let failing = "tcp://127.0.0.1:1 interval=100ms failures=1";
     let remote = |trial: Trial| trial.with("slice", "endpoints[].nodeName", json!("node-b"));
