@@ -236,30 +236,19 @@ impl CoreTask {
         self.relieve_memory(now);
         self.start_stations_over(now);
         self.handle(now, Event::Tick);
-        while self.fill_sockets(now) {}
-        self.carry_out(now);
-        if std::mem::take(&mut self.has_changed) {
-            self.changed.send_modify(|number| *number = number.saturating_add(1));
-        }
-    }
-
-    /// Gives each socket with room what there is for it. Returns whether some of it was written at once, so that the turn
-    /// goes on: what a neighbour was given has to be noted before it is written.
-    fn fill_sockets(&mut self, now: Instant) -> bool {
-        let mut written = Vec::new();
         loop {
             self.filled.clear();
             let filled = self.speaker.poll_transmit(now, TRANSMIT_LENGTH_BYTES, &mut self.filled);
             let Some((key, id)) = filled else { break };
             let neighbour = self.neighbours.get_mut(&key);
             if neighbour.is_some_and(|it| it.write(id, &self.filled)) {
-                written.push((key, id));
+                self.speaker.handle(now, Event::Written(key, id));
             }
         }
-        for (key, id) in &written {
-            self.speaker.handle(now, Event::Written(*key, *id));
+        self.carry_out(now);
+        if std::mem::take(&mut self.has_changed) {
+            self.changed.send_modify(|number| *number = number.saturating_add(1));
         }
-        !written.is_empty()
     }
 
     /// Ends the session of the neighbour with the most routes if the process takes more memory than it may.
