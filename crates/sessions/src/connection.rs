@@ -1,15 +1,12 @@
-//! The two tasks of a connection: one reads, one writes what the socket has no room for yet.
+//! The two tasks of a connection: one reads, one writes.
 
-use std::future::poll_fn;
 use std::io;
-use std::mem::MaybeUninit;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::{Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
-use tokio::io::{AsyncRead, ReadBuf};
+use bytes::Bytes;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, mpsc};
@@ -30,9 +27,6 @@ const READ_LENGTH_BYTES: usize = 16 * 1024;
 /// Maximum number of pending reads of one connection: one that is being processed, and the next one. A
 /// neighbour that sends as fast as it can fills its own socket, and not the queue that all others share.
 const READS_MAX: usize = 2;
-/// A chunk of this length at most is written at once if the socket has room. A change of a few routes is not held up by the
-/// start of a task, and a table is written beside the core.
-const AT_ONCE_LENGTH_BYTES: usize = 4 * 1024;
 /// Room for a chunk that is being written, and for the last message.
 const CHUNKS_MAX: usize = 2;
 /// Timeout for sending the last message, and for the neighbour to close its side after it. Without the wait
@@ -53,8 +47,8 @@ enum Chunk {
 pub(super) struct Link {
     chunks: mpsc::Sender<Chunk>,
     tasks: [AbortHandle; 2],
-    /// The writer has it.
-    stream: Weak<OwnedWriteHalf>,
+    /// The reader has it.
+    stream: Weak<OwnedReadHalf>,
     /// Its authentication keys, if any.
     pub(super) keys: Option<ConnectionKeys>,
 }
@@ -71,8 +65,8 @@ impl Link {
     ) -> Self {
         let (read, write) = stream.into_split();
         let (chunks, to_write) = mpsc::channel(CHUNKS_MAX);
-        let write = Arc::new(write);
-        let stream = Arc::downgrade(&write);
+        let read = Arc::new(read);
+        let stream = Arc::downgrade(&read);
         let reader = tasks.spawn(read_all(key, id, read, events.clone()));
         let stop_reader = reader.abort_handle();
         let events = events.clone();
@@ -86,26 +80,16 @@ impl Link {
         Self { chunks, tasks: [stop_reader, writer.abort_handle()], stream, keys }
     }
 
-    /// Writes bytes. Only when all before them have been written. Returns whether they were written at once; otherwise
-    /// the writer reports it.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> bool {
-        let is_short = bytes.len() <= AT_ONCE_LENGTH_BYTES;
-        let stream = self.stream.upgrade().filter(|_| is_short);
-        // An error is met by the writer again, which reports it.
-        let written = stream.and_then(|it| it.try_write(bytes).ok()).unwrap_or(0);
-        let rest = bytes.get(written..).unwrap_or_default();
-        if !rest.is_empty() {
-            // No larger than it is, for as long as the socket is full: a buffer that grew has up to twice as much. There is
-            // room: at most one chunk is pending. A writer that ended has reported that.
-            let _ = self.chunks.try_send(Chunk::Bytes(Bytes::copy_from_slice(rest)));
-        }
-        rest.is_empty()
+    /// Gives the writer bytes. Only when all that it was given before has been reported as written.
+    pub(super) fn write(&mut self, bytes: Bytes) {
+        // There is room: at most one chunk is pending. A writer that ended has reported that.
+        let _ = self.chunks.try_send(Chunk::Bytes(bytes));
     }
 
     /// What the kernel repeats in vain.
     pub(super) fn stall(&self) -> Option<Stall> {
         let stream = self.stream.upgrade()?;
-        sockopt::stall(OwnedWriteHalf::as_ref(&stream)).ok().flatten()
+        sockopt::stall(OwnedReadHalf::as_ref(&stream)).ok().flatten()
     }
 
     /// Ends the connection: after pending bytes and `last_words`, or at once if there are none.
@@ -122,14 +106,14 @@ impl Link {
 async fn read_all(
     key: PeerKey,
     id: ConnectionId,
-    mut stream: OwnedReadHalf,
+    stream: Arc<OwnedReadHalf>,
     events: mpsc::Sender<NetworkEvent>,
 ) {
     let budget = Arc::new(Semaphore::new(READS_MAX));
     loop {
         // The semaphore is never closed, so the error cannot happen.
         let Ok(permit) = Arc::clone(&budget).acquire_owned().await else { return };
-        let news = match read(&mut stream).await {
+        let news = match read(&stream).await {
             Ok(bytes) if bytes.is_empty() => News::Closed { id, why: None },
             Ok(bytes) => News::Received { id, bytes, permit },
             Err(error) => News::Closed { id, why: Some(error.to_string()) },
@@ -142,22 +126,26 @@ async fn read_all(
 }
 
 /// Reads what there is, once there is something; nothing at the end.
-async fn read(stream: &mut OwnedReadHalf) -> io::Result<Bytes> {
-    poll_fn(|context| {
+async fn read(stream: &OwnedReadHalf) -> io::Result<Bytes> {
+    loop {
+        stream.readable().await?;
         // On the stack of the thread: hundreds of sessions have nothing to read most of the time.
-        let mut buffer = [const { MaybeUninit::uninit() }; READ_LENGTH_BYTES];
-        let mut buffer = ReadBuf::uninit(&mut buffer);
-        ready!(Pin::new(&mut *stream).poll_read(context, &mut buffer))?;
-        Poll::Ready(Ok(Bytes::copy_from_slice(buffer.filled())))
-    })
-    .await
+        let mut buffer = [0; READ_LENGTH_BYTES];
+        match stream.try_read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            outcome => {
+                let read = buffer.get(..outcome?).unwrap_or_default();
+                return Ok(Bytes::copy_from_slice(read));
+            }
+        }
+    }
 }
 
-/// Writes chunks until the last message, or until the sender is dropped; then closes our side.
+/// Writes chunks until the last message, or until the sender is dropped.
 async fn write_all(
     key: PeerKey,
     id: ConnectionId,
-    stream: Arc<OwnedWriteHalf>,
+    mut stream: OwnedWriteHalf,
     mut chunks: mpsc::Receiver<Chunk>,
     events: mpsc::Sender<NetworkEvent>,
 ) {
@@ -167,11 +155,11 @@ async fn write_all(
             Chunk::Bytes(bytes) => bytes,
             Chunk::LastWords(bytes) => {
                 // Not reported: the session is over whether they arrive or not.
-                let _ = timeout(GOODBYE_TIMEOUT, write(&stream, bytes)).await;
-                return;
+                let _ = timeout(GOODBYE_TIMEOUT, stream.write_all(&bytes)).await;
+                break;
             }
         };
-        let (outcome, end) = write_unless_over(&stream, bytes, &mut chunks).await;
+        let (outcome, end) = write_unless_over(&mut stream, &bytes, &mut chunks).await;
         let broke = outcome.is_err();
         let news = match outcome {
             Ok(()) => News::Written { id },
@@ -186,27 +174,17 @@ async fn write_all(
             None => chunks.recv().await,
         };
     }
-}
-
-async fn write(stream: &OwnedWriteHalf, mut bytes: Bytes) -> io::Result<()> {
-    while bytes.has_remaining() {
-        stream.writable().await?;
-        match stream.try_write(&bytes) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            written => bytes.advance(written?),
-        }
-    }
-    Ok(())
+    let _ = stream.shutdown().await;
 }
 
 /// Writes, but with a timeout once the end was requested: a neighbour that does not read must not keep the
 /// task of a closed session alive. While bytes are pending only the end can be requested; it is returned.
 async fn write_unless_over(
-    stream: &OwnedWriteHalf,
-    bytes: Bytes,
+    stream: &mut OwnedWriteHalf,
+    bytes: &[u8],
     chunks: &mut mpsc::Receiver<Chunk>,
 ) -> (io::Result<()>, Option<Option<Chunk>>) {
-    let mut writing = pin!(write(stream, bytes));
+    let mut writing = pin!(stream.write_all(bytes));
     tokio::select! {
         outcome = &mut writing => (outcome, None),
         end = chunks.recv() => {
@@ -218,7 +196,7 @@ async fn write_unless_over(
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
 
     use super::*;
@@ -240,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn last_words_follow_what_is_being_written() {
         let (mut link, mut far, tasks, _news) = link().await;
-        assert!(link.write(b"session "), "the socket has room");
+        link.write(Bytes::from_static(b"session "));
         link.finish(Some(Bytes::from_static(b"farewell")));
         let mut heard = Vec::new();
         far.read_to_end(&mut heard).await.unwrap();
@@ -270,7 +248,7 @@ mod tests {
     #[tokio::test]
     async fn a_neighbour_that_reads_nothing_does_not_keep_a_dead_session_alive() {
         let (mut link, far, tasks, _news) = link().await;
-        link.write(&vec![0; 64 * 1024 * 1024]);
+        link.write(Bytes::from(vec![0; 64 * 1024 * 1024]));
         link.finish(Some(Bytes::from_static(b"farewell")));
         timeout(Duration::from_secs(10), tasks.wait()).await.expect("the tasks end");
         drop(far);

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
@@ -240,9 +240,9 @@ impl CoreTask {
             self.filled.clear();
             let filled = self.speaker.poll_transmit(now, TRANSMIT_LENGTH_BYTES, &mut self.filled);
             let Some((key, id)) = filled else { break };
-            let neighbour = self.neighbours.get_mut(&key);
-            if neighbour.is_some_and(|it| it.write(id, &self.filled)) {
-                self.speaker.handle(now, Event::Written(key, id));
+            if let Some(neighbour) = self.neighbours.get_mut(&key) {
+                // No larger than it is, for as long as the socket is full: a buffer that grew has up to twice as much.
+                neighbour.write(id, Bytes::copy_from_slice(&self.filled));
             }
         }
         self.carry_out(now);

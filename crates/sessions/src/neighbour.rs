@@ -165,9 +165,11 @@ impl Neighbour {
         }
     }
 
-    /// Writes to a connection what the peer has for it. Returns whether that was done at once.
-    pub(super) fn write(&mut self, id: ConnectionId, bytes: &[u8]) -> bool {
-        self.links.get_mut(&id).is_some_and(|link| link.write(bytes))
+    /// Gives the writer of a connection what the peer has for it.
+    pub(super) fn write(&mut self, id: ConnectionId, bytes: Bytes) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.write(bytes);
+        }
     }
 
     fn connect(&mut self, id: ConnectionId, surroundings: &mut Surroundings) {
