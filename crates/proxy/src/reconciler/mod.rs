@@ -30,8 +30,8 @@ pub use operation::{Operation, Outcome};
 use crate::planner::{Touched, all_of};
 use crate::wanted::{Hairpin, RealServer, VirtualAddress, Wanted};
 
-/// The most operations of a batch: a larger transaction of the packet filter holds up the packets of the node. In tests
-/// most virtual addresses have room in none.
+/// The most operations of a batch: a larger transaction of the packet filter holds up the packets of the node. So
+/// few in tests that a virtual address may need more than one batch of a phase.
 const BATCH_MAX: usize = if cfg!(test) { 3 } else { 4_096 };
 
 /// What an operator may choose.
@@ -79,13 +79,13 @@ pub struct Reconciler {
     /// All that is wanted is known, so what is not may go.
     is_complete: bool,
     in_flight: Vec<Operation>,
-    /// Nothing is needed before, once the operations in flight are done.
+    /// Nothing is needed of what comes before it, once the operations in flight are done.
     progress: Progress,
 }
 
 /// How far a pass over what is dirty has come: a cold start has many batches of one phase, and none of them looks again
 /// for what the ones before it have done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Progress {
     phase: Phase,
     /// In the phase, virtual addresses before this one need nothing.

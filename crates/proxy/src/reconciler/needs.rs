@@ -50,7 +50,7 @@ impl Reconciler {
         (operations, last)
     }
 
-    /// Whether any virtual address may need an operation of the phase.
+    /// Whether an operation of the phase may be needed at all, without a look at what is dirty.
     fn may_need(&self, phase: Phase) -> bool {
         match phase {
             Phase::Look => !self.doubted.is_empty(),
